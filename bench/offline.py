@@ -56,7 +56,7 @@ class _Timed:
 
 def open_scorer(plan: offline.Plan, threads: int | None) -> offline.Scorer:
     """Return PhaseGraph over the plan's index; with ``plan.scoring["times"]``, write its CPU time to that folder."""
-    scorer = offline.RecipeScorer(hf.recipes.PhaseGraph(offline.open_index(plan), threads=threads), k=K)
+    scorer = offline.RetrieverScorer(hf.Retriever(offline.open_index(plan), "phase-graph", threads=threads), k=K)
     return _Timed(scorer, Path(plan.scoring["times"])) if "times" in plan.scoring else scorer
 
 

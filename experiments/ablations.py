@@ -116,7 +116,11 @@ def searches(index: hf.Index, encoder: WordLlamaEncoder, vectors: np.ndarray | N
     facts = encoder.encode_passages(index.facts.texts(index.entity_names))
 
     def of(recipe: hf.recipes.PhaseGraph | hf.recipes.PolicyRAG) -> Search:
-        return lambda texts, names: recipe.search(list(texts), vectors=vectors, entities=names, k=K).hits
+        def search(texts: Sequence[str], names: Sequence[Sequence[str]] | None) -> hf.Hits:
+            read = names if recipe.needs.entities else None
+            return recipe.search(list(texts), vectors=vectors, entities=read, k=K).hits
+
+        return search
 
     def dense(texts: Sequence[str], names: Sequence[Sequence[str]] | None) -> hf.Hits:
         return hf.dense_topk(encoder.encode_queries(list(texts)) if vectors is None else vectors, index.corpus, K)

@@ -19,8 +19,7 @@ import numpy as np
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.evaluate import compare, in_test_half
 from hopfuse.extract import EntityLinker
-from hopfuse.lexical import BM25
-from hopfuse.recipes import GuidedWalk, GuidedWalkConfig
+from hopfuse.recipes import GuidedWalkConfig
 from numpy.typing import NDArray
 
 from bench.markdown import table
@@ -157,8 +156,8 @@ def measured(
 ) -> Iterator[tuple[str, Shares]]:
     """Yield each run's name, and the share of the last hop that it finds for each question."""
     for name, options in runs.items():
-        recipe = GuidedWalk(index, encoder=encoder, lexical=BM25(index.lexical), **options)
-        found = recipe.search(asked.texts, vectors=asked.vectors, entities=asked.entities, k=K)
+        retriever = hf.Retriever(index, "guided-walk", encoder=encoder, **options)
+        found = retriever.search(asked.texts, vectors=asked.vectors, entities=asked.entities, k=K)
         yield name, asked.shares(found.hits)
 
 
@@ -183,8 +182,8 @@ def newcomers(encoder: WordLlamaEncoder) -> dict[str, Any]:
     questions, matcher = [row["question"] for row in rows], EntityLinker(index)
     found = {}
     for name, options in NEWCOMERS.items():
-        recipe = GuidedWalk(index, encoder=encoder, matcher=matcher, lexical=BM25(index.lexical), **options)
-        hits = recipe.search(questions, k=K)
+        retriever = hf.Retriever(index, "guided-walk", encoder=encoder, names=matcher, **options)
+        hits = retriever.search(questions, k=K)
         listed = [{hit.id for hit in hits[b]} for b in range(len(rows))]
         found[name] = sum(row["passage"] in ids for row, ids in zip(rows, listed, strict=True))
     return {"questions": len(rows), "found": found}

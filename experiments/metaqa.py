@@ -130,16 +130,18 @@ class Collection:
         hops = [[*([()] * (q.hops - 1)), right] for q, right in zip(self.questions, gold, strict=True)]
         return Qrels([str(at) for at in range(len(gold))], gold, hops)
 
-    def batches(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+    def batches(self, recipe: hf.recipes.TripleHybrid) -> Iterator[dict[str, Any]]:
+        """Yield what the recipe reads of each batch of questions."""
         texts = [q.text for q in self.questions]
         for begin in range(0, len(texts), BATCH):
-            yield texts[begin : begin + BATCH], self.vectors[begin : begin + BATCH]
+            vectors = self.vectors[begin : begin + BATCH] if recipe.needs.vectors else None
+            yield {"queries": texts[begin : begin + BATCH], "vectors": vectors}
 
 
 def run(collection: Collection, mode: str, options: dict[str, Any]) -> hf.Hits:
     """Return the ten best entities for every question, searched in batches."""
     recipe = collection.recipe(mode=mode, **options)
-    found = [recipe.search(texts, vectors=vectors).hits for texts, vectors in collection.batches()]
+    found = [recipe.search(**asked).hits for asked in collection.batches(recipe)]
     ids, scores, counts = (
         np.concatenate([getattr(hits, part) for hits in found]) for part in ("ids", "scores", "counts")
     )
@@ -180,10 +182,10 @@ def speed(collection: Collection) -> dict[str, Any]:
     for name, (mode, options) in RUNS.items():
         recipe = collection.recipe(mode=mode, **options)
         taken = []
-        for texts, vectors in collection.batches():
+        for asked in collection.batches(recipe):
             begin = time.perf_counter()
-            recipe.search(texts, vectors=vectors)
-            if len(texts) == BATCH:
+            recipe.search(**asked)
+            if len(asked["queries"]) == BATCH:
                 taken.append(time.perf_counter() - begin)
         half, most = np.quantile(taken[1:], [0.5, 0.95]).tolist()  # the first call prepares the corpus
         taken_by[name] = {"median": half, "p95": most, "batches": len(taken) - 1}

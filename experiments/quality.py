@@ -39,8 +39,7 @@ def runs_of(index: hf.Index, folder: Path, encoder: WordLlamaEncoder) -> dict[st
     """Return the hits of the single legs, of fusions of two and three over the same pools, and of published recipes."""
     paper, adr = hf.recipes.PhaseGraph.paper(), hf.recipes.HybridRRF.adr()
     recipe = hf.recipes.PhaseGraph(index, paper, encoder=encoder)
-    facts = encoder.encode_passages(index.facts.texts(index.entity_names))
-    policy = hf.recipes.PolicyRAG(index, encoder=encoder, fact_vectors=facts)
+    policy = hf.Retriever(index, "policy-rag", encoder=encoder)
     words, sqlite = BM25(index.lexical), FTS5.build(index.texts_to_index())
     with_words = hf.recipes.PhaseGraph(index, paper, encoder=encoder, lexical=words, lexical_weight=0.3, lexical_k=100)
     hybrids = {

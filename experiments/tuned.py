@@ -19,11 +19,11 @@ from typing import Any
 
 import hopfuse as hf
 import numpy as np
-from hopfuse.diagnose.comparison import Questions, by_mention
+from hopfuse.diagnose import Questions, by_mention
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.evaluate import JudgedSet, Qrels, SetsSweep, sweep_sets
 from hopfuse.lexical import BM25
-from hopfuse.recipes import GuidedWalk, PhaseGraphConfig, Policy
+from hopfuse.recipes import PhaseGraphConfig, Policy
 
 from bench.markdown import table
 
@@ -203,9 +203,10 @@ def policy_rag(
     def run(options: Options, rows: np.ndarray) -> hf.Hits:
         if "leg" in options:
             return part(lists.leg(options).head(K), rows)
-        recipe = hf.recipes.PolicyRAG(index, policy_of(options), encoder=encoder, fact_vectors=facts)
-        some = {name: [given[row] for row in rows.tolist()] for name, given in asked.items() if name != "vectors"}
-        return recipe.search(**some, vectors=asked["vectors"][rows], k=K).hits
+        made = {"config": policy_of(options), "encoder": encoder, "fact_vectors": facts}
+        texts, names = ([asked[part][row] for row in rows.tolist()] for part in ("queries", "entities"))
+        retriever = hf.Retriever(index, "policy-rag", **made)
+        return retriever.search(texts, vectors=asked["vectors"][rows], entities=names, k=K).hits
 
     return run
 
@@ -233,8 +234,8 @@ def guided_walk(
         if "leg" in options:
             return part(lists.leg(options).head(K), rows)
         texts, names = ([asked[part][row] for row in rows.tolist()] for part in ("queries", "entities"))
-        recipe = GuidedWalk(index, encoder=encoder, lexical=BM25(index.lexical), **options)
-        return recipe.search(texts, vectors=asked["vectors"][rows], entities=names, k=K).hits
+        retriever = hf.Retriever(index, "guided-walk", encoder=encoder, **options)
+        return retriever.search(texts, vectors=asked["vectors"][rows], entities=names, k=K).hits
 
     return run
 
@@ -244,7 +245,8 @@ def triple_hybrid(index: hf.Index, asked: Mapping[str, Any], encoder: Any) -> Ca
 
     def run(options: Options, rows: np.ndarray) -> hf.Hits:
         texts = tuple(asked["queries"][row] for row in rows.tolist())
-        return by_mention(index, encoder, **options)(Questions(texts, asked["vectors"][rows], ())).head(K)
+        retriever = hf.Retriever(index, "triple-hybrid", encoder=encoder, **options)
+        return by_mention(retriever)(Questions(texts, asked["vectors"][rows], ())).head(K)
 
     return run
 

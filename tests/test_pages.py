@@ -21,7 +21,7 @@ import tiny_cross_encoder
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Pages whose Python is run here; each other page has its own test.
-HERE = {"diagnose.md", "evaluation.md", "fusion.md", "operate.md", "serving.md", "sweep.md"}
+HERE = {"compare.md", "diagnose.md", "evaluation.md", "fusion.md", "operate.md", "serving.md", "sweep.md"}
 
 
 def blocks(page: str) -> list[str]:
@@ -143,9 +143,11 @@ def test_evaluation_diagnose_and_sweep_run(
     Path("queries.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in judged))
     known: dict[str, Any] = {"index": index, "questions": texts, "mentions": [[name] for name in names]}
     known |= {"vectors": np.eye(12, dtype=np.float32), "entities": known["mentions"]}
-    known["recipe"] = hf.recipes.HybridRRF(hf.Index.build(passages=passages, entities=names, graph=edges))
+    walked = hf.Index.build(passages=passages, entities=names, graph=edges)
+    known["recipe"], known["retriever"] = hf.recipes.HybridRRF(walked), hf.Retriever(walked)
     known["qrels"] = Qrels.read_jsonl("queries.jsonl")
-    for page, count in (("docs/evaluation.md", 1), ("docs/diagnose.md", 1), ("docs/sweep.md", 2)):
+    for name, count in (("evaluation", 1), ("compare", 1), ("diagnose", 1), ("sweep", 2)):
+        page = f"docs/{name}.md"
         assert len(blocks(page)) == count
         for number in range(count):
             run(page, number, known)

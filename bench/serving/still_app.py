@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from hopfuse.recipes import RECIPES, PhaseGraph
-from hopfuse.serve import Collaborators, Limits, ServeConfig, run
+from hopfuse.serve import Limits, ServeConfig, run
 
 
 def make(seconds: float, most: int) -> type[PhaseGraph]:
@@ -32,7 +32,7 @@ def main(index: str, port: str, seconds: str) -> None:
     """Serve on loopback."""
     RECIPES["still"] = make(float(seconds), Limits().batch)
     config = ServeConfig.read("", {"port": int(port), "indexes": {"bench": {"path": index, "recipe": "still"}}})
-    run(config, lambda index, config: Collaborators())
+    run(config)
 
 
 if __name__ == "__main__":

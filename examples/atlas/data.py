@@ -100,7 +100,8 @@ def folder_data(folder: Path, encoder: Encoder) -> Dataset:
             given=folder,
             allowed=needed,
         )
-    return {"graph": _graph_data, "openie": _openie_data, "metaqa": _metaqa_data}[kind](folder, encoder)
+    data = {"graph": _graph_data, "openie": _openie_data, "metaqa": _metaqa_data}[kind](folder, encoder)
+    return replace(data, index=data.index.with_lexical(BM25.build(data.index.texts_to_index()).matrix))
 
 
 def _graph_data(folder: Path, encoder: Encoder) -> Dataset:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
 
 import hopfuse as hf
 import numpy as np
@@ -18,7 +17,6 @@ from hopfuse.encoders import Encoder, WordLlamaEncoder
 from hopfuse.errors import HopfuseError, InputError
 from hopfuse.evaluate import parse_metric
 from hopfuse.extract import Gazetteer
-from hopfuse.lexical import BM25
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.markup import escape
@@ -125,28 +123,18 @@ def make_searches(data: Dataset, encoder: Encoder, recipes: Sequence[str]) -> di
         restart = [{index.entity_node(e): 1 / max(1, index.passage_frequency[e]) for e in row} for row in named]
         return hf.ppr_topk(index.graph, restart, DEPTH, candidates=passages, stop="tol", empty="skip")
 
-    def search_with(recipe: Any) -> Search:
+    def search_with(retriever: hf.Retriever) -> Search:
         def search(rows: Sequence[int]) -> hf.Hits:
             known = {key: [values[row] for row in rows] for key, values in given.items() if values is not None}
-            return recipe.search([texts[row] for row in rows], k=DEPTH, **known).hits
+            return retriever.search([texts[row] for row in rows], k=DEPTH, **known).hits
 
         return search
 
     searches: dict[str, Search] = {DENSE: dense, WALK: walk}
-    for name in recipes:
-        recipe = make_recipe(name, index, encoder, matcher)
-        searches[type(recipe).__name__] = search_with(recipe)
+    default = hf.Retriever(index, encoder=encoder, names=matcher)
+    for retriever in map(default.variant, recipes):
+        searches[type(retriever.recipe).__name__] = search_with(retriever)
     return searches
-
-
-def make_recipe(name: str, index: hf.Index, encoder: Encoder, matcher: Gazetteer | None) -> Any:
-    """Return a recipe with everything that it can use."""
-    options: dict[str, Any] = {"encoder": encoder, "matcher": matcher}
-    if name in ("guided-walk", "hybrid-rrf"):
-        options["lexical"] = BM25.build(index.texts_to_index()) if index.lexical is None else BM25(index.lexical)
-    if name == "policy-rag":
-        options["fact_vectors"] = encoder.encode_passages(index.facts.texts(index.entity_names))
-    return hf.recipes.RECIPES[name](index, **options)
 
 
 def in_batches(search: Search, count: int) -> hf.Hits:

@@ -42,6 +42,14 @@ def test_a_prediction_is_the_hits(source, monkeypatch):
     assert [seen(made) for made in asyncio.run(retriever.acall(QUESTIONS, k=1))] == [row[:1] for row in hits]
 
 
+def test_notes_are_in_the_prediction_or_in_the_log(source, caplog):
+    retriever = HopfuseRetriever(source)
+    assert retriever(QUESTIONS[0]).notes == []
+    (note,) = retriever("Xyzzy?").notes
+    retriever.rm("Xyzzy?")
+    assert [line.startswith(note) for line in caplog.messages] == [True]
+
+
 def test_k_and_filters(source):
     retriever = HopfuseRetriever(source, k=8, allow={"tenant": "a"})
     assert set(retriever(QUESTIONS[0]).ids) <= {"p0", "p2", "p4", "p6"}

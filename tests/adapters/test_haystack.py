@@ -8,6 +8,7 @@ import hopfuse as hf
 import pytest
 from adapters.frameworks import QUESTIONS
 from hopfuse.adapters.searcher import Searcher
+from hopfuse.encoders import ArrayEncoder
 from hopfuse.errors import InputError
 
 pytest.importorskip("ahocorasick", reason="names in questions are found by pyahocorasick (extra text)")
@@ -84,7 +85,14 @@ def test_what_is_in_memory_runs_and_is_not_saved(folder):
             component.to_dict()
     assert HopfuseRetriever(folder).to_dict()["init_parameters"]["source"] == str(folder)
     with refused(InputError, "unsupported", "encoder"):
-        HopfuseRetriever(str(folder), encoder=3).to_dict()
+        HopfuseRetriever(str(folder), encoder=ArrayEncoder(2, queries={}, name="mine")).to_dict()
+
+
+def test_notes_are_an_output(source):
+    retriever = HopfuseRetriever(source)
+    assert retriever.run(QUESTIONS[0])["notes"] == []
+    assert len(retriever.run("Xyzzy?")["notes"]) == 1
+    assert retriever.run("Xyzzy?") == asyncio.run(retriever.run_async("Xyzzy?"))
 
 
 def test_what_a_searcher_has_already_is_not_given_again(folder):

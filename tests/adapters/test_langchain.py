@@ -7,7 +7,7 @@ import asyncio
 import hopfuse as hf
 import numpy as np
 import pytest
-from adapters.frameworks import QUESTIONS
+from adapters.frameworks import QUESTIONS, small_index
 from hopfuse.errors import EndpointError, InputError
 
 pytest.importorskip("ahocorasick", reason="names in questions are found by pyahocorasick (extra text)")
@@ -160,6 +160,28 @@ def test_a_searcher_is_used_unchanged(folder):
     searcher = Searcher(folder, recipe="hybrid-rrf", options={"graph_k": 1})
     hits = searcher.search(QUESTIONS[:1], k=8)[0]
     assert [one.id for one in HopfuseRetriever(source=searcher, k=8).invoke(QUESTIONS[0])] == [hit.id for hit in hits]
+
+
+def test_notes_are_in_the_metadata_or_in_the_log(source, caplog):
+    retriever = HopfuseRetriever(source=source, k=2)
+    (hits,) = Searcher(source).search(["Xyzzy Ankara?"], k=2)
+    assert [one.metadata.get("hopfuse_notes") for one in retriever.invoke(QUESTIONS[0])] == [None, None]
+    assert not hits.notes
+    documents, (none,) = retriever.invoke("Xyzzy?"), Searcher(source).search(["Xyzzy?"], k=2)
+    notes = [str(note) for note in none.notes]
+    assert [one.metadata["hopfuse_notes"] for one in documents] == [notes] * len(none)
+    assert [notes[0] in line for line in caplog.messages] == ([] if none else [True])
+
+
+def test_later_changes_are_read(tmp_path):
+    small_index().save(tmp_path)
+    retriever = HopfuseRetriever(source=str(tmp_path), k=1, allow={"tenant": "new"})
+    with hf.Index.open(tmp_path, writable=True) as live, live.change() as change:
+        about = {"tenant": "new", "number": 9}
+        change.add_passages([{"id": "new", "text": "A road leads to Oslo.", "metadata": about}])
+    assert retriever.invoke("Oslo road?") == []
+    retriever.refresh()
+    assert [one.id for one in retriever.invoke("Oslo road?")] == ["new"]
 
 
 def test_unknown_options_are_refused(folder):

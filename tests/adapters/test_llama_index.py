@@ -49,6 +49,20 @@ def test_nodes_are_the_hits(source):
     assert seen(retriever.retrieve(QueryBundle(QUESTIONS[0]))) == expected[0]
 
 
+def test_notes_are_hidden_metadata(source, caplog):
+    retriever = HopfuseRetriever(source, similarity_top_k=2)
+    (hits,) = Searcher(source).search(["Xyzzy?"], k=2)
+    found = retriever.retrieve("Xyzzy?")
+    notes = [str(note) for note in hits.notes]
+    assert [one.node.metadata["hopfuse_notes"] for one in found] == [notes] * len(hits)
+    assert len(notes) == 1
+    assert not any("hopfuse_notes" in one.node.get_content(mode) for one in found for mode in ("llm", "embed"))
+    assert [notes[0] in line for line in caplog.messages] == ([] if hits else [True])
+    caplog.clear()
+    HopfuseFusion(source=source, k=2).postprocess_nodes(nodes(("p5", 0.9)), query_str="Xyzzy?")
+    assert [notes[0] in line for line in caplog.messages] == [True]
+
+
 def test_a_query_engine_answers_from_the_nodes(source):
     engine = RetrieverQueryEngine.from_args(HopfuseRetriever(source, similarity_top_k=1), llm=MockLLM())
     answer = engine.query(QUESTIONS[0])

@@ -1,4 +1,4 @@
-"""A searcher answers alike from a directory, an index, a recipe and a server, and refuses what it cannot use."""
+"""A searcher answers alike from a directory, an index, a retriever and a server, and refuses what it cannot use."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ def expected(folder):
     """Of the same index, by its recipe made by hand."""
     index = hf.Index.open(folder)
     words = hf.lexical.BM25.build(index.texts_to_index())
-    return hf.recipes.default(index, matcher=hf.extract.QuestionMatcher(index), lexical=words)
+    return hf.recipes.HybridRRF(index, matcher=hf.extract.QuestionMatcher(index), lexical=words)
 
 
 def test_every_source_gives_the_recipes_own_hits(source, folder, expected):
     pytest.importorskip("bm25s", reason="words are counted by bm25s (extra lexical)")
     own = told(expected.search(QUESTIONS, k=3))
     assert [len(row) for row in own] == [3, 3, 3]
-    for one in (source, folder, hf.Index.open(folder), expected):
+    index = hf.Index.open(folder)
+    for one in (source, folder, index, hf.Index.open(folder, live=True), hf.Retriever(index)):
         assert told(Searcher(one).search(QUESTIONS, k=3)) == own
 
 
@@ -128,6 +129,56 @@ def test_results_scope_and_a_where(folder):
     assert recipe_ids <= {"p0", "p2", "p4", "p6", "p7"}
 
 
+def test_masks_and_filters_of_each_question(folder):
+    searcher = Searcher(folder)
+    where, ids = hf.where(tenant="b"), ["p5"]
+    each = [None, where, ids]
+    alone = [searcher.search([q], k=8, allow=one)[0] for q, one in zip(QUESTIONS, each, strict=True)]
+    masks = np.ones((3, 8), np.bool_)
+    masks[1:] = [hf.Index.open(folder).mask(one) for one in each[1:]]
+    for allow in (each, masks, list(masks)):
+        assert told(searcher.search(QUESTIONS, k=8, allow=allow)) == told(alone)
+    assert told(searcher.search(QUESTIONS, k=8, allow=masks[1])) == told(searcher.search(QUESTIONS, k=8, allow=where))
+    assert told(searcher.search(QUESTIONS, k=8, allow=[None] * 3)) == told(searcher.search(QUESTIONS, k=8))
+
+
+def test_later_changes_are_read(tmp_path):
+    small_index().save(tmp_path)
+    searcher = Searcher(tmp_path)
+    asked = {"questions": ["Which road leads to Oslo?"], "k": 1, "allow": {"tenant": "new"}}
+    with refused(InputError, "unknown", "allow", given="new"):
+        searcher.search(["road"], allow=["new"])
+    with hf.Index.open(tmp_path, writable=True) as live, live.change() as change:
+        about = {"tenant": "new", "number": 9}
+        change.add_passages([{"id": "new", "text": "A road leads to Oslo.", "metadata": about}])
+    assert searcher.search(**asked) == [[]]
+    searcher.refresh()
+    assert [hit.id for hit in searcher.search(**asked)[0]] == ["new"]
+
+
+def test_notes_stand_beside_the_hits(source, caplog):
+    searcher = Searcher(source)
+    for found in (searcher.search([QUESTIONS[0], "Xyzzy?"]), asyncio.run(searcher.asearch([QUESTIONS[0], "Xyzzy?"]))):
+        assert found[0].notes == []
+        assert [(note.code, note.field) for note in found[1].notes] == [("unknown", "text")]
+    for hits in found + found:
+        searcher.log_notes(hits)
+    assert [(record.name, record.levelname) for record in caplog.records] == [("hopfuse.adapters", "WARNING")]
+    assert caplog.messages[0].startswith(str(found[1].notes[0]))
+    strict = Searcher(source, strict=True)
+    assert len(strict.search(QUESTIONS[:1])[0]) > 0
+    with refused(InputError, "unknown", "queries[0].text" if source.startswith("http") else "questions[0]"):
+        strict.search(["Xyzzy?"])
+
+
+def test_at_most_so_many_hits_of_a_document(tmp_path):
+    rows = [{"id": f"p{at}", "text": f"A road {at}.", "document": "ab"[at % 2]} for at in range(6)]
+    index = hf.Index.build(passages=rows)
+    found = Searcher(index, per_document=1).search(["a road"], k=6)[0]
+    assert sorted(index.documents[hit.row] for hit in found) == ["a", "b"]
+    assert len(Searcher(index).search(["a road"], k=6)[0]) == 6
+
+
 def test_a_given_encoder_reads_the_questions():
     vectors = np.eye(2, dtype=np.float32)
     encoder = ArrayEncoder(2, queries={"north?": vectors[0], "south?": vectors[1]}, name="mine")
@@ -147,6 +198,7 @@ def test_the_title_goes_with_the_metadata_unless_a_column_is_called_so():
 def test_invalid_input_is_refused(folder):
     local, remote = Searcher(folder), Searcher("http://127.0.0.1:9")
     assert as_searcher(local) is local
+    words = hf.lexical.FTS5.build(["a road"] * 8)
     for given, error in (
         ({"source": 3}, ("type", "source", {"given": "int"})),
         ({"source": folder / "none"}, ("missing", "directory")),
@@ -155,10 +207,14 @@ def test_invalid_input_is_refused(folder):
         ({"source": folder, "recipe": "nope"}, ("choice", "recipe", {"given": "nope"})),
         ({"source": folder, "recipe": "guided-walk"}, ("missing", "index")),
         ({"source": folder, "options": {"nope": 1}}, ("unknown", "nope")),
+        ({"source": folder, "nope": 1}, ("unknown", "nope")),
+        ({"source": hf.recipes.HybridRRF(small_index(), lexical=words)}, ("type", "source", {"given": "HybridRRF"})),
         ({"source": "http://h", "encoder": "e"}, ("conflict", "encoder")),
         ({"source": "http://h", "allow_scope": "results"}, ("conflict", "allow_scope")),
         ({"source": "http://h", "timeout": 0}, ("range", "timeout", {"given": 0})),
-        ({"source": hf.recipes.default(small_index()), "options": {}}, ("conflict", "options")),
+        ({"source": hf.Retriever(small_index()), "options": {}}, ("conflict", "options")),
+        ({"source": hf.Retriever(small_index()), "words": "none"}, ("conflict", "words")),
+        ({"source": hf.Retriever(small_index()), "strict": True}, ("conflict", "strict")),
     ):
         with refused(hf.errors.HopfuseError, *error):
             Searcher(**given)

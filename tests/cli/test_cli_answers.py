@@ -152,7 +152,7 @@ def test_options_that_exclude_each_other_are_refused_before_a_request(
             ("policy-rag", model, about("unused", "model")),
             ("policy-rag", (*model, "--policy", off), about("unused", "model")),
             ("policy-rag", ("--answers",), about("unused", "answers", other="model")),
-            ("policy-rag", ("--policy", gated), about("missing", "model")),
+            ("policy-rag", ("--policy", gated), about("missing", "llm")),
             ("policy-rag", ("--endpoint", server.url, "--answers"), about("unused", "endpoint", other="model")),
             ("policy-rag", ("--cache", tmp_path / "c"), about("unused", "cache", other="model")),
             ("policy-rag", ("--concurrency", 2), about("unused", "concurrency", other="model")),
@@ -160,8 +160,8 @@ def test_options_that_exclude_each_other_are_refused_before_a_request(
             ("policy-rag", ("--endpoint", "localhost", "--model", "m", "--answers"), about("syntax", "base_url")),
             ("policy-rag", (*model, "--answers", "--option", "hops=2"), about("unknown", "hops", recipe="policy-rag")),
             ("policy-rag", (*model, "--answers", "--k", 10**6), about("limit", "k")),
-            ("phase-graph", (*model, "--answers"), about("unused", "answers", recipe="phase-graph")),
-            ("hybrid-rrf", ("--cache", tmp_path / "c"), about("unused", "cache", recipe="hybrid-rrf")),
+            ("phase-graph", (*model, "--answers"), about("unused", "llm", recipe="phase-graph")),
+            ("hybrid-rrf", ("--cache", tmp_path / "c"), about("unused", "cache", other="model")),
         ):
             assert refused_here(*scoring(memory, recipe, out, *args)) == why, args
             assert refused_here(*explaining(memory, recipe, *args)) == why, args

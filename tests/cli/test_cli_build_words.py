@@ -39,10 +39,10 @@ def test_chunks_alone_become_an_index_that_is_searched(chunks, tmp_path):
     assert "words: stemmer" in done.stdout
     index = Index.open(out, verify="full")
     assert index.info()["graph"]["edge_types"] == {"word": 14, "sequence": 2}
-    assert found(out, "What did the bearing cost?", "--lexical", "none") == ["c2", "c3", "c1"]
-    assert found(out, "SERVING soups", "--lexical", "none") == ["d1"]
-    assert found(out, "???", "--lexical", "none") == []
-    assert found(out, "anything", "--entity", "Noon", "--lexical", "none") == ["d1"]
+    assert found(out, "What did the bearing cost?", "--words", "none") == ["c2", "c3", "c1"]
+    assert found(out, "SERVING soups", "--words", "none") == ["d1"]
+    assert found(out, "???", "--words", "none") == []
+    assert found(out, "anything", "--entity", "Noon", "--words", "none") == ["d1"]
 
 
 def test_with_an_encoder_the_default_recipe_walks_over_words(tmp_path):
@@ -65,8 +65,8 @@ def test_words_combined_with_a_file_of_facts(tmp_path):
     index = Index.open(out, verify="full")
     assert list(index.entity_names[: index.words.first]) == ["Ada", "Notes", "Engine"]
     assert set(index.info()["graph"]["edge_types"]) == {"context", "creation", "other", "word"}
-    assert sorted(found(out, "Who wrote of engines?", "--lexical", "none")) == ["Ada", "Notes"]
-    named = json.loads(hopfuse("trace", out, "Who wrote with Ada?", "--lexical", "none", "--json").stdout)
+    assert sorted(found(out, "Who wrote of engines?", "--words", "none")) == ["Ada", "Notes"]
+    named = json.loads(hopfuse("trace", out, "Who wrote with Ada?", "--words", "none", "--json").stdout)
     assert [seed["name"] for seed in named["seeds"]] == ["Ada"]
 
 

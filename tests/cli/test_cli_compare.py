@@ -157,7 +157,7 @@ def test_triples_are_compared_where_the_index_has_facts_and_vectors_of_its_entit
 
 def test_sqlites_words_can_be_asked_for(work, tmp_path):
     folder, rows = work
-    hopfuse(*command(folder, "--lexical", "fts5", "--metrics", "mrr", "--against", "mrr", "--out", tmp_path / "n.json"))
+    hopfuse(*command(folder, "--words", "fts5", "--metrics", "mrr", "--against", "mrr", "--out", tmp_path / "n.json"))
     found, index = json.loads((tmp_path / "n.json").read_text()), hf.Index.open(folder / "index")
     words = FTS5.build([f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)])
     number = {f"p{i}": i for i in range(PASSAGES)}
@@ -252,13 +252,13 @@ def test_an_invalid_comparison_is_refused(work, tmp_path):
         "unknown", "qrels", given="p999"
     )
     texts = tmp_path / "texts"
-    hf.Index.build(passages=[{"text": "a"}]).save(texts)
+    hf.Index.build(passages=[{"id": f"p{at}", "text": "a"} for at in range(PASSAGES)]).save(texts)
     files = ("--queries", folder / "queries.jsonl", "--vectors", folder / "vectors.npy")
-    assert refused("compare", texts, *files) == about("unsupported", "directory")
+    assert refused("compare", texts, *files) == about("missing", "index")
     np.save(tmp_path / "short.npy", np.zeros((QUESTIONS, DIM - 1), np.float32))
     short = ("--queries", folder / "queries.jsonl", "--vectors", tmp_path / "short.npy")
     message = refused("compare", folder / "index", *short)
-    assert message == about("shape", "vectors", given=7, owner="passages")
+    assert message == about("shape", "vectors[0]", given=7, allowed=8)
     assert not out.exists()
     out.write_text("kept")
     assert refused(*command(folder, "--out", out)) == about("exists", "out")

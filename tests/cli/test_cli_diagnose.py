@@ -215,7 +215,7 @@ def test_the_table_of_stability_and_questions_that_nothing_rewrites(spoken, tmp_
             ("--stability", "phase-graph"),
             about("conflict", "stability", other="vectors"),
         ),
-        (("--policy", "policy.toml"), about("unused", "policy", other="stability policy-rag")),
+        (("--policy", "policy.toml"), about("unused", "policy", other=["stability policy-rag"])),
     ],
 )
 def test_the_inputs_that_stability_needs(refused_here, asked, more, message):

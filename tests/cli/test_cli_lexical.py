@@ -59,7 +59,7 @@ def test_info_describes_the_lexical_part(lexical_index, index):
 
 
 def test_score_fuses_three_lists(scoring, lexical_index, files, tmp_path):
-    given = ["--recipe", "phase-graph", "--lexical", "--lexical-weight", 0.9, "--lexical-k", 3, "--k", 4, "--chunk", 71]
+    given = ["--recipe", "phase-graph", "--words", "--lexical-weight", 0.9, "--lexical-k", 3, "--k", 4, "--chunk", 71]
     hopfuse(*scoring, *given, "--out", tmp_path / "out.jsonl")
     opened = Index.open(lexical_index)
     rows = read_jsonl(files / "queries.jsonl")
@@ -92,7 +92,7 @@ def test_words_of_the_index_raise_weights_unless_they_are_left_out(lexical_index
     found = recipe.search([QUESTION], **given)
     assert f"Other words, which raise weights: {found.traces[0]['other_words'].strip()}" in output
     assert f"raised {max(hit['boost'] for hit in found.traces[0]['hits']):.3g} times by words" in output
-    assert "raise weights" not in hopfuse("trace", *ask, "--lexical", "none").stdout
+    assert "raise weights" not in hopfuse("trace", *ask, "--words", "none").stdout
     for command in ("search", "trace"):
         shown = json.loads(hopfuse(command, *ask, "--json").stdout)
         assert [hit["score"] for hit in shown["hits"]] == [score for _, score in found.hits.row(0)]
@@ -103,10 +103,10 @@ def test_bad_lexical_options_are_refused(refused_here, scoring, index, files, tm
     plain = [*scoring, *out, "--recipe", "phase-graph"]
     assert refused_here(*plain, "--lexical-k", 5) == about("unused", "lexical_k", other="lexical")
     assert refused_here(*plain, "--lexical-weight", 0.3) == about("unused", "lexical_weight", other="lexical")
-    assert refused_here(*scoring, *out, "--lexical-k", 5) == about("unused", "lexical_k")
-    bare = [*scoring, *out, "--lexical", "none", "--option"]
+    assert refused_here(*scoring, *out, "--lexical-k", 5).field == "lexical_k"
+    bare = [*scoring, *out, "--words", "none", "--option"]
     assert refused_here(*bare, "word_boost=1") == about("unused", "word_boost", other="lexical")
-    assert refused_here(*scoring, *out, "--lexical", "--lexical-weight", -1) == about(
+    assert refused_here(*scoring, *out, "--words", "--lexical-weight", -1) == about(
         "range", "lexical_weight", given=-1.0
     )
     build = [*build_args(files), "--out", tmp_path / "index", "--lexical"]
@@ -119,10 +119,10 @@ def test_a_query_without_text_has_no_words(refused_here, lexical_index, tmp_path
     np.save(tmp_path / "vectors.npy", np.ones((1, 8), np.float32))
     inputs = ["--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
     answers = []
-    for given in ([], ["--lexical"], ["--lexical", "none"]):
+    for given in ([], ["--words"], ["--words", "none"]):
         out = tmp_path / f"{len(answers)}.jsonl"
         hopfuse("score", lexical_index, *inputs, "--out", out, *given)
         answers.append(out.read_text(encoding="utf-8"))
     assert answers[0] == answers[1] == answers[2]
     both = ["--recipe", "hybrid-rrf", "--out", tmp_path / "out.jsonl"]
-    assert refused_here("score", lexical_index, *inputs, *both) == about("missing", "text", purpose="for BM25's list")
+    assert refused_here("score", lexical_index, *inputs, *both) == about("missing", "text")

@@ -32,7 +32,7 @@ GIVEN: list[tuple[str, list[str], dict[str, Any]]] = [
 ]
 
 
-LEXICAL = {"triple-hybrid": "none", "hybrid-rrf": "fts5", "guided-walk": "fts5"}
+WORDS = {"triple-hybrid": "none", "hybrid-rrf": "fts5", "guided-walk": "fts5"}
 
 
 def options(given: list[str]) -> list[str]:
@@ -99,7 +99,7 @@ def test_a_run_with_other_options_is_not_taken_up(memory, tmp_path) -> None:
 def test_entities_by_words(memory, output_of, tmp_path) -> None:
     out = tmp_path / "out.jsonl"
     files = (memory / "index", "--queries", memory / "queries.jsonl", "--out", out)
-    output_of("score", *files, "--recipe", "triple-hybrid", "--option", "mode=lexical", "--lexical", "fts5")
+    output_of("score", *files, "--recipe", "triple-hybrid", "--option", "mode=lexical", "--words", "fts5")
     first = [[hit["id"] for hit in row["hits"]] for row in read_jsonl(out)]
     assert first == [["Alien"], ["Ridley Scott"], ["North Sea"]]
 
@@ -137,8 +137,8 @@ def test_values_are_checked_before_the_work(memory, refused_here, tmp_path) -> N
         ("policy-rag", "reranking.pool=5", about("limit", "k")),
     ):
         assert refused_here(*scoring(memory, recipe, out, "--option", given)) == why
-    assert refused_here(*scoring(memory, "triple-hybrid", out, "--lexical", "fts5")) == about(
-        "unused", "lexical", other="option mode=lexical"
+    assert refused_here(*scoring(memory, "triple-hybrid", out, "--words", "fts5")) == about(
+        "unused", "words", recipe="triple-hybrid"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -157,7 +157,5 @@ def test_an_option_that_another_leaves_unread_is_refused(memory, refused_here, t
     refusal = refused_here(*scoring(memory, recipe, out, *options(given)))
     assert (refusal.code, refusal.values["recipe"]) == ("unused", recipe)
     for one in given:
-        done = run(
-            *scoring(memory, recipe, out, *options([one]), "--lexical", LEXICAL[recipe], "--overwrite"), env=AS_DATA
-        )
-        assert '"code": "unused"' not in done.stderr
+        done = run(*scoring(memory, recipe, out, *options([one]), "--words", WORDS[recipe], "--overwrite"), env=AS_DATA)
+        assert f'"field": "{one.partition("=")[0]}"' not in done.stderr

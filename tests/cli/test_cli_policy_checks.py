@@ -9,7 +9,7 @@ from cli.cli_files import about, write_jsonl
 
 pytest.importorskip("wordllama", reason="stability encodes texts with WordLlama (extra demo)")
 
-GATE = ('[facts]\ngate = "llm"', about("missing", "model"))
+GATE = ('[facts]\ngate = "llm"', about("missing", "llm"))
 POOL = ("[reranking]\npool = 5", about("limit", "k"))
 BAD = ("[walk]\ndamping = 2", about("range", "walk.damping", given=2))
 POLICIES = {"gate.toml": GATE, "pool.toml": POOL, "bad.toml": BAD}
@@ -41,5 +41,5 @@ def test_diagnose_makes_every_recipe_before_it_searches(index, tmp_path, refused
     monkeypatch.setattr(module, "search_legs", lambda *asked, **options: searched.append(asked))
     scope = policy(tmp_path, "scope.toml", '[facts]\nscope = "all"')
     message = refused_here(*stability(index, tmp_path, "--stability", "phase-graph", "--policy", scope))
-    assert message == about("missing", "encoder")
+    assert message == about("missing", "fact_vectors")
     assert searched == []

@@ -115,22 +115,26 @@ def test_inputs_that_a_recipe_does_not_read_are_refused(memory, refused_here, tm
     (tmp_path / "all.toml").write_text('version = 1\n[facts]\nscope = "all"\n')
     (tmp_path / "bad.toml").write_text("version = 1\n[walk]\ndamping = 2\n")
     for args, why in (
-        (scoring(memory, "policy-rag", out, "--alpha", 0.5), about("unused", "alpha", recipe="policy-rag")),
-        (scoring(memory, "phase-graph", out, "--policy", html), about("unused", "policy", recipe="phase-graph")),
-        (scoring(memory, "policy-rag", out, "--lexical"), about("unused", "lexical", recipe="policy-rag")),
+        (scoring(memory, "policy-rag", out, "--alpha", 0.5), about("unknown", "alpha", recipe="policy-rag")),
+        (scoring(memory, "phase-graph", out, "--policy", html), about("missing", "policy")),
+        (scoring(memory, "policy-rag", out, "--words"), about("unused", "words", recipe="policy-rag")),
+        (scoring(memory, "policy-rag", out, "--graph-k", 5), about("unknown", "graph_k")),
         (
-            scoring(memory, "policy-rag", out, "--graph-k", 5),
-            about("unused", "graph_k"),
+            scoring(memory, "phase-graph", out, "--policy", tmp_path / "llm.toml"),
+            about("type", "config", given="Policy"),
         ),
-        (explaining(memory, "triple-hybrid", "--entity", "a"), about("unused", "entities", recipe="triple-hybrid")),
+        (scoring(memory, "triple-hybrid", out, "--case-sensitive"), about("unused", "names", recipe="triple-hybrid")),
+        (scoring(memory, "triple-hybrid", out, "--per-document", 1), about("unsupported", "per_document")),
+        (scoring(memory, "triple-hybrid", out, "--strict"), about("unused", "entities")),
+        (explaining(memory, "triple-hybrid", "--entity", "a", "--strict"), about("unused", "entities")),
         (explaining(memory, "phase-graph", "--out", html), about("unsupported", "out", given="t.html")),
         (scoring(memory, "policy-rag", out, "--k", 150), about("limit", "k", given=150)),
         (explaining(memory, "policy-rag", "--out", tmp_path / "t.txt"), about("choice", "out")),
         (
             scoring(memory, "policy-rag", out, "--policy", tmp_path / "llm.toml"),
-            about("missing", "model"),
+            about("missing", "llm"),
         ),
-        (scoring(memory, "policy-rag", out, "--policy", tmp_path / "all.toml"), about("missing", "encoder")),
+        (scoring(memory, "policy-rag", out, "--policy", tmp_path / "all.toml"), about("missing", "fact_vectors")),
         (
             scoring(memory, "policy-rag", out, "--policy", tmp_path / "bad.toml"),
             about("range", "walk.damping", given=2),
@@ -152,9 +156,7 @@ def test_triples_need_facts_and_vectors(index, files, refused_here, tmp_path) ->
         tmp_path / "o.jsonl",
     )
     line = refused_here("score", index, *given, "--recipe", "triple-hybrid")
-    assert line == about("missing", "index", recipe="triple-hybrid")
-    assert "--facts" in line.values["parts"]
-    assert "--recipe hybrid-rrf" in line.values["fix"]
+    assert line == about("missing", "index", recipe="TripleHybrid", allowed=["facts", "entity_corpus"])
 
 
 def test_the_default_policy_is_printed_and_written(output_of, refused_here, tmp_path) -> None:

@@ -284,7 +284,6 @@ def test_a_malformed_query_is_named_before_anything_is_made(index, files, tmp_pa
         ({"--out": "out.csv"}, about("choice", "out")),
         ({"--recipe": "phase-graph", "--alpha": "2"}, about("range", "alpha", given=2.0)),
         ({"--dense-k": "0"}, about("range", "dense_k", given=0)),
-        ({"--encoder": "wordllama"}, about("conflict", "vectors")),
     ],
 )
 def test_bad_queries_are_refused(refused_here, index, files, tmp_path, change, message):
@@ -337,20 +336,16 @@ def test_a_query_without_text_needs_its_entities(refused_here, index, files, tmp
     np.save(tmp_path / "vectors.npy", np.load(files / "query_vectors.npy")[:1])
     inputs = [index, "--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy"]
     refusal = refused_here("score", *inputs, "--out", tmp_path / "out.jsonl")
-    instead = ", or 'entities' ([] for none)"
-    assert refusal == about("missing", "text", id="bare", purpose="to find names in", instead=instead)
+    assert refusal == about("missing", "entities", place="queries.jsonl, line 1")
 
 
-@pytest.mark.parametrize(
-    ("recipe", "purpose"),
-    [("policy-rag", "for policy-rag"), ("hybrid-rrf", "for BM25's list"), ("triple-hybrid", "for triple-hybrid")],
-)
-def test_where_words_are_read_a_text_alone_will_do(memory, refused_here, tmp_path, recipe, purpose):
+@pytest.mark.parametrize("recipe", ["policy-rag", "hybrid-rrf", "triple-hybrid"])
+def test_where_words_are_read_a_text_alone_will_do(memory, refused_here, tmp_path, recipe):
     write_jsonl(tmp_path / "queries.jsonl", [{"id": "bare", "entities": ["Alien"]}])
     np.save(tmp_path / "vectors.npy", np.load(memory / "vectors.npy")[:1])
     given = ["--queries", tmp_path / "queries.jsonl", "--vectors", tmp_path / "vectors.npy", "--recipe", recipe]
     line = refused_here("score", memory / "index", *given, "--out", tmp_path / "out.jsonl")
-    assert line == about("missing", "text", id="bare", purpose=purpose, instead="")
+    assert line == about("missing", "text", place="queries.jsonl, line 1")
 
 
 def test_a_file_that_cannot_grow_leaves_no_result(scoring, tmp_path):

@@ -147,7 +147,7 @@ def test_metadata_of_the_hits(scoring, output_of, refused_here, tmp_path, suffix
     vectors = np.ones((2, 8), np.float32)
     Index.build(passages=rows, vectors=vectors, metadata_types=kinds).save(tmp_path / "index")
     out = tmp_path / f"out.{suffix}"
-    given = ["score", tmp_path / "index", *scoring[2:], "--recipe", "hybrid-rrf", "--lexical", "none"]
+    given = ["score", tmp_path / "index", *scoring[2:], "--recipe", "hybrid-rrf", "--words", "none"]
     output_of(*given, "--with", "metadata", "--out", out)
     read = read_jsonl(out) if suffix == "jsonl" else pytest.importorskip("pyarrow.parquet").read_table(out).to_pylist()
     found = {hit["id"]: hit["metadata"] for hit in read[0]["hits"]}
@@ -181,10 +181,10 @@ BAD = [
     (lambda rows: rows[201].update(vector=[1.0] * 7), about("shape", "vector", given=7)),
     (lambda rows: rows[201].update(vector=[1.0] * 7 + [float("nan")]), about("finite", "vector")),
     (lambda rows: rows[201].update(vector=[0.0] * 8), about("zero", "vector")),
-    (lambda rows: rows[201].update(vector=None), about("missing", "vector")),
+    (lambda rows: rows[201].update(vector=None), about("missing", "encoder")),
     (lambda rows: rows[201].update(id="q7"), about("duplicate", "id", given="q7")),
-    (lambda rows: rows[201].update(entities=[6]), about("unknown", "entities", given=6, last=5)),
-    (lambda rows: rows[201].update(text=None), about("missing", "text", id="q201", purpose="to find names in")),
+    (lambda rows: rows[201].update(entities=[6]), about("unknown", "entities[0]", given=6, last=5)),
+    (lambda rows: rows[201].update(text=None), about("missing", "entities")),
 ]
 
 
@@ -211,7 +211,7 @@ def test_a_bad_row_of_a_file_of_vectors_is_named(scoring, files, refused_here, t
     line = refused_here(*given, "--out", tmp_path / "out.jsonl")
     assert line == about("finite", "vectors[201]")
     np.save(tmp_path / "vectors.npy", vectors[:, :5])
-    assert refused_here(*given, "--out", tmp_path / "out.jsonl") == about("shape", "vectors", given=5)
+    assert refused_here(*given, "--out", tmp_path / "out.jsonl") == about("shape", "vectors[0]", given=5)
     assert not list(tmp_path.glob("out*"))
 
 

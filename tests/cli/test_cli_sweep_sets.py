@@ -69,7 +69,7 @@ def test_options_are_chosen_for_all_sets(sets: Path, tmp_path: Path) -> None:
 
 
 def test_values_with_commas_are_one_value_each(sets: Path, tmp_path: Path) -> None:
-    weights = ("--option", "weights=0,1,1", "--option", "weights=0,1,0.2", "--lexical", "none")
+    weights = ("--option", "weights=0,1,1", "--option", "weights=0,1,0.2", "--words", "none")
     hopfuse("sweep", "--sets", sets, "--recipe", "hybrid-rrf", *weights, "--out", tmp_path / "s.json")
     found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
     assert [trial["options"] for trial in found["trials"]] == [{}, {"weights": "0,1,1"}, {"weights": "0,1,0.2"}]
@@ -78,7 +78,7 @@ def test_values_with_commas_are_one_value_each(sets: Path, tmp_path: Path) -> No
 def test_words_and_second_seeds_are_chosen_for_all_sets(sets: Path, tmp_path: Path) -> None:
     options = ("word_boost=0,3", "word_k=1,24", "second_mass=0.3,0.9")
     given = [part for option in options for part in ("--option", option)]
-    words = ("--recipe", "guided-walk", "--lexical", "fts5")
+    words = ("--recipe", "guided-walk", "--words", "fts5")
     hopfuse("sweep", "--sets", sets, *words, *given, "--out", tmp_path / "s.json")
     found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
     boosts = [{"word_boost": 0}, {"word_boost": 3, "word_k": 1}, {"word_boost": 3, "word_k": 24}]
@@ -88,7 +88,7 @@ def test_words_and_second_seeds_are_chosen_for_all_sets(sets: Path, tmp_path: Pa
 
 
 def test_an_option_that_no_combination_reads_is_refused(sets: Path, refused_here: Any) -> None:
-    options = ("--option", "word_boost=0", "--option", "word_k=5,6", "--lexical", "fts5")
+    options = ("--option", "word_boost=0", "--option", "word_k=5,6", "--words", "fts5")
     message = about("unused", "word_k", recipe="guided-walk")
     assert refused_here("sweep", "--sets", sets, "--recipe", "guided-walk", *options) == message
 

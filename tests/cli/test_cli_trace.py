@@ -74,8 +74,7 @@ def test_bad_questions_and_vectors_are_refused(refused_here, explaining, index, 
     assert refused_here(*explaining, "--row", 300) == about("range", "row", last=299)
     no_rows = ("trace", index, QUESTION, "--encoder", "wordllama", "--row", 0)
     assert refused_here(*no_rows) == about("unused", "row", other="vectors")
-    assert refused_here(*explaining, "--encoder", "wordllama") == about("conflict", "vectors")
-    assert refused_here("trace", index, QUESTION) == about("missing", "vectors")
+    assert refused_here("trace", index, QUESTION) == about("missing", "encoder")
     bad = ["trace", index, QUESTION, "--vectors", files / "queries.jsonl"]
     assert refused_here(*bad) == about("syntax", "vectors")
 
@@ -87,7 +86,7 @@ def test_a_passage_without_a_title_is_shown_by_its_id_in_every_list(tmp_path, re
     graph = [{"src": at, "dst": 3} for at in range(3)]
     Index.build(passages=passages, vectors=np.eye(3), entities=["London"], graph=graph).save(tmp_path / "index")
     np.save(tmp_path / "vector.npy", np.ones((1, 3)))
-    options = ["--vectors", tmp_path / "vector.npy", "--recipe", recipe, "--lexical", "none"]
+    options = ["--vectors", tmp_path / "vector.npy", "--recipe", recipe, "--words", "none"]
     output = hopfuse("trace", tmp_path / "index", "London?", *options).stdout
     listed = [line.split("score")[0].split()[-1] for line in output.splitlines() if "  score " in line]
     assert len(listed) >= 6

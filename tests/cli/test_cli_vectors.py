@@ -6,12 +6,12 @@ import json
 
 import hopfuse as hf
 import pytest
-from cli.cli_files import about, read_jsonl, write_jsonl
+from cli.cli_files import about, hopfuse, read_jsonl, write_jsonl
 from cli.recipe_files import ASKED, QUESTION, explaining, scoring
 from hopfuse.lexical import FTS5
 from hopfuse.recipes import HybridRRF, Policy, PolicyRAG
 
-BY_WORDS = ("--recipe", "triple-hybrid", "--option", "mode=lexical", "--lexical", "fts5")
+BY_WORDS = ("--recipe", "triple-hybrid", "--option", "mode=lexical", "--words", "fts5")
 TEXTS = ["Alien is a film.", "The sea is cold.", "Who was born by the sea?"]
 NO_PASSAGES = "version = 1\n[seeds]\npassages = 0.0\n[switches]\ndense_fallback = false\n"
 
@@ -30,17 +30,22 @@ def test_words_need_no_vector(memory, output_of, refused_here) -> None:
     assert "1. Alien" in shown
     assert "Seeds" not in shown, "nothing was near by vector"
     assert json.loads(output_of(*asked, "--json"))["hits"][0]["name"] == "Alien"
-    assert refused_here(*explaining(memory, *BY_WORDS[1:])) == about("unused", "vectors", recipe="triple-hybrid")
+    noted = json.loads(output_of(*explaining(memory, *BY_WORDS[1:], "--json")))["notes"]
+    assert [(one["code"], one["field"]) for one in noted] == [("unused", "vectors")]
+    assert refused_here(*explaining(memory, *BY_WORDS[1:], "--strict")) == about("unused", "vectors")
     assert refused_here(*asked, "--encoder", "wordllama") == about("unused", "encoder", recipe="triple-hybrid")
 
 
-def test_vectors_that_nothing_reads_are_refused(memory, refused_here, tmp_path) -> None:
-    args = scoring(memory, "triple-hybrid", tmp_path / "out.jsonl", *BY_WORDS[2:])
-    assert refused_here(*args) == about("unused", "vectors", recipe="triple-hybrid")
+def test_vectors_that_nothing_reads_are_noted(memory, refused_here, tmp_path) -> None:
     (tmp_path / "p.toml").write_text(NO_PASSAGES, encoding="utf-8")
-    args = scoring(memory, "policy-rag", tmp_path / "out.jsonl", "--policy", tmp_path / "p.toml")
-    assert refused_here(*args) == about("unused", "vectors", recipe="policy-rag")
-    assert not (tmp_path / "out.jsonl").exists()
+    out = tmp_path / "out.jsonl"
+    for recipe, more in (("triple-hybrid", BY_WORDS[2:]), ("policy-rag", ("--policy", tmp_path / "p.toml"))):
+        args = scoring(memory, recipe, out, "--overwrite", *more)
+        assert refused_here(*args, "--strict") == about("unused", "vectors[0]", place="line 1")
+        said = hopfuse(*args).stderr
+        assert "3 of 3 queries have notes, such as 0: vector is given" in said
+        noted = [[(one["code"], one["field"]) for one in row["notes"]] for row in read_jsonl(out)]
+        assert all(("unused", "vector") in row for row in noted)
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "graph", "vector"])
@@ -48,14 +53,13 @@ def test_other_modes_need_one(memory, refused_here, tmp_path, mode) -> None:
     more = ("--recipe", "triple-hybrid", "--option", f"mode={mode}")
     files = ("--queries", memory / "queries.jsonl", "--out", tmp_path / "out.jsonl")
     line = refused_here("score", memory / "index", *files, *more)
-    assert line == about("missing", "vectors", recipe="triple-hybrid")
-    line = refused_here("trace", memory / "index", QUESTION, *more)
-    assert line == about("missing", "vectors", recipe="triple-hybrid")
+    assert line == about("missing", "encoder", place="queries.jsonl, line 1")
+    assert refused_here("trace", memory / "index", QUESTION, *more) == about("missing", "encoder")
 
 
 def test_texts_alone_need_none(texts_alone, output_of, refused_here, memory, tmp_path) -> None:
     index, queries = texts_alone
-    more = ("--recipe", "hybrid-rrf", "--lexical", "fts5")
+    more = ("--recipe", "hybrid-rrf", "--words", "fts5")
     files = (index, "--queries", queries, "--out", tmp_path / "out.jsonl")
     output_of("score", *files, *more)
     opened = hf.Index.open(index)
@@ -65,9 +69,7 @@ def test_texts_alone_need_none(texts_alone, output_of, refused_here, memory, tmp
     assert any(expected)
     assert "Lexical list of" in output_of("trace", index, "The cold sea", *more)
     given = ("--vectors", memory / "vectors.npy")
-    assert refused_here("score", *files, *more, *given, "--overwrite") == about(
-        "unused", "vectors", recipe="hybrid-rrf"
-    )
+    assert refused_here("score", *files, *more, *given, "--overwrite", "--strict").field == "vectors[0]"
     given = ("--encoder", "wordllama")
     assert refused_here("score", *files, *more, *given, "--overwrite") == about(
         "unused", "encoder", recipe="hybrid-rrf"

@@ -1,4 +1,4 @@
-"""``--lexical``: BM25 of the index or computed at the start, SQLite's if chosen or if there is no other."""
+"""``--words``: BM25 of the index or computed at the start, SQLite's if chosen or if there is no other."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_without_its_packages_sqlite_counts(plain, monkeypatch, package) -> None
 @pytest.mark.parametrize("recipe", ["hybrid-rrf", "phase-graph"])
 @pytest.mark.parametrize("kind", ["bm25", "fts5"])
 def test_a_recipe_has_the_words_that_are_asked_for(memory, output_of, tmp_path, recipe, kind) -> None:
-    output_of(*scoring(memory, recipe, tmp_path / "out.jsonl", "--lexical", kind))
+    output_of(*scoring(memory, recipe, tmp_path / "out.jsonl", "--words", kind))
     index = hf.Index.open(memory / "index")
     texts = [f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)]
     leg = BM25.build(texts) if kind == "bm25" else FTS5.build(texts)
@@ -66,15 +66,15 @@ def test_a_recipe_has_the_words_that_are_asked_for(memory, output_of, tmp_path, 
 @pytest.mark.parametrize("kind", ["bm25", "fts5"])
 def test_a_query_without_text_is_refused(memory, refused_here, tmp_path, kind) -> None:
     write_jsonl(tmp_path / "q.jsonl", [{"id": "q", "entities": ["Alien"]}, {"text": "a"}, {"text": "b"}])
-    args = scoring(memory, "hybrid-rrf", tmp_path / "o.jsonl", "--lexical", kind)
+    args = scoring(memory, "hybrid-rrf", tmp_path / "o.jsonl", "--words", kind)
     line = refused_here(*(tmp_path / "q.jsonl" if arg == memory / "queries.jsonl" else arg for arg in args))
-    assert line == about("missing", "text", id="q", purpose=f"for {kind.upper()}'s list", instead="")
+    assert line == about("missing", "text", place="line 1")
 
 
 def test_words_can_be_left_out(memory, output_of, refused_here, tmp_path) -> None:
     out = tmp_path / "out.jsonl"
-    output_of(*scoring(memory, "hybrid-rrf", out, "--lexical", "none"))
+    output_of(*scoring(memory, "hybrid-rrf", out, "--words", "none"))
     found, names = by_hand(memory, "hybrid-rrf", lexical=None)
     assert [row["hits"] for row in read_jsonl(out)] == rows_of(found, names)
-    line = refused_here(*scoring(memory, "policy-rag", out, "--lexical", "fts5", "--overwrite"))
-    assert line == about("unused", "lexical", recipe="policy-rag")
+    line = refused_here(*scoring(memory, "policy-rag", out, "--words", "fts5", "--overwrite"))
+    assert line == about("unused", "words", recipe="policy-rag")

@@ -194,3 +194,8 @@ def test_recipes_take_filters_one_for_all_or_one_for_each_question() -> None:
     each = recipe.search(vectors=asked, allow=[where(tenant="a"), [3]])
     assert [{hit.row for hit in found} for found in each] == [{0, 2}, {3}]
     assert each.hits.ids.tolist() == recipe.search(vectors=asked, allow=[[0, 2], [3]]).hits.ids.tolist()
+    for some in ([None, where(tenant="b")], [None, [1, 3]], [None, np.array([False, True, False, True])]):
+        found = recipe.search(vectors=asked, allow=some)
+        assert [{hit.row for hit in hits} for hits in found] == [{0, 1, 2, 3}, {1, 3}]
+    every = recipe.search(vectors=asked, allow=[None, None])
+    assert every.hits.ids.tolist() == recipe.search(vectors=asked).hits.ids.tolist()

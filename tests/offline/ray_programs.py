@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import hopfuse as hf
 from hopfuse import offline
 from hopfuse.errors import HopfuseError
 from hopfuse.offline import ray as by_ray
-from offline.scorers import HashScorer, SlowScorer, open_dying, open_slow
+from offline.scorers import HashScorer, SlowScorer, open_dying, open_held, open_slow
 
 
 def open_marking(plan: offline.Plan, threads: int) -> SlowScorer:
@@ -28,7 +29,7 @@ def open_hash_of_index(plan: offline.Plan, threads: int) -> HashScorer:
     return HashScorer()
 
 
-OPENING = {"slow": open_slow, "dying": open_dying, "marking": open_marking}
+OPENING = {"slow": open_slow, "dying": open_dying, "held": open_held, "marking": open_marking}
 
 
 def run(folder: str, opening: str, how: str) -> Any:
@@ -67,9 +68,18 @@ def score(queries: str, index: str, folder: str, address: str) -> Any:
         return list(found.iter_rows())
 
 
+def by_retriever(queries: str, index: str, folder: str, address: str) -> Any:
+    """Score by a retriever that is pickled for the actors; return the rows."""
+    scorer = offline.RetrieverScorer(hf.Retriever.open(index), k=2)
+    with by_ray.connected(address, stay=True):
+        how = {"scoring": {"k": 2}, "part_rows": 10, "actors": 2}
+        found = by_ray.score(Path(queries), Path(index), Path(folder), lambda plan, threads: scorer, **how)
+        return [json.loads(json.dumps(row, default=lambda value: value.tolist())) for row in found.iter_rows()]
+
+
 if __name__ == "__main__":
     try:
-        found = {"run": run, "busy": busy, "score": score}[sys.argv[1]](*sys.argv[2:])
+        found = {"run": run, "busy": busy, "score": score, "by_retriever": by_retriever}[sys.argv[1]](*sys.argv[2:])
     except HopfuseError as error:
         found = error.data()
     print(json.dumps(found, default=lambda value: value.tolist()))

@@ -37,6 +37,18 @@ class DyingScorer(HashScorer):
         return super().score(queries, first)
 
 
+class HeldScorer(HashScorer):
+    """Waits for a file before it scores a query of the file of queries from a row on."""
+
+    def __init__(self, gate, row):
+        self._gate, self._row = Path(gate), row
+
+    def score(self, queries, first):
+        while first >= self._row and not self._gate.exists():
+            time.sleep(0.02)
+        return super().score(queries, first)
+
+
 class FailingScorer(HashScorer):
     def __init__(self, error):
         self._error = error
@@ -60,6 +72,10 @@ def open_hash(plan, threads):
 
 def open_dying(plan, threads):
     return DyingScorer(**plan.scoring)
+
+
+def open_held(plan, threads):
+    return HeldScorer(**plan.scoring)
 
 
 def open_refusing(plan, threads):

@@ -60,7 +60,7 @@ def test_a_million_rows_make_hundreds_of_parts() -> None:
 def test_a_part_is_read_as_it_was_written(kind, planned) -> None:
     folder = planned(kind=kind)
     folder.add(7, ROWS_OF_PART)
-    assert folder.seal(7) == (folder.plan.digest, 7, 3, 1)
+    assert folder.seal(7) == (folder.plan.digest, 7, 3, 1, 0)
     assert list(folder.rows_of(7)) == ROWS_OF_PART
     assert folder.encode(7, ROWS_OF_PART) == folder.part(7).read_bytes()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import random
 import re
 import shutil
@@ -19,7 +20,7 @@ import pytest
 from cli.cli_files import write_jsonl
 from hopfuse.errors import FormatError, HopfuseError, InputError
 from hopfuse.io import Query
-from hopfuse.offline import RecipeScorer, check_rows, merge, run, verify
+from hopfuse.offline import RetrieverScorer, check_rows, merge, run, verify
 from offline.conftest import PART, ROWS, parts_of
 from offline.kills import alive, finish_under_kills
 from offline.scorers import HashScorer, open_broken, open_dying, open_hash, open_refusing, open_slow
@@ -86,16 +87,22 @@ def test_what_a_worker_refuses_is_said_here(planned) -> None:
         run(planned("broken").path, open_broken, workers=2)
 
 
-def test_a_recipe_scores_queries_with_and_without_entities() -> None:
+def test_a_retriever_scores_queries_with_and_without_entities() -> None:
     passages = [{"text": "Ada wrote."}, {"text": "Babbage built."}]
     edges = [{"src": 0, "dst": 2}, {"src": 1, "dst": 3}]
     index = hf.Index.build(passages=passages, vectors=np.eye(2), graph=edges, entities=["Ada", "Babbage"])
-    recipe = hf.recipes.PhaseGraph(index, matcher=hf.extract.EntityLinker(index), alpha=0.1)
+    scorer = RetrieverScorer(hf.Retriever(index, "phase-graph", alpha=0.1), k=1)
     asked = [("Ada?", None), ("Ada?", ["Babbage"]), ("Ada?", ["Ada"]), ("Babbage?", None)]
     queries = [Query(str(at), text, names, np.array([1.0, 0.0])) for at, (text, names) in enumerate(asked)]
-    rows = RecipeScorer(recipe, k=1).score(queries, 0)
+    rows = scorer.score(queries, 0)
     assert [(row["id"], row["hits"][0]["id"]) for row in rows] == [("0", 0), ("1", 1), ("2", 0), ("3", 1)]
-    assert [row for query in queries for row in RecipeScorer(recipe, k=1).score([query], 0)] == rows
+    assert [row for query in queries for row in scorer.score([query], 0)] == rows
+    assert not any("notes" in row for row in rows)
+    assert pickle.loads(pickle.dumps(scorer)).score(queries, 0) == rows
+    (row,) = scorer.score([Query("4", None, ["Nobody"], np.array([0.0, 1.0]))], 0)
+    assert row["hits"][0]["id"] == 1
+    assert [(note["code"], note["field"]) for note in row["notes"]] == [("unknown", "entities[0]")]
+    assert "Nobody" in row["notes"][0]["message"]
 
 
 PARENT = """

@@ -74,6 +74,8 @@ SEARCH = {
     "options": {"damping": 0.4, "alpha": 0.5, "method": {"name": "rrf", "rank_constant": 20}},
     "timeout_ms": 2000,
     "trace": True,
+    "strict": False,
+    "per_document": None,
     "at_least": 0,
     "fields": ["title", "metadata"],
 }
@@ -112,7 +114,7 @@ INFER = {
         {"name": "texts", "shape": [2], "datatype": "BYTES", "data": ["far from Graz", "and Lima?"]},
     ],
     "outputs": [{"name": "ids"}, {"name": "scores", "parameters": {"binary_data": True}}],
-    "parameters": {"k": 3, "timeout": 2_000_000, "binary_data_output": False},
+    "parameters": {"k": 3, "timeout": 2_000_000, "binary_data_output": False, "strict": False, "per_document": 2},
 }
 ROUTES: list[tuple[str, dict[str, Any]]] = [
     ("/v1/search", SEARCH),

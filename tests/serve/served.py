@@ -13,7 +13,6 @@ from typing import Any
 
 import hopfuse as hf
 import numpy as np
-from hopfuse.extract import QuestionMatcher
 
 DIM = 8
 CITIES = ["Ankara", "Bergen", "Cusco", "Dakar", "Erfurt", "Fes", "Graz", "Hanoi", "Izmir", "Jaipur", "Kyoto", "Lima"]
@@ -60,10 +59,8 @@ def small_index(ids: str | int = "p", extra: int = 0) -> hf.Index:
     )
 
 
-def load(index: hf.Index, config: Any) -> Any:
-    from hopfuse.serve import Collaborators
-
-    return Collaborators(Letters(), QuestionMatcher(index), None)
+#: The encoder of the small index.
+ENCODERS = {"cities": Letters()}
 
 
 def save(folder: Path, **options: Any) -> str:
@@ -87,11 +84,11 @@ def urllib_status(url: str) -> int:
 
 
 @contextlib.contextmanager
-def running(config: Any, load: Any = load) -> Iterator[str]:
+def running(config: Any, encoders: Any = None) -> Iterator[str]:
     """The server's address, while it runs."""
     from hopfuse.serve import make_server
 
-    server = make_server(config, load)
+    server = make_server(config, dict.fromkeys(config.indexes, Letters()) if encoders is None else encoders)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 import uvicorn
 from hopfuse.serve import make_server
-from serve.served import configured, load, running
+from serve.served import ENCODERS, configured, running
 from uvicorn.server import ServerState
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 1000 + b"\r\n\r\n"
@@ -38,7 +38,7 @@ class Recorded:
 @contextlib.asynccontextmanager
 async def connected(app, written=None, **limits):
     """The protocol of a connection to a server of ``app``, and the client's streams; what is written, if wanted."""
-    served = make_server(configured("none", limits=limits), load).config.http
+    served = make_server(configured("none", limits=limits), ENCODERS).config.http
 
     class Recording(served):
         def connection_made(self, transport):

@@ -15,7 +15,7 @@ from hopfuse.cli import main
 from hopfuse.client import Client
 from hopfuse.errors import HopfuseError
 from hopfuse.recipes import PhaseGraph, PhaseGraphConfig
-from serve.served import DIM, configured, load, running, save
+from serve.served import DIM, configured, running, save
 
 pytest.importorskip("click")
 pytest.importorskip("rich")
@@ -80,7 +80,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def url(folder):
-    with running(configured(folder[1]), load) as address:
+    with running(configured(folder[1])) as address:
         yield address
 
 

@@ -17,7 +17,7 @@ from hopfuse.extract import QuestionMatcher
 from hopfuse.recipes import GuidedWalk
 from hopfuse.serve import ServeConfig, new_key
 from refusals import refused as refusal_of
-from serve.served import Letters, configured, load, running
+from serve.served import ENCODERS, Letters, configured, running
 
 QUESTION = "What is far from Ankara, and from Bergen?"
 
@@ -161,4 +161,4 @@ def test_a_wrong_key_is_refused_before_anything_listens(path, key, code, field):
     from hopfuse.serve import Service
 
     with refusal_of(InputError, code, f"keys.team.{field}"):
-        Service(configured(path, keys={"team": key}), load).open_all()
+        Service(configured(path, keys={"team": key}), ENCODERS).open_all()

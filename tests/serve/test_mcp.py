@@ -11,7 +11,7 @@ import httpx
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.serve import new_key, run_stdio
-from serve.served import configured, load, running, save
+from serve.served import ENCODERS, configured, running, save
 
 mcp = pytest.importorskip("mcp", reason="the package of the protocol")
 import httpx2  # noqa: E402 - the client that the package is made with
@@ -80,7 +80,15 @@ def test_tools_answer_as_http_does(tools_url, mode):
     assert listed.keys() == {"search", "explain_hit"}
     assert listed["search"].annotations.read_only_hint
     assert listed["search"].input_schema["required"] == ["text"]
-    assert listed["search"].input_schema["properties"].keys() == {"text", "k", "allow", "entities", "index"}
+    assert listed["search"].input_schema["properties"].keys() == {
+        "text",
+        "k",
+        "allow",
+        "entities",
+        "per_document",
+        "strict",
+        "index",
+    }
 
 
 def test_refusals_name_the_argument(tools_url):
@@ -188,13 +196,15 @@ def test_a_key_has_its_rights_and_sees_its_passages(path):
 STDIO = """
 import os, sys
 from hopfuse.serve import ServeConfig, run_stdio
-from serve.served import configured, load
+from serve.served import Letters, configured
 
-def noisy(index, config):
-    print("this is not the protocol's")
-    return load(index, config)
+class Noisy(Letters):
+    @property
+    def dim(self):
+        print("this is not the protocol's")
+        return Letters.dim
 
-run_stdio(configured(sys.argv[1], sys.argv[2]), noisy, os.environ.get("HOPFUSE_KEY", ""))
+run_stdio(configured(sys.argv[1], sys.argv[2]), {"cities": Noisy()}, key=os.environ.get("HOPFUSE_KEY", ""))
 """
 
 
@@ -224,7 +234,7 @@ def test_a_process_without_a_key_of_the_file_is_refused(path):
     keys = {"a": {"sha256": new_key()[1]}}
     for key in ("", new_key()[0]):
         with refusal_of(InputError, "unauthorized", "HOPFUSE_KEY"):
-            run_stdio(configured(path, keys=keys), load, key)
+            run_stdio(configured(path, keys=keys), ENCODERS, key=key)
 
 
 @pytest.mark.full
@@ -233,9 +243,9 @@ def test_without_the_package_the_extra_is_named(path):
 import sys
 sys.modules["mcp"] = None
 from hopfuse.serve import make_app, Service
-from serve.served import configured, load
+from serve.served import ENCODERS, configured
 try:
-    make_app(Service(configured(sys.argv[1], mcp=True), load))
+    make_app(Service(configured(sys.argv[1], mcp=True), ENCODERS))
 except ImportError as error:
     print(error)
 """

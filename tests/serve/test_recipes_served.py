@@ -56,25 +56,18 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(path):
-    with running(configured(path), with_words) as url, httpx.Client(base_url=url, timeout=60) as client:
+    with running(configured(path), {"cities": Capitals()}) as url, httpx.Client(base_url=url, timeout=60) as client:
         yield client
-
-
-def with_words(index, config):
-    from hopfuse.serve import Collaborators
-
-    return Collaborators(Capitals(), QuestionMatcher(index), hf.lexical.FTS5.build(index.texts_to_index()))
 
 
 def own(path, name, options):
     """The recipe itself, with what reads questions for it."""
     index = hf.Index.open(path)
-    made = with_words(index, None)
-    parts = {"encoder": made.encoder}
+    parts = {"encoder": Capitals()}
     if name != "triple-hybrid":
-        parts["matcher"] = made.matcher
+        parts["matcher"] = QuestionMatcher(index)
     if name == "hybrid-rrf":
-        parts["lexical"] = made.lexical
+        parts["lexical"] = hf.lexical.words_of(index)
     if name == "policy-rag":
         parts["fact_vectors"] = Letters().encode_passages(index.facts.texts(index.entity_names))
     return RECIPES[name](index, RECIPES[name].Config(**options), **parts)
@@ -122,12 +115,8 @@ class Held(Letters):
 
 def test_a_recipe_that_is_made_for_its_first_request_says_so(path):
     encoder = Held()
-
-    def load(index, config):
-        return with_words(index, config)._replace(encoder=encoder)
-
     body = {"queries": [QUESTIONS[0]], "recipe": "policy-rag"}
-    with running(configured(path), load) as url, httpx.Client(base_url=url, timeout=60) as client:
+    with running(configured(path), {"cities": encoder}) as url, httpx.Client(base_url=url, timeout=60) as client:
         late = client.post("/v1/search", json={**body, "timeout_ms": 200})
         encoder.may.set()
         assert late.status_code == 504
@@ -141,11 +130,7 @@ def test_recipes_that_are_named_are_made_before_the_server_is_ready(path):
     encoder = Held()
     encoder.may.set()
     config = configured("", indexes={"cities": {"path": path, "recipes": ["policy-rag"]}}, request_options=False)
-
-    def load(index, config):
-        return with_words(index, config)._replace(encoder=encoder)
-
-    with running(config, load) as url, httpx.Client(base_url=url, timeout=60) as client:
+    with running(config, {"cities": encoder}) as url, httpx.Client(base_url=url, timeout=60) as client:
         assert len(encoder.read) == 1  # before any request
         body = {"queries": [QUESTIONS[0]], "recipe": "policy-rag"}
         assert client.post("/v1/search", json=body).status_code == 200
@@ -159,7 +144,7 @@ def test_recipes_that_are_named_are_made_before_the_server_is_ready(path):
 def test_options_of_a_request_change_those_of_the_index(path):
     own = {"weights": [1, 0, 2], "rank_constant": 9}
     config = configured("", indexes={"cities": {"path": path, "recipe": "hybrid-rrf", "options": own}})
-    with running(config, with_words) as url, httpx.Client(base_url=url, timeout=60) as client:
+    with running(config) as url, httpx.Client(base_url=url, timeout=60) as client:
         body = {"queries": [QUESTIONS[0]], "options": {"fusion": "convex"}}
         assert client.post("/v1/search", json=body).status_code == 200
         error = client.post("/v1/search", json=body | {"options": {"fusion": "convex", "rank_constant": 9}}).json()[
@@ -171,7 +156,7 @@ def test_options_of_a_request_change_those_of_the_index(path):
 def test_a_recipe_that_is_named_and_cannot_be_made_is_refused_at_the_start(path):
     config = configured("", indexes={"cities": {"path": path, "recipes": ["nope"]}})
     with refused(hf.errors.InputError, "choice", "recipe"):
-        Service(config, with_words).open_all()
+        Service(config).open_all()
 
 
 @contextlib.contextmanager

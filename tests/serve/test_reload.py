@@ -13,7 +13,7 @@ import httpx
 import pytest
 from hopfuse.extract import QuestionMatcher
 from hopfuse.recipes import RECIPES
-from serve.served import CITIES, Letters, configured, load, running, save
+from serve.served import CITIES, Letters, configured, running, save
 
 QUESTIONS = [f"What is far from {city}?" for city in CITIES]
 
@@ -115,14 +115,17 @@ def test_a_seq_that_does_not_come_is_504_and_names_its_field(folder):
 
 
 @pytest.mark.full
-def test_a_state_that_cannot_be_served_leaves_the_one_before(folder, caplog):
-    def refusing(index, config):
+def test_a_state_that_cannot_be_served_leaves_the_one_before(folder, caplog, monkeypatch):
+    of_state = hf.Retriever.of_state
+
+    def refusing(retriever, index):
         if "Bergen" not in list(index.entity_names):
             raise RuntimeError("no Bergen")
-        return load(index, config)
+        return of_state(retriever, index)
 
+    monkeypatch.setattr(hf.Retriever, "of_state", refusing)
     with (
-        running(configured(folder, follow_seconds=0.01), refusing) as url,
+        running(configured(folder, follow_seconds=0.01)) as url,
         hf.Index.open(folder, writable=True) as live,
     ):
         with live.change() as change:
@@ -148,24 +151,25 @@ def test_an_index_may_lose_all_its_passages_and_get_new_ones(folder):
         assert [hit["id"] for hit in search(url, QUESTIONS[0], at_least=2).json()["results"][0]["hits"]] == ["new1"]
 
 
-def test_states_that_are_not_searched_any_more_are_let_go(folder):
-    made = []
+def test_states_that_are_not_searched_any_more_are_let_go(folder, monkeypatch):
+    made, of_state = [], hf.Retriever.of_state
 
-    def watched(index, config):
+    def watched(retriever, index):
         made.append(weakref.ref(index))
-        return load(index, config)
+        return of_state(retriever, index)
 
+    monkeypatch.setattr(hf.Retriever, "of_state", watched)
     gc.disable()  # they are in no circle of references
     try:
-        with running(configured(folder), watched) as url, hf.Index.open(folder, writable=True) as live:
+        with running(configured(folder)) as url, hf.Index.open(folder, writable=True) as live:
             for at in range(3):
                 seq = add(live, at)
                 options = {"damping": 0.3}
                 assert search(url, QUESTIONS[0], at_least=seq, recipe="phase-graph", options=options).status_code == 200
             assert search(url, QUESTIONS[0]).status_code == 200
             until = time.monotonic() + 600  # a connection that is not closed yet holds the state of its request
-            while not all(index() is None for index in made[1:3]) and time.monotonic() < until:
+            while not all(index() is None for index in made[:2]) and time.monotonic() < until:
                 time.sleep(0.01)
-            assert [index() is None for index in made[1:]] == [True, True, False]
+            assert [index() is None for index in made] == [True, True, False]
     finally:
         gc.enable()

@@ -20,11 +20,10 @@ QUESTIONS = [f"What is far from {a}, and from {b}?" for a, b in zip(CITIES, CITI
 def own(path):
     """The recipes themselves."""
     index = hf.Index.open(path)
-    matcher = QuestionMatcher(index)
-    return {
-        name: RECIPES[name](index, encoder=Letters(), matcher=matcher)
-        for name in ("guided-walk", "phase-graph", "hybrid-rrf")
-    }
+    parts = {"encoder": Letters(), "matcher": QuestionMatcher(index)}
+    words = {"hybrid-rrf": {"lexical": hf.lexical.words_of(index)}}
+    names = ("guided-walk", "phase-graph", "hybrid-rrf")
+    return {name: RECIPES[name](index, **parts, **words.get(name, {})) for name in names}
 
 
 def hits_of(found, b=0):

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from serve.served import Letters, configured, load, running, small_index
+from serve.served import Letters, configured, running, small_index
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 SEARCH = {"queries": ["What is far from Ankara?"]}
@@ -39,12 +39,8 @@ class Waiting(Letters):
 def held(path):
     """A server whose encoder waits: its address, the encoder, and a pool of callers."""
     encoder = Waiting()
-
-    def waiting(index, config):
-        return load(index, config)._replace(encoder=encoder)
-
     text = "[limits]\nqueue_requests = 2\nconnections = 50\n"
-    with running(configured(path, text), waiting) as url, ThreadPoolExecutor(8) as pool:
+    with running(configured(path, text), {"cities": encoder}) as url, ThreadPoolExecutor(8) as pool:
         try:
             yield url, encoder, pool
         finally:
@@ -164,7 +160,7 @@ def test_a_client_that_leaves_leaves_the_queue(held):
 def test_a_stopping_server_answers_the_requests_it_has_begun(path):
     encoder = Waiting()
     with ThreadPoolExecutor(1) as pool:
-        with running(configured(path), lambda *given: load(*given)._replace(encoder=encoder)) as url:
+        with running(configured(path), {"cities": encoder}) as url:
             asked = pool.submit(post, url, timeout_ms=60_000)
             encoder.begun.wait()
             threading.Timer(0.05, encoder.go.set).start()

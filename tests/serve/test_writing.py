@@ -21,7 +21,7 @@ from hopfuse.extract import QuestionMatcher, WordReader, build_memory
 from hopfuse.recipes import GuidedWalk
 from hopfuse.serve import Service, new_key
 from refusals import refused as refusal_of
-from serve.served import DIM, TEXTS, Letters, configured, load, running, save, small_index
+from serve.served import DIM, ENCODERS, TEXTS, Letters, configured, running, save, small_index
 
 QUESTION = "What is far from Ankara, and from Oslo?"
 
@@ -195,7 +195,7 @@ def test_a_process_that_reads_says_so_and_follows_the_one_that_writes(url, folde
 @pytest.mark.full
 def test_one_worker_writes_and_releases_the_index_at_its_end(folder, tmp_path):
     with hf.Index.open(folder, writable=True):
-        service = Service(writable(folder), load)
+        service = Service(writable(folder), ENCODERS)
         with refusal_of(InputError, "busy", "directory"):
             service.open_all()
     with running(writable(folder)) as url:
@@ -211,7 +211,7 @@ def test_unused_snapshots_are_freed_in_a_separate_process(folder):
     searched = []
 
     async def follow(live):
-        service = Service(configured(folder, follow_seconds=0.01), load, alone=True)
+        service = Service(configured(folder, follow_seconds=0.01), ENCODERS, alone=True)
         await service.start()
         for number in range(4):
             with live.change() as batch:
@@ -273,7 +273,7 @@ def test_rights_and_the_values_that_a_filter_sets_and_checks(keyed, folder):
     assert hf.Index.open(folder).metadata.row(12) == {"tenant": "a"}
     other = {"id": "m", "text": "t", "metadata": {"tenant": "b"}}
     refused = post(url, key["a"], passages=[other]).json()["error"]
-    assert (refused["code"], refused["values"]["given"]) == ("forbidden", "m")
+    assert (refused["code"], refused["values"]["given"]) == ("denied", "m")
     late = {"id": "m", "text": "t"}
     assert post(url, key["late"], passages=[late]).status_code == 400
     assert post(url, key["late"], passages=[late | {"metadata": {"number": 101}}]).json() == {"seq": 2}
@@ -436,7 +436,7 @@ def test_a_log_that_has_grown_is_compacted(folder):
 
 @pytest.mark.full
 def test_without_an_encoder_vectors_are_given(folder):
-    with running(writable(folder), lambda *given: load(*given)._replace(encoder=None)) as url:
+    with running(writable(folder), {}) as url:
         refused = post(url, passages=[{"id": "n", "text": "t"}]).json()["error"]
         assert (refused["code"], refused["field"]) == ("missing", "passages[0].vector")
         assert post(url, passages=[{"id": "n", "text": "t", "vector": [1.0] * 8}]).json() == {"seq": 1}

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import MissingExtraError
-from ..recipes import Hit
-from .searcher import as_searcher, passage_metadata
+from .searcher import QuestionHits, as_searcher, passage_metadata
 
 try:
     import dspy
@@ -19,14 +18,15 @@ class HopfuseRetriever(dspy.Retrieve):
     """A DSPy retriever over an index here or over ``hopfuse serve``.
 
     Called with a question it returns a ``dspy.Prediction`` with ``passages`` (texts, best first) and, in their order,
-    ``ids``, ``scores`` and ``metadata``; called with a list of questions, a list of those, all found by one search.
-    :meth:`rm` is what ``dspy.configure(rm=...)`` takes for programs that use ``dspy.Retrieve``.
+    ``ids``, ``scores`` and ``metadata``, and with ``notes`` about the question; called with a list of questions, a list
+    of those, all found by one search. :meth:`rm` is what ``dspy.configure(rm=...)`` takes for programs that use
+    ``dspy.Retrieve``; it logs notes as warnings.
 
     Parameters
     ----------
-    source : str, path, Index, recipe or Searcher
-        The URL of a server, the directory of an index, an Index or a recipe. To give an encoder, a server's key or the
-        name of a recipe, pass a :class:`.searcher.Searcher`.
+    source : str, path, Index, LiveIndex, Retriever or Searcher
+        The URL of a server, or what a :class:`.searcher.Searcher` searches here. To give an encoder, a recipe or a
+        server's key, pass a Searcher.
     k : int
         Passages per question.
     allow : ids, mapping of conditions, or Where, optional
@@ -37,7 +37,7 @@ class HopfuseRetriever(dspy.Retrieve):
     Raises
     ------
     InputError
-        ``source`` is not one of the above; in a search, the recipe or the server refuses an argument.
+        ``source`` is not one of the above; in a search, the retriever or the server refuses an argument.
 
     Examples
     --------
@@ -68,10 +68,16 @@ class HopfuseRetriever(dspy.Retrieve):
 
     def rm(self, query: str, k: int | None = None, allow: Any = None) -> list[Any]:
         """Return a prediction for each passage, with ``long_text``, ``id``, ``score`` and ``metadata``."""
+        hits = self._searcher.search([query], **self._settings(k, allow))[0]
+        self._searcher.log_notes(hits)
         return [
             dspy.Prediction(long_text=hit.text, id=hit.id, score=float(hit.score), metadata=passage_metadata(hit))
-            for hit in self._searcher.search([query], **self._settings(k, allow))[0]
+            for hit in hits
         ]
+
+    def refresh(self) -> None:
+        """Read later changes of the index, if it is here; a server reads them by itself."""
+        self._searcher.refresh()
 
     def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
         """Return the state that a program saves, k; ``json_mode``, which DSPy passes, is not used."""
@@ -81,10 +87,11 @@ class HopfuseRetriever(dspy.Retrieve):
         return {"k": self.k if k is None else k, "allow": self.allow if allow is None else allow}
 
 
-def _prediction(hits: list[Hit]) -> Any:
+def _prediction(hits: QuestionHits) -> Any:
     return dspy.Prediction(
         passages=[hit.text for hit in hits],
         ids=[hit.id for hit in hits],
         scores=[float(hit.score) for hit in hits],
         metadata=[passage_metadata(hit) for hit in hits],
+        notes=[str(note) for note in hits.notes],
     )

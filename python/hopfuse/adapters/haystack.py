@@ -8,9 +8,8 @@ from typing import Any
 
 from .._validation import wrong_type
 from ..errors import InputError, MissingExtraError
-from ..recipes import Hit
 from .conditions import Filter, as_where, condition, joined
-from .searcher import Searcher, passage_metadata, refuse_settings
+from .searcher import QuestionHits, Searcher, passage_metadata, refuse_settings
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict
@@ -26,31 +25,31 @@ OPERATORS = {"==": "eq", "!=": "ne", ">": "gt", ">=": "ge", "<": "lt", "<=": "le
 class HopfuseRetriever:
     """A Haystack retriever over an index here or over ``hopfuse serve``.
 
-    A document has the passage's id as a string, its text as content, its metadata and title as meta, and a score. The
-    index is opened by ``warm_up`` or the first run. To load a saved pipeline, Haystack needs
+    A document has the passage's id as a string, its text as content, its metadata and title as meta, and a score. A
+    second output, ``notes``, is a list of str about what was not known or not used of the question. The index is opened
+    by ``warm_up`` or the first run. To load a saved pipeline, Haystack needs
     ``Pipeline.loads(text, allowed_modules=["hopfuse.adapters.haystack"])``.
 
     Parameters
     ----------
-    source : str, path, Index, recipe or Searcher
+    source : str, path, Index, LiveIndex, Retriever or Searcher
         The URL of a server or the directory of an index; a component with any other source runs but cannot be saved.
     top_k : int
         Documents for a question.
     filters : dict, optional
         Haystack's filters on fields ``meta.NAME``; missing values are treated as Haystack does. A run's filters replace
         them. With a server, conditions must be joined by AND, and ``!=`` and ``not in`` are refused.
-    recipe, options, index, timeout : optional
-        As in :class:`.searcher.Searcher`, unless the source is one.
     key : Secret, optional
         A server's key: ``Secret.from_env_var("HOPFUSE_KEY")``.
-    encoder : Encoder, optional
-        Encoder of questions for a local index; a component with one cannot be saved.
+    **settings
+        Other arguments of :class:`.searcher.Searcher`, unless the source is one. A component is saved if they are plain
+        values, such as ``recipe="hybrid-rrf"`` or an encoder's name.
 
     Raises
     ------
     InputError
         Filters are malformed, or an argument belongs to the Searcher given as source. ``warm_up`` refuses any other
-        source; in a run, the recipe or the server refuses an argument.
+        source; in a run, the retriever or the server refuses an argument.
 
     Examples
     --------
@@ -68,40 +67,33 @@ class HopfuseRetriever:
         *,
         top_k: int = 10,
         filters: dict[str, Any] | None = None,
-        recipe: str | None = None,
-        options: dict[str, Any] | None = None,
-        index: str | None = None,
-        timeout: float | None = None,
         key: Secret | None = None,
-        encoder: Any = None,
+        **settings: Any,
     ) -> None:
         self.source = str(source) if isinstance(source, PathLike) else source
-        self.top_k, self.filters, self.key, self.encoder = top_k, filters, key, encoder
-        self.settings: dict[str, Any] = {"recipe": recipe, "options": options, "index": index, "timeout": timeout}
+        self.top_k, self.filters, self.key, self.settings = top_k, filters, key, settings
         self._searcher: Searcher | None = source if isinstance(source, Searcher) else None
         if isinstance(source, Searcher):
-            refuse_settings({**self.settings, "key": key, "encoder": encoder}, "a Searcher")
+            refuse_settings({**settings, "key": key}, "a Searcher")
         read_filters(filters)
 
     def warm_up(self) -> None:
         """Open the index, or connect to the server."""
         if self._searcher is None:
             key = None if self.key is None else self.key.resolve_value()
-            self._searcher = Searcher(self.source, encoder=self.encoder, key=key, **self.settings)
+            self._searcher = Searcher(self.source, key=key, **self.settings)
 
-    @component.output_types(documents=list[Document])
-    def run(
-        self, query: str, top_k: int | None = None, filters: dict[str, Any] | None = None
-    ) -> dict[str, list[Document]]:
-        """Return the documents of a question, best first."""
-        return _documents(self._opened().search([query], **self._search_options(top_k, filters)))
+    @component.output_types(documents=list[Document], notes=list[str])
+    def run(self, query: str, top_k: int | None = None, filters: dict[str, Any] | None = None) -> dict[str, list[Any]]:
+        """Return the documents of a question, best first, and notes about it."""
+        return _outputs(self._opened().search([query], **self._search_options(top_k, filters)))
 
-    @component.output_types(documents=list[Document])
+    @component.output_types(documents=list[Document], notes=list[str])
     async def run_async(
         self, query: str, top_k: int | None = None, filters: dict[str, Any] | None = None
-    ) -> dict[str, list[Document]]:
-        """Return the documents of a question, best first."""
-        return _documents(await self._opened().asearch([query], **self._search_options(top_k, filters)))
+    ) -> dict[str, list[Any]]:
+        """Return the documents of a question, best first, and notes about it."""
+        return _outputs(await self._opened().asearch([query], **self._search_options(top_k, filters)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the component as a pipeline saves it.
@@ -109,17 +101,17 @@ class HopfuseRetriever:
         Raises
         ------
         InputError
-            The source or the encoder is an object in memory.
+            The source or a setting, such as the encoder, is an object in memory.
         """
-        if not isinstance(self.source, str) or self.encoder is not None:
-            what = "encoder" if isinstance(self.source, str) else "source"
-            raise InputError(
-                "unsupported",
-                what,
-                "{field} is an object in memory ({kind}), which a pipeline does not save; give the directory of an "
-                "index with a known encoder, or the URL of a server",
-                kind=type(getattr(self, what)).__name__,
-            )
+        for name, value in {"source": self.source, **self.settings}.items():
+            if not isinstance(value, str if name == "source" else str | float | int | dict | None):
+                raise InputError(
+                    "unsupported",
+                    name,
+                    "{field} is an object in memory ({kind}), which a pipeline does not save; give the directory of an "
+                    "index with a known encoder, or the URL of a server",
+                    kind=type(value).__name__,
+                )
         about = {"source": self.source, "top_k": self.top_k, "filters": self.filters, **self.settings}
         saved: dict[str, Any] = default_to_dict(self, **about, key=None if self.key is None else self.key.to_dict())
         return saved
@@ -131,6 +123,10 @@ class HopfuseRetriever:
         made: HopfuseRetriever = default_from_dict(cls, data)
         return made
 
+    def refresh(self) -> None:
+        """Read later changes of the index, if it is here; a server reads them by itself."""
+        self._opened().refresh()
+
     def _opened(self) -> Searcher:
         self.warm_up()
         assert self._searcher is not None
@@ -141,13 +137,12 @@ class HopfuseRetriever:
         return {"k": self.top_k if top_k is None else top_k, "allow": chosen}
 
 
-def _documents(rows: list[list[Hit]]) -> dict[str, list[Document]]:
-    return {
-        "documents": [
-            Document(id=str(hit.id), content=hit.text, meta=passage_metadata(hit), score=float(hit.score))
-            for hit in rows[0]
-        ]
-    }
+def _outputs(rows: list[QuestionHits]) -> dict[str, list[Any]]:
+    documents = [
+        Document(id=str(hit.id), content=hit.text, meta=passage_metadata(hit), score=float(hit.score))
+        for hit in rows[0]
+    ]
+    return {"documents": documents, "notes": [str(note) for note in rows[0].notes]}
 
 
 def read_filters(filters: Mapping[str, Any] | None) -> Filter | None:

@@ -10,8 +10,7 @@ from typing import Any
 
 from ..encoders.protocol import NamedEncoder
 from ..errors import InputError, MissingExtraError
-from ..recipes import Hit
-from .searcher import Searcher, as_searcher, filter_of, passage_metadata
+from .searcher import QuestionHits, Searcher, as_searcher, filter_of, note_metadata, passage_metadata
 
 try:
     from langchain_core.documents import Document
@@ -22,7 +21,7 @@ try:
 except ModuleNotFoundError as _error:
     raise MissingExtraError("langchain-core", "langchain", "hopfuse.adapters.langchain") from _error
 
-Rows = list[list[Hit]]
+Rows = list[QuestionHits]
 
 
 class HopfuseRetriever(BaseRetriever):
@@ -34,21 +33,22 @@ class HopfuseRetriever(BaseRetriever):
 
     Attributes
     ----------
-    source : str, path, Index, recipe or Searcher
-        The URL of a server, the directory of an index, an Index or a recipe. To give an encoder, a server's key or the
-        name of a recipe, pass a :class:`.searcher.Searcher`.
+    source : str, path, Index, LiveIndex, Retriever or Searcher
+        The URL of a server, or what a :class:`.searcher.Searcher` searches here. To give an encoder, a recipe or a
+        server's key, pass a Searcher.
     k : int
         Documents for each question.
     allow : ids, mapping of conditions, or Where, optional
         Passages that may be found, as in :meth:`.searcher.Searcher.search`; a batch also takes one for each question.
     score_key : str
         Key of the score in a document's metadata. A document has the passage's ``id`` as a string, its text, and its
-        metadata with the title.
+        metadata with the title. Notes about the question are a list of str under ``hopfuse_notes``; if there is no
+        document, they are logged as warnings.
 
     Raises
     ------
     InputError
-        ``source`` is not one of the above, or the recipe or the server refuses an argument.
+        ``source`` is not one of the above, or the retriever or the server refuses an argument.
 
     Examples
     --------
@@ -83,6 +83,10 @@ class HopfuseRetriever(BaseRetriever):
         super().model_post_init(context)
         self._searcher = as_searcher(self.source)
 
+    def refresh(self) -> None:
+        """Read later changes of the index, if it is here; a server reads them by itself."""
+        self._searcher.refresh()
+
     def batch(self, inputs: list[str], config: Any = None, *, return_exceptions: bool = False, **given: Any) -> Any:
         """Return the documents of each question, all found by one search.
 
@@ -91,7 +95,7 @@ class HopfuseRetriever(BaseRetriever):
         questions, answers, settings = list(inputs), [], self._settings(**given)
         found: Future[Rows] = Future()
 
-        def take(at: int) -> list[Hit]:
+        def take(at: int) -> QuestionHits:
             """Return the hits of a question; the first call searches for all questions."""
             if not found.done():
                 try:
@@ -118,7 +122,7 @@ class HopfuseRetriever(BaseRetriever):
         questions, settings = list(inputs), self._settings(**given)
         found = asyncio.ensure_future(self._searcher.asearch(questions, **settings))
 
-        async def take(at: int) -> list[Hit]:
+        async def take(at: int) -> QuestionHits:
             try:
                 return (await found)[at]
             except InputError:
@@ -136,20 +140,26 @@ class HopfuseRetriever(BaseRetriever):
         return {"k": self.k if k is None else k, "allow": self.allow if allow is None else allow}
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: Any, take: Callable[[], list[Hit]] | None = None, **given: Any
+        self, query: str, *, run_manager: Any, take: Callable[[], QuestionHits] | None = None, **given: Any
     ) -> list[Document]:
         hits = self._searcher.search([query], **self._settings(**given))[0] if take is None else take()
-        return [self._document(hit) for hit in hits]
+        return self._documents(hits)
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: Any, take: Callable[[], Awaitable[list[Hit]]] | None = None, **given: Any
+        self, query: str, *, run_manager: Any, take: Callable[[], Awaitable[QuestionHits]] | None = None, **given: Any
     ) -> list[Document]:
         hits = (await self._searcher.asearch([query], **self._settings(**given)))[0] if take is None else await take()
-        return [self._document(hit) for hit in hits]
+        return self._documents(hits)
 
-    def _document(self, hit: Hit) -> Document:
-        about = {**passage_metadata(hit), self.score_key: hit.score}
-        return Document(id=str(hit.id), page_content=hit.text, metadata=about)
+    def _documents(self, hits: QuestionHits) -> list[Document]:
+        if not hits:
+            self._searcher.log_notes(hits)
+        notes = note_metadata(hits)
+        abouts = [{**passage_metadata(hit), self.score_key: hit.score, **notes} for hit in hits]
+        return [
+            Document(id=str(hit.id), page_content=hit.text, metadata=about)
+            for hit, about in zip(hits, abouts, strict=True)
+        ]
 
 
 def _alone(settings: dict[str, Any], at: int, count: int) -> dict[str, Any]:

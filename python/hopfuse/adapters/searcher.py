@@ -3,57 +3,75 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from inspect import signature
+import logging
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 from weakref import finalize
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._validation import check_choice, check_excludes, check_length, checked_texts, wrong_type
+from .._validation import check_excludes, check_length, checked_texts, wrong_type
 from ..client import AsyncClient, Client
-from ..encoders import Encoder, WordLlamaEncoder
-from ..errors import InputError
-from ..extract import QuestionMatcher
-from ..index import Index, Where, where
-from ..lexical import BM25, FTS5, words_of
-from ..recipes import RECIPES, AllowScope, Hit, Recipe
+from ..errors import HopfuseError, InputError
+from ..index import Index, LiveIndex, Where, where
+from ..recipes import AllowScope, Hit
+from ..retriever import Retriever
 
 #: Questions in a request to a server: its ``limits.queries`` by default.
 REQUEST = 256
+#: The key of notes in the metadata of documents.
+NOTES = "hopfuse_notes"
+
+_log = logging.getLogger("hopfuse.adapters")
+
+
+class QuestionHits(list[Hit]):
+    """The hits of a question, best first, with notes about what was not known or not used of it.
+
+    Attributes
+    ----------
+    notes : list of HopfuseError
+        As in :class:`hopfuse.recipes.SearchResult`.
+    """
+
+    def __init__(self, hits: Iterable[Hit], notes: Sequence[HopfuseError]) -> None:
+        super().__init__(hits)
+        self.notes = list(notes)
 
 
 class Searcher:
-    """Searches an index by a recipe in this process, or by ``hopfuse serve``.
+    """Searches an index in this process by a :class:`hopfuse.Retriever`, or by ``hopfuse serve``.
 
     Parameters
     ----------
-    source : str, path, Index or recipe
-        The URL of a server (``"http://localhost:8080"``), the directory of an index, an index, or a recipe that can
-        search texts.
+    source : str, path, Index, LiveIndex or Retriever
+        The URL of a server (``"http://localhost:8080"``), the directory of an index, whose later changes
+        :meth:`refresh` reads, or what a retriever is made of.
     recipe : str, optional
-        A key of :data:`hopfuse.recipes.RECIPES`; by default guided-walk if the index supports it, else hybrid-rrf. A
-        server uses its own default.
+        As of :class:`hopfuse.Retriever`, which chooses by default; a server uses its own default.
     options : mapping, optional
         Fields of the recipe's config, by default its own.
-    encoder : Encoder, optional
-        Encoder of questions for a local index; by default the index's own, if that is WordLlama.
+    strict : bool
+        Raise what would be a note beside the hits.
+    per_document : int, optional
+        At most so many hits of a document, as in :meth:`hopfuse.Retriever.search`.
     allow_scope : {"isolated", "results"}
-        As in :meth:`hopfuse.recipes.Recipe.search`; a server supports only ``"isolated"``.
+        As in :meth:`hopfuse.Retriever.search`; a server supports only ``"isolated"``.
     index : str, optional
         Name of one of a server's indexes; by default its first.
     key : str, optional
         API key of a server.
     timeout : float, optional
         Seconds that a search by a server may take; by default 10.
+    **arguments
+        Other arguments of :class:`hopfuse.Retriever` for an index here, such as ``encoder`` and ``words``.
 
     Raises
     ------
     InputError
-        ``source`` has another type, or an argument does not apply to it.
+        ``source`` has another type, an argument does not apply to it, or questions need an encoder that is missing.
 
     Examples
     --------
@@ -71,44 +89,39 @@ class Searcher:
         *,
         recipe: str | None = None,
         options: Mapping[str, Any] | None = None,
-        encoder: Any = None,
+        strict: bool = False,
+        per_document: int | None = None,
         allow_scope: AllowScope = "isolated",
         index: str | None = None,
         key: str | None = None,
         timeout: float | None = None,
+        **arguments: Any,
     ) -> None:
-        self._scope: AllowScope = allow_scope
-        here = {"encoder": encoder, "allow_scope": None if allow_scope == "isolated" else allow_scope}
-        there = {"index": index, "key": key, "timeout": timeout}
-        self._recipe: Recipe | None = None
+        self._retriever: Retriever | None = None
+        self._noted: set[tuple[str, str]] = set()
+        self._settings: dict[str, Any] = {"per_document": per_document}
         if isinstance(source, str) and source.startswith(("http://", "https://")):
-            refuse_settings(here, "a server's URL")
+            scope = None if allow_scope == "isolated" else allow_scope
+            refuse_settings({**arguments, "allow_scope": scope}, "a server's URL")
             limit = 10.0 if timeout is None else timeout
             self._about: dict[str, Any] = {"url": source, "key": key, "timeout": limit}
-            self._settings: dict[str, Any] = {"index": index, "recipe": recipe, "options": options}
+            self._settings |= {"index": index, "recipe": recipe, "options": options, "strict": strict or None}
             self._client = Client(**self._about)
             finalize(self, self._client.close)  # frameworks do not close their retrievers
             self._clients: dict[asyncio.AbstractEventLoop, tuple[AsyncGenerator[AsyncClient, None], AsyncClient]] = {}
             return
-        refuse_settings(there, "not a server's URL")
-        if isinstance(source, str) and not Path(source).exists():
-            raise InputError(
-                "missing",
-                "source",
-                "{field} is {given!r}, which does not exist; a server's URL begins with http:// or https://",
-                given=source,
-            )
-        if isinstance(source, str | PathLike):
-            source = Index.open(source)
-        if isinstance(source, Index):
-            self._recipe = local_recipe(source, recipe, options, encoder)
-        elif callable(getattr(source, "search", None)) and isinstance(getattr(source, "index", None), Index):
-            refuse_settings({"recipe": recipe, "options": options, "encoder": encoder}, "a recipe")
-            self._recipe = source
+        refuse_settings({"index": index, "key": key, "timeout": timeout}, "not a server's URL")
+        self._settings["allow_scope"] = allow_scope
+        if isinstance(source, Retriever):
+            own = {"recipe": recipe, "options": options, "strict": strict or None, **arguments}
+            refuse_settings(own, "a Retriever")
+            self._retriever = source
         else:
-            raise wrong_type(source, "source", "a server's URL, the directory of an index, an Index or a recipe")
+            self._retriever = _retriever_of(source, recipe, strict=strict, **arguments, **(options or {}))
+        if self._retriever.needs.vectors and self._retriever.encoder is None:
+            self._retriever.search(["text"], k=1)  # raises why there is no encoder
 
-    def search(self, questions: Sequence[str], *, k: int = 10, allow: Any = None) -> list[list[Hit]]:
+    def search(self, questions: Sequence[str], *, k: int = 10, allow: Any = None) -> list[QuestionHits]:
         """Rank the passages for a batch of questions, in one call.
 
         Parameters
@@ -116,18 +129,18 @@ class Searcher:
         questions : sequence of str, B entries
         k : int
             Hits per question.
-        allow : ids, mapping of conditions, Where, or a sequence of B of those or None, optional
+        allow : mapping of conditions, or as of :meth:`hopfuse.Retriever.search`, or a sequence of B of those, optional
             Allowed passages: their ids, or conditions that must all hold, such as
-            ``{"tenant": "a", "year__ge": 2020}`` (:func:`hopfuse.where`). A server does not take a Where.
+            ``{"tenant": "a", "year__ge": 2020}`` (:func:`hopfuse.where`). A server takes ids and conditions.
 
         Returns
         -------
-        list of B lists of Hit, best first
+        list of B QuestionHits
 
         Raises
         ------
         InputError
-            ``questions`` is a single text, or the recipe or the server refuses an argument.
+            ``questions`` is a single text, or the retriever or the server refuses an argument.
         EndpointError
             The server does not answer.
         """
@@ -135,28 +148,39 @@ class Searcher:
         filters = _filters(allow, len(questions))
         if not questions:
             return []
-        if self._recipe is None:
-            filters = _conditions(filters)
-            return [
-                hits
-                for part, allowed in _requests(questions, filters)
-                for hits in self._client.search(part, k=k, allow=allowed, **self._settings)
-            ]
-        allowed = _masks(filters, self._recipe.index)
-        return list(self._recipe.search(questions, k=k, allow=allowed, allow_scope=self._scope))
+        if self._retriever is not None:
+            return _answers(self._retriever.search(questions, k=k, allow=_wheres(filters), **self._settings))
+        return [
+            one
+            for part, allowed in _requests(questions, _conditions(filters))
+            for one in _answers(self._client.search(part, k=k, allow=allowed, **self._settings))
+        ]
 
-    async def asearch(self, questions: Sequence[str], *, k: int = 10, allow: Any = None) -> list[list[Hit]]:
-        """Search as :meth:`search` does: by a recipe in a thread, or by a server over the event loop's connections."""
+    async def asearch(self, questions: Sequence[str], *, k: int = 10, allow: Any = None) -> list[QuestionHits]:
+        """Search as :meth:`search` does: in a thread, or by a server over the event loop's connections."""
         questions = checked_texts(questions, "questions")
-        if self._recipe is not None or not questions:
+        if self._retriever is not None or not questions:
             return await asyncio.to_thread(self.search, questions, k=k, allow=allow)
         filters = _conditions(_filters(allow, len(questions)))
         client = await self._async_client()
         return [
-            hits
+            one
             for part, allowed in _requests(questions, filters)
-            for hits in await client.search(part, k=k, allow=allowed, **self._settings)
+            for one in _answers(await client.search(part, k=k, allow=allowed, **self._settings))
         ]
+
+    def refresh(self) -> None:
+        """Read later changes of a directory or a live index; a server reads them by itself."""
+        if self._retriever is not None:
+            self._retriever.refresh()
+
+    def log_notes(self, hits: QuestionHits) -> None:
+        """Log a question's notes where a framework has no place for them: each kind of note once, as a warning."""
+        for note in hits.notes:
+            kind = note.code, str(note.field).partition("[")[0]
+            if kind not in self._noted:
+                self._noted.add(kind)
+                _log.warning("%s; later notes of this kind are not logged", note)
 
     def __deepcopy__(self, _: Any) -> Searcher:
         """Return the searcher itself: frameworks copy their programs, and it is immutable and thread-safe."""
@@ -191,53 +215,45 @@ def passage_metadata(hit: Hit) -> dict[str, Any]:
     return ({"title": hit.title} if hit.title else {}) | hit.metadata
 
 
-def local_recipe(index: Index, name: str | None, options: Mapping[str, Any] | None, encoder: Any) -> Recipe:
-    """Return a recipe over an index, with the index's own encoder, matcher and lexical leg."""
-    name = name or ("hybrid-rrf" if RECIPES["guided-walk"].missing(index) else "guided-walk")
-    check_choice(name, "recipe", RECIPES)
-    kind: Any = RECIPES[name]
-    parts = {
-        "encoder": _own_encoder(index) if encoder is None else encoder,
-        "matcher": QuestionMatcher(index) if index.graph is not None else None,
-        "lexical": _words(index) if name == "hybrid-rrf" else None,
-    }
-    takes = signature(kind).parameters
-    made: Recipe = kind(index, **{part: value for part, value in parts.items() if part in takes}, **(options or {}))
-    return made
+def note_metadata(hits: QuestionHits) -> dict[str, list[str]]:
+    """Return a question's notes under :data:`NOTES` for the metadata of its documents; nothing without notes."""
+    return {NOTES: [str(note) for note in hits.notes]} if hits.notes else {}
 
 
-def _own_encoder(index: Index) -> Encoder | None:
-    """Return the encoder of an index's vectors, None if there are none; refuse an unknown encoder."""
-    built = index.encoder
-    if index.corpus is None:
-        return None
-    if built is None or built.name != "wordllama":
-        named = "an unnamed encoder" if built is None else f"the encoder {built.name}"
+def _retriever_of(source: Any, recipe: str | None, **arguments: Any) -> Retriever:
+    """Return a retriever over a directory or an index."""
+    if isinstance(source, Index | LiveIndex):
+        return Retriever(source, recipe, **arguments)
+    if not isinstance(source, str | PathLike):
+        raise wrong_type(
+            source,
+            "source",
+            "a server's URL, the directory of an index, an Index, a LiveIndex or a Retriever; a recipe is named: "
+            "Retriever(index, recipe=...)",
+        )
+    if isinstance(source, str) and not Path(source).exists():
         raise InputError(
             "missing",
-            "encoder",
-            "{field} is missing, and the vectors of the index were made by {made_by}; give it: Searcher(source, "
-            "encoder=...)",
-            made_by=named,
+            "source",
+            "{field} is {given!r}, which does not exist; a server's URL begins with http:// or https://",
+            given=source,
         )
-    return WordLlamaEncoder(built.dim, normalize=built.normalize)
+    return Retriever.open(source, recipe, **arguments)
 
 
-def _words(index: Index) -> BM25 | FTS5 | None:
-    """Return the index's own BM25; without one, and if guided-walk is not possible, a leg over its texts."""
-    if index.lexical is None and not RECIPES["guided-walk"].missing(index):
-        return None
-    return words_of(index)
+def _answers(found: Any) -> list[QuestionHits]:
+    """Return the hits and notes of each question."""
+    return [QuestionHits(hits, notes) for hits, notes in zip(found, found.notes, strict=True)]
 
 
 def _filters(allow: Any, count: int) -> Any:
     """Return one filter for all questions, or a list of one for each."""
-    if allow is None or isinstance(allow, Mapping | Where):
+    if allow is None or isinstance(allow, str | Mapping | Where):
         return allow
-    if isinstance(allow, str):
-        raise wrong_type(allow, "allow", "a list of ids: [id]")
+    if isinstance(allow, np.ndarray) and allow.ndim == 1:
+        return allow
     listed = list(allow)
-    if not any(one is None or isinstance(one, list | tuple | Mapping | Where) for one in listed):
+    if not any(one is None or isinstance(one, list | tuple | Mapping | Where | np.ndarray) for one in listed):
         return tuple(listed)
     check_length(len(listed), "allow", count, "question")
     return listed
@@ -259,6 +275,8 @@ def _requests(questions: list[str], filters: Any) -> Iterator[tuple[list[str], A
 def _conditions(filters: Any) -> Any:
     """Return filters in the form that a server accepts."""
     for one in filters if isinstance(filters, list) else [filters]:
+        if isinstance(one, str):
+            raise wrong_type(one, "allow", "a list of ids: [id]")
         if isinstance(one, Where):
             raise InputError(
                 "unsupported",
@@ -270,15 +288,11 @@ def _conditions(filters: Any) -> Any:
     return filters
 
 
-def _masks(filters: Any, index: Index) -> Any:
-    """Return filters as masks for a recipe."""
+def _wheres(filters: Any) -> Any:
+    """Return filters in the form that a retriever accepts."""
     if isinstance(filters, list):
-        return [np.ones(index.num_passages, np.bool_) if one is None else _mask(one, index) for one in filters]
-    return None if filters is None else _mask(filters, index)
-
-
-def _mask(one: Any, index: Index) -> NDArray[np.bool_]:
-    return index.mask(where(**one) if isinstance(one, Mapping) else one)
+        return [_wheres(one) for one in filters]
+    return where(**filters) if isinstance(filters, Mapping) else filters
 
 
 def refuse_settings(given: Mapping[str, Any], source: str) -> None:

@@ -14,11 +14,17 @@ from ..errors import InputError
 #: Parameters that stand for arguments of the library with other names.
 OTHER_NAMES = {
     "base_url": "endpoint",
+    "config": "policy",
+    "fact_vectors": "encoder",
     "graph": "edges",
     "language": "lexical",
+    "lexical": "words",
+    "llm": "model",
+    "names": "case_sensitive",
     "path": "from",
     "place": "from",
     "queries": "question",
+    "questions": "question",
     "stemmer": "lexical",
     "stopwords": "lexical",
     "texts": "question",
@@ -45,7 +51,16 @@ class Names:
     """
 
     def __init__(self, app: click.Group, words: Sequence[str]) -> None:
-        command, given, values = _parsed(app, words)
+        self._read(*_parsed(app, words))
+
+    @classmethod
+    def here(cls) -> Names:
+        """Return the names of the arguments of the command that runs."""
+        names, context = cls.__new__(cls), click.get_current_context()
+        names._read(context.command, given_parameters(context), context.params)
+        return names
+
+    def _read(self, command: click.Command, given: set[str], values: Mapping[str, Any]) -> None:
         shown = {str(one.name): _spelling(one) for one in command.params}
         own = {field_of(one): _spelling(one) for one in command.params}
         known = {**own, **shown}  # the argument PASSAGES of build, not its option --passages

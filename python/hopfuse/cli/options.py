@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from .. import Index
-from ..encoders import Encoder, SentenceTransformerEncoder, WordLlamaEncoder
-from ..errors import InputError
+from ..encoders import Encoder, open_encoder, recorded_encoder
 from ..llm import ChatEndpoint
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,70 +31,12 @@ case_option = click.option(
 )
 
 
-def encoder_for(index: Index, name: str | None, vectors: Path | None) -> Encoder | None:
-    """Return the encoder ``name``; by default the index's own, if it is known and no vectors are given."""
+def encoder_for(index: Index, name: str | None) -> Encoder | None:
+    """Return the encoder of this name; by default the index's own, or None if it keeps the name of none."""
     if name is not None:
-        return make_encoder(name)
+        return open_encoder(name)
     built = index.encoder
-    if vectors is not None or built is None:
-        return None
-    if built.name == "wordllama":
-        return WordLlamaEncoder(built.dim, normalize=built.normalize)
-    raise InputError(
-        "missing",
-        "encoder",
-        "{field} is missing: the index was built with {name}, whose files are not known; give {field} "
-        "sentence-transformers:FOLDER, or {@vectors}",
-        name=built.name,
-    )
-
-
-def question_encoder(index: Index, name: str | None, vectors: Path | None) -> Encoder | None:
-    """Return the encoder of questions, as :func:`encoder_for`; None only if there are vectors of the questions."""
-    model = encoder_for(index, name, vectors)
-    if model is None and vectors is None:
-        raise InputError(
-            "missing",
-            "vectors",
-            "{field} is missing, and the index does not record the encoder of its vectors; give {field} or {@encoder}",
-        )
-    return model
-
-
-def check_dim(field: str, given: int, allowed: int, owner: str = "passages") -> None:
-    """Refuse vectors, or an encoder, of another dimension than the vectors of the index that they are compared with."""
-    if given != allowed:
-        raise InputError(
-            "shape",
-            field,
-            "{field} has {given} dimensions, the vectors of the index's {owner} have {allowed}; give the encoder that "
-            "made those, or vectors by it",
-            given=given,
-            allowed=allowed,
-            owner=owner,
-        )
-
-
-def make_encoder(name: str) -> Encoder:
-    """Return the encoder that ``--encoder`` names.
-
-    Examples
-    --------
-    >>> make_encoder("wordllama:64").dim
-    64
-    """
-    kind, _, detail = name.partition(":")
-    if kind == "wordllama" and (not detail or detail.isdecimal()):
-        return WordLlamaEncoder(int(detail)) if detail else WordLlamaEncoder()
-    if kind == "sentence-transformers" and detail:
-        return SentenceTransformerEncoder(detail)
-    raise InputError(
-        "choice",
-        "encoder",
-        "{field} is {given!r}; allowed: {allowed}",
-        given=name,
-        allowed="wordllama, wordllama:64, wordllama:128, wordllama:256, sentence-transformers:FOLDER",
-    )
+    return None if built is None else recorded_encoder(built.name, built.dim, built.normalize)
 
 
 #: Options that need ``--model``.

@@ -114,7 +114,7 @@ def read_stream(content: bytes) -> FoundIds:
     table = import_module("pyarrow").ipc.open_stream(content).read_all()
     about = json.loads(table.schema.metadata[KEY])
     scores = table.column("score").combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    return padded(table.column("id").to_pylist(), scores, about["seq"], about["timings"])
+    return padded(table.column("id").to_pylist(), scores, about)
 
 
 def encoded(vector: Any) -> str:

@@ -63,6 +63,10 @@ class Client:
             10 by default.
         index, recipe, options : optional
             By default the server's.
+        per_document : int, optional
+            At most so many hits of a document, and one of passages of equal text.
+        strict : bool, optional
+            Raise what would be a note of a result.
         trace : bool
             Explain how each hit was found.
         fields : sequence of {"title", "text", "metadata"}
@@ -93,7 +97,7 @@ class Client:
         vectors : array_like of float (B, d)
         entities : sequence of B sequences of str or int, optional
             Recipes that walk need them; ``[[]] * B`` for none.
-        allow, k, index, recipe, options, at_least, timeout : optional
+        allow, k, index, recipe, options, per_document, strict, at_least, timeout : optional
             As in :meth:`search`.
 
         Raises

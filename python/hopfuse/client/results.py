@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import HopfuseError, error_of
 from ..recipes import Hit
 
 
@@ -26,12 +27,15 @@ class Found:
         ``queued_ms``, ``batch`` and ``search_ms``.
     traces : list of dict, or None
         One for each question if ``trace=True``.
+    notes : list of list of HopfuseError
+        As of :class:`hopfuse.recipes.SearchResult`.
     """
 
     hits: list[list[Hit]] = field(repr=False)
     seq: int
     timings: Mapping[str, float]
     traces: list[dict[str, Any]] | None = field(default=None, repr=False)
+    notes: list[list[HopfuseError]] = field(default_factory=list, repr=False)
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -55,7 +59,7 @@ class FoundIds:
         As in :class:`hopfuse.Hits`, with -inf after the hits of a question.
     counts : ndarray of int64, shape (B,)
         Number of hits of each question.
-    seq, timings
+    seq, timings, notes
         As in :class:`Found`.
     """
 
@@ -64,6 +68,7 @@ class FoundIds:
     counts: NDArray[np.int64] = field(repr=False)
     seq: int
     timings: Mapping[str, float]
+    notes: list[list[HopfuseError]] = field(default_factory=list, repr=False)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -81,7 +86,7 @@ def found_of(answer: Any) -> Found:
     hits = [[_hit(one) for one in result["hits"]] for result in results]
     traced = bool(results) and "trace" in results[0]
     traces = [result["trace"] for result in results] if traced else None
-    return Found(hits, answer["seq"], answer["timings"], traces)
+    return Found(hits, answer["seq"], answer["timings"], traces, notes_of([one.get("notes", ()) for one in results]))
 
 
 def ids_of(answer: Any) -> FoundIds:
@@ -89,16 +94,22 @@ def ids_of(answer: Any) -> FoundIds:
     rankings = [result["hits"] for result in answer["results"]]
     scores = np.array([hit["score"] for ranking in rankings for hit in ranking], np.float32)
     ids = [[hit["id"] for hit in ranking] for ranking in rankings]
-    return padded(ids, scores, answer["seq"], answer["timings"])
+    return padded(ids, scores, {**answer, "notes": [one.get("notes", ()) for one in answer["results"]]})
 
 
-def padded(ids: list[list[Any]], scores: NDArray[np.float32], seq: int, timings: Mapping[str, float]) -> FoundIds:
+def padded(ids: list[list[Any]], scores: NDArray[np.float32], about: Mapping[str, Any]) -> FoundIds:
     """Return rankings from ids and the scores of all hits, one ranking after another."""
     counts = np.array([len(row) for row in ids], np.int64)
     held = np.arange(counts.max(initial=0)) < counts[:, None]
     table = np.full(held.shape, -np.inf, np.float32)
     table[held] = scores
-    return FoundIds(ids, table, counts, seq, timings)
+    notes = notes_of(about.get("notes", [()] * len(ids)))
+    return FoundIds(ids, table, counts, about["seq"], about["timings"], notes)
+
+
+def notes_of(sent: Iterable[Iterable[Mapping[str, str]]]) -> list[list[HopfuseError]]:
+    """Return the notes of each question."""
+    return [[error_of({"class": "InputError", **note}) for note in row] for row in sent]
 
 
 def _hit(one: Mapping[str, Any]) -> Hit:

@@ -59,6 +59,8 @@ class VectorSearchOptions(TypedDict, total=False):
     index: str | None
     recipe: str | None
     options: Mapping[str, Any] | None
+    per_document: int | None
+    strict: bool | None
     at_least: int | None
     timeout: float | None
 
@@ -236,8 +238,11 @@ def _settings(
     index: str | None = None,
     recipe: str | None = None,
     options: Mapping[str, Any] | None = None,
+    per_document: int | None = None,
+    strict: bool | None = None,
     at_least: int | None = None,
 ) -> dict[str, Any]:
     """Return the other fields of a search, without those left to the server."""
     given = {"k": k, "index": index, "recipe": recipe, "options": options, "at_least": at_least}
+    given |= {"per_document": per_document, "strict": strict}
     return {name: value for name, value in given.items() if value is not None}

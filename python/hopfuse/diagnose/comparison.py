@@ -6,82 +6,27 @@ import resource
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .._validation import check_names
-from ..encoders import Encoder
+from .._validation import check_names, check_needs
 from ..errors import InputError
 from ..evaluate.evaluation import Evaluation, evaluate
 from ..evaluate.qrels import Qrels
 from ..evaluate.runs import Run, join_hits
 from ..index import Index
-from ..ops.dense import dense_topk
-from ..ops.projection import project_topk
-from ..recipes import GuidedWalk, HybridRRF, PhaseGraph, PolicyRAG, TripleHybrid
-from ..types import Hits, Incidence
+from ..retriever import Retriever
+from ..types import Hits
+from .cached_encoder import CachedEncoder
+from .rankings import BASELINE, RANKINGS, Questions, Search, retriever_of
 
-if TYPE_CHECKING:
-    from ..extract import Match
-
-BASELINE = "dense"
-#: Names of the rankings that are compared: single legs, then recipes.
-RANKINGS = (
-    BASELINE,
-    "words",
-    "graph",
-    "graph-else-dense",
-    "triple-vector",
-    "triple-graph",
-    "guided-walk",
-    "guided-walk+words",
-    "phase-graph",
-    "phase-graph+words",
-    "hybrid-rrf",
-    "hybrid-convex",
-    "policy-rag",
-    "triple-hybrid",
-)
-#: The mode of TripleHybrid of a ranking.
-_MODES = {"triple-vector": "vector", "triple-graph": "graph", "triple-hybrid": "hybrid"}
-_READ_WORDS = frozenset(("words", "guided-walk+words", "phase-graph+words", "hybrid-rrf", "hybrid-convex"))
-#: Hits per ranking, and questions per batch.
-DEPTH = 10
+#: Questions per batch.
 BATCH = 32
 #: Timings per median.
 REPEATS = 5
-#: Entities whose scores are added to the passages that mention them.
-ENTITIES = 100
-
-
-class Questions(NamedTuple):
-    """Questions with their vectors and entities, a row for each.
-
-    Attributes
-    ----------
-    texts : sequence of str
-    vectors : ndarray of float, shape (B, d)
-        By the encoder of the passages' vectors.
-    entities : sequence of sequences of str, int or Match
-        Names as the questions have them, numbers of the index's entities, or matches.
-    """
-
-    texts: Sequence[str]
-    vectors: NDArray[Any]
-    entities: Sequence[Sequence[str | int | Match]]
-
-    def slice(self, first: int, last: int) -> Questions:
-        """Return the questions first .. last - 1."""
-        return Questions(self.texts[first:last], self.vectors[first:last], self.entities[first:last])
-
-
-Search = Callable[[Questions], Hits]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +39,8 @@ class RecipeComparison:
         Of every ranking, with the dense one as baseline.
     left_out : mapping of str to str
         Rankings that were not run, and what the index or the arguments lack.
+    words : str or None
+        The class of the lexical leg.
     milliseconds : mapping of str to mapping of int to float
         For each ranking, the time per question by batch size: 1, and a full batch; empty unless timed.
     search_bytes : mapping of str to int
@@ -104,6 +51,7 @@ class RecipeComparison:
 
     evaluation: Evaluation
     left_out: Mapping[str, str]
+    words: str | None
     milliseconds: Mapping[str, Mapping[int, float]]
     search_bytes: Mapping[str, int]
     index_bytes: int
@@ -121,6 +69,7 @@ class RecipeComparison:
         if self.search_bytes:
             memory["search peak bytes"] = dict(self.search_bytes)  # type: ignore[assignment]
         return {
+            "words": self.words,
             "memory": memory,
             **timed,
             "left out": dict(self.left_out),
@@ -129,38 +78,44 @@ class RecipeComparison:
 
 
 def compare_recipes(
-    index: Index,
-    questions: Questions,
+    retriever: Retriever | Index,
+    questions: Sequence[str],
     qrels: Qrels,
     metrics: Sequence[str],
     *,
-    lexical: Any = None,
-    encoder: Encoder | None = None,
-    rankings: Collection[str] = RANKINGS,
+    vectors: Any = None,
+    entities: Sequence[Sequence[Any] | None] | None = None,
+    words: Any = None,
+    rankings: Collection[str] = tuple(RANKINGS),
     timed: bool = False,
-    threads: int | None = None,
+    cache: Path | None = None,
     runs: Mapping[str, Hits | Run] | None = None,
 ) -> RecipeComparison:
     """Run every leg and every recipe, with default options, on the same questions.
 
     Parameters
     ----------
-    index : Index
-        Must have vectors and a graph.
-    questions : Questions
+    retriever : Retriever or Index
+        Has vectors and a graph. The encoder, names and threads of a retriever are those of the rankings, its
+        options those of its own recipe. With an encoder, PolicyRAG also searches facts by vectors.
+    questions : sequence of str, B entries
     qrels : Qrels
         Judgements of the same questions, by rows of the index.
     metrics : sequence of str
         Names of :func:`hopfuse.evaluate.parse_metric`.
-    lexical : optional
-        The lexical leg over the index's passages; without it, lexical rankings are left out.
-    encoder : Encoder, optional
-        The encoder of the entities' vectors. With it, PolicyRAG also searches facts by vectors.
+    vectors : array_like of float (B, d), optional
+        Vectors of the questions in the passages' space, by default the encoder's.
+    entities : sequence of B (sequence of str, int or Match, or None), optional
+        As of :meth:`hopfuse.Retriever.search`.
+    words : optional
+        The lexical leg, as of :class:`hopfuse.Retriever`; by default the retriever's, else the index's own or one over
+        its texts.
     rankings : collection of str
         Which of :data:`RANKINGS` to run; the dense one is always run.
     timed : bool
         Also measure the time, after an untimed first search, and the memory of searches.
-    threads : int, optional
+    cache : Path, optional
+        A folder that keeps the encoder's vectors (:class:`CachedEncoder`).
     runs : mapping of str to Hits or Run, optional
         Runs of other systems on the same questions, judged beside the rankings. Their hits are rows of the index.
 
@@ -171,63 +126,46 @@ def compare_recipes(
     Raises
     ------
     InputError
-        The index has no vectors or no graph, a ranking is unknown, a run has the name of a ranking, or
-        :func:`hopfuse.evaluate.evaluate` raises it.
+        The index has no vectors or no graph, a ranking is unknown, a run has the name of a ranking, vectors or an
+        encoder of another dimension than the index, or :func:`hopfuse.evaluate.evaluate` raises it.
 
     Examples
     --------
     >>> import hopfuse as hf
     >>> import numpy as np
-    >>> from hopfuse.diagnose import Questions, compare_recipes
+    >>> from hopfuse.diagnose import compare_recipes
     >>> from hopfuse.evaluate import Qrels
     >>> passages = [{"text": "Ada wrote."}, {"text": "The sea."}]
     >>> edges, vectors = [{"src": 0, "dst": 2}], np.eye(2)
     >>> index = hf.Index.build(passages=passages, vectors=vectors, entities=["Ada"], graph=edges)
-    >>> asked = Questions(["Who is Ada?"], np.array([[0.5, 1.0]]), [["Ada"]])
-    >>> found = compare_recipes(index, asked, Qrels(["q"], [[0]]), ["hit@1"], rankings=["graph"])
+    >>> gold, own = Qrels(["q"], [[0]]), np.array([[0.5, 1.0]])
+    >>> found = compare_recipes(index, ["Who is Ada?"], gold, ["hit@1"], vectors=own, rankings=["graph"])
     >>> found.evaluation.runs, found.evaluation.estimate("graph", "hit@1").mean
     (('dense', 'graph'), 1.0)
     """
-    check_names(sorted(set(rankings)), "rankings", RANKINGS)
-    if index.corpus is None or index.graph is None:
-        raise InputError("missing", "index", "{field} has no vectors or no graph; build it with vectors and edges")
+    check_names(sorted(set(rankings)), "rankings", tuple(RANKINGS))
     others = dict(runs or {})
     taken = set(others) & set(RANKINGS)
     if taken:
         raise InputError(
             "duplicate", "runs", "{field} has {given!r}, the name of a ranking; give it another name", given=min(taken)
         )
-    made = _makers(index, lexical, encoder, threads)
-    searches: dict[str, Search] = {}
-    left_out: dict[str, str] = {}
-    for name in RANKINGS:
-        if name in rankings or name == BASELINE:
-            why = _lacks(name, index, questions, lexical, encoder)
-            if why:
-                left_out[name] = why
-            else:
-                searches[name] = made[name]()
-    count = len(questions.texts)
-    batches = [questions.slice(first, first + BATCH) for first in range(0, count, BATCH)]
-    ranked = {name: join_hits([search(batch) for batch in batches]) for name, search in searches.items()}
+    whole = retriever_of(retriever)
+    check_needs("cache", cache, "encoder", whole.encoder, "whose vectors it keeps")
+    if whole.encoder is not None:
+        whole = whole.variant(encoder=CachedEncoder(whole.encoder, cache))
+    asked = _asked(whole, questions, vectors, entities)
+    leg, searches, left_out = _searches(whole, words, rankings, asked.vectors.shape[1])
+    parts = list(asked.batches(BATCH))
+    ranked = {name: join_hits([search(part) for part in parts]) for name, search in searches.items()}
     evaluation = evaluate(qrels, {**ranked, **others}, metrics, baseline=BASELINE)
-    size = min(BATCH, count)
-    timings = {n: {b: _milliseconds(s, questions, b) for b in (1, size)} for n, s in searches.items()} if timed else {}
-    peaks = {name: search_peak(search, batches[0]) for name, search in searches.items()} if timed else {}
-    info = index.info()
+    size = min(BATCH, asked.size)
+    timings = {n: {b: _milliseconds(s, asked, b) for b in (1, size)} for n, s in searches.items()} if timed else {}
+    peaks = {name: search_peak(search, parts[0]) for name, search in searches.items()} if timed else {}
+    info = whole.index.info()
     arrays = sum(s["bytes"] for name, s in info["sections"].items() if not name.endswith((".offsets", ".bytes")))
-    return RecipeComparison(evaluation, left_out, timings, peaks, info["bytes"], int(arrays), process_peak())
-
-
-def reads_words(rankings: Collection[str]) -> bool:
-    """Return whether any of these rankings needs a lexical leg.
-
-    Examples
-    --------
-    >>> reads_words(["dense", "graph"]), reads_words(["hybrid-rrf"])
-    (False, True)
-    """
-    return not _READ_WORDS.isdisjoint(rankings)
+    memory = info["bytes"], int(arrays), process_peak()
+    return RecipeComparison(evaluation, left_out, leg, timings, peaks, *memory)
 
 
 def search_peak(search: Search, questions: Questions) -> int:
@@ -246,93 +184,58 @@ def process_peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def _lacks(name: str, index: Index, questions: Questions, lexical: Any, encoder: Encoder | None) -> str:
-    """Return why a ranking cannot be run, or an empty string."""
-    if name in _READ_WORDS and lexical is None:
-        return "it needs a lexical leg, and none is given"
-    if name in _MODES:
-        lacking = TripleHybrid.missing(index)
-        if lacking is not None:
-            return str(lacking)
-        assert index.entity_corpus is not None
-        space, dim = index.entity_corpus.dim, questions.vectors.shape[1]
-        if encoder is None and space != dim:
-            return f"the entities' vectors have {space} dimensions, the questions' {dim}; also give an encoder"
-    return ""
+def _asked(retriever: Retriever, texts: Sequence[str], vectors: Any, entities: Any) -> Questions:
+    """Return the questions with their vectors and entities; refuse an encoder that does not fit the entities."""
+    encoder, names = retriever.encoder, retriever.index.entity_corpus
+    if encoder is not None and names is not None:
+        _check_dim("encoder", encoder.dim, names.dim, "entities")
+    return Questions(texts, *RANKINGS["graph"].over(retriever).prepare(texts, vectors=vectors, entities=entities))
 
 
-def _makers(
-    index: Index, lexical: Any, encoder: Encoder | None, threads: int | None
-) -> dict[str, Callable[[], Search]]:
-    """Return a function for each ranking that makes its search, so that rankings not run cost nothing."""
-    corpus = index.corpus
-    assert corpus is not None
-    common: dict[str, Any] = {"encoder": encoder, "threads": threads}
-
-    def graph(*, dense_fallback: bool) -> Search:
-        pools: dict[str, Any] = {"graph_k": DEPTH, "dense_k": DEPTH if dense_fallback else 1}
-        walk = PhaseGraph(index, dense_fallback=dense_fallback, **pools, **common)
-        return lambda asked: walk.search(vectors=asked.vectors, entities=asked.entities, k=1).lists["graph"]
-
-    def policy() -> Search:
-        encoded = encoder is not None and index.facts is not None
-        facts = encoder.encode_passages(index.facts.texts(index.entity_names)) if encoded else None  # type: ignore[union-attr]
-        return _searching(PolicyRAG(index, fact_vectors=facts, **common))
-
-    return {
-        BASELINE: lambda: lambda asked: dense_topk(asked.vectors, corpus, DEPTH, threads=threads),
-        "words": lambda: lambda asked: lexical.search(list(asked.texts), DEPTH),
-        "graph": lambda: graph(dense_fallback=False),
-        "graph-else-dense": lambda: graph(dense_fallback=True),
-        "guided-walk": lambda: _searching(GuidedWalk(index, **common)),
-        "guided-walk+words": lambda: _searching(GuidedWalk(index, lexical=lexical, **common)),
-        "phase-graph": lambda: _searching(PhaseGraph(index, **common)),
-        "phase-graph+words": lambda: _searching(PhaseGraph(index, lexical=lexical, **common)),
-        "hybrid-rrf": lambda: _searching(HybridRRF(index, lexical=lexical, **common)),
-        "hybrid-convex": lambda: _searching(HybridRRF(index, lexical=lexical, fusion="convex", **common)),
-        "policy-rag": policy,
-        **{name: partial(by_mention, index, encoder, threads, mode=mode) for name, mode in _MODES.items()},
-    }
+def _check_dim(field: str, given: int, allowed: int | None, owner: str) -> None:
+    if allowed not in (None, given):
+        raise InputError(
+            "shape",
+            field,
+            "{field} has {given} dimensions, the vectors of the index's {owner} have {allowed}; give the encoder that "
+            "made those, or vectors by it",
+            given=given,
+            allowed=allowed,
+            owner=owner,
+        )
 
 
-def _searching(recipe: Any) -> Search:
-    def search(asked: Questions) -> Hits:
-        texts = list(asked.texts)
-        hits: Hits = recipe.search(texts, vectors=asked.vectors, entities=asked.entities, k=DEPTH).hits
-        return hits
+def _searches(
+    retriever: Retriever, words: Any, wanted: Collection[str], dim: int
+) -> tuple[str | None, dict[str, Search], dict[str, str]]:
+    """Return the name of the lexical leg, the searches of the wanted rankings, and why the others are left out.
 
-    return search
-
-
-def by_mention(index: Index, encoder: Encoder | None, threads: int | None = None, **options: Any) -> Search:
-    """Return a search that ranks passages by the sum of TripleHybrid's scores of the entities they mention.
-
-    Scores below 0 count as 0. ``options`` are those of the recipe.
+    ``dim`` is the dimension of the questions' vectors.
     """
-    assert index.graph is not None
-    recipe = TripleHybrid(index, encoder=encoder, threads=threads, **options)
-    mentions = Incidence.from_graph(index.graph, index.num_passages)
-    most = min(ENTITIES, max(1, index.num_entities))
-
-    def search(asked: Questions) -> Hits:
-        texts = list(asked.texts)
-        vectors = asked.vectors if encoder is None else encoder.encode_queries(texts)
-        found = recipe.search(texts, vectors=vectors, k=most).hits
-        scores = np.zeros((len(found), mentions.num_columns), np.float32)
-        rows, columns = np.nonzero(np.arange(found.ids.shape[1]) < found.counts[:, None])
-        scores[rows, index.num_passages + found.ids[rows, columns]] = np.maximum(found.scores[rows, columns], 0)
-        return project_topk(scores, mentions, DEPTH, threads=threads)
-
-    return search
+    chosen = {name: ranking for name, ranking in RANKINGS.items() if name in wanted or name == BASELINE}
+    leg = RANKINGS["words"].over(retriever, words).words if any(one.words for one in chosen.values()) else None
+    searches, left_out = dict[str, Search](), dict[str, str]()
+    for name, ranking in chosen.items():
+        try:
+            made = ranking.over(retriever, leg)
+            if ranking.words and leg is None:
+                raise InputError("missing", "words", "{field} is 'none', and the ranking needs a lexical leg")
+            if made.encoder is None:
+                _check_dim("vectors", dim, made.dim, made.recipe.ranks)
+        except InputError as error:
+            left_out[name] = str(error)
+        else:
+            searches[name] = ranking.search(made)
+    return None if leg is None else type(leg).__name__, searches, left_out
 
 
 def _milliseconds(search: Search, questions: Questions, size: int) -> float:
     """Return the time per question in batches of this size, the median over batches of different questions."""
     seconds = []
     for turn in range(REPEATS + 1):
-        first = turn * size % max(1, len(questions.texts) - size + 1)
-        part = questions.slice(first, first + size)
+        first = turn * size % max(1, questions.size - size + 1)
+        part = next(questions.batches(size, first))
         start = time.perf_counter()
         search(part)
-        seconds.append((time.perf_counter() - start) / len(part.texts))
+        seconds.append((time.perf_counter() - start) / part.size)
     return 1e3 * median(seconds[1:])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,10 +15,11 @@ from ..evaluate.qrels import Qrels
 from ..evaluate.runs import join_hits
 from ..index import Index
 from ..ops.ppr import ppr
-from ..recipes import PhaseGraph
+from ..retriever import Retriever
 from ..types import Graph, Hits
 from .graph import connected_components, hub_nodes, mass_spread, shared_names
 from .legs import error_correlation, overlap, pool_loss
+from .rankings import RANKINGS, Questions, retriever_of
 
 if TYPE_CHECKING:
     from ..extract import Match
@@ -40,29 +41,26 @@ class Legs(NamedTuple):
 
 
 def search_legs(
-    index: Index,
-    batches: Iterable[tuple[Any, Sequence[Sequence[str | int | Match]]]],
+    retriever: Retriever | Index,
+    questions: Sequence[str | None] | None = None,
     *,
+    vectors: Any = None,
+    entities: Sequence[Sequence[str | int | Match] | None] | None = None,
     length: int,
     damping: float = 0.5,
-    encoder: Any = None,
-    threads: int | None = None,
 ) -> Legs:
-    """Search both legs of :class:`hopfuse.recipes.PhaseGraph` for batches of questions.
+    """Search the dense and the graph leg for each question.
 
     Parameters
     ----------
-    index : Index
-        Must have vectors and a graph.
-    batches : iterable of (array_like of float (B, d), sequence of B sequences of str or int)
-        Vectors and entities of the questions.
+    retriever : Retriever or Index
+        Has vectors and a graph.
+    questions, vectors, entities : optional
+        As of :meth:`hopfuse.Retriever.search`.
     length : int
         Hits per leg.
     damping : float
         Probability of walking on.
-    encoder : Encoder, optional
-        Finds entities by their vectors.
-    threads : int, optional
 
     Examples
     --------
@@ -71,12 +69,11 @@ def search_legs(
     >>> passages = [{"text": "Ada wrote."}, {"text": "The sea."}]
     >>> edges = [{"src": 0, "dst": 2}]
     >>> index = hf.Index.build(passages=passages, vectors=[[1, 0], [0, 1]], entities=["Ada"], graph=edges)
-    >>> search_legs(index, [([[0.0, 1.0]], [["Ada"]])], length=2).seeds
+    >>> search_legs(index, ["Who is Ada?"], vectors=[[0.0, 1.0]], length=2).seeds
     [{2: 1.0}]
     """
-    options: dict[str, Any] = {"dense_k": length, "graph_k": length, "damping": damping, "dense_fallback": False}
-    recipe = PhaseGraph(index, encoder=encoder, threads=threads, **options)
-    found = [recipe.search(vectors=vectors, entities=entities, k=1) for vectors, entities in batches]
+    walk = RANKINGS["graph"].over(retriever_of(retriever), dense_k=length, graph_k=length, damping=damping)
+    found: list[Any] = [part.by(walk, 1) for part in Questions(questions, vectors, entities).batches()]
     rows = (row for one in found for row in zip(one.seeds.nodes.tolist(), one.seeds.weights.tolist(), strict=True))
     seeds = [{node: weight for node, weight in zip(*row, strict=True) if node >= 0} for row in rows]
     return Legs(
@@ -127,7 +124,7 @@ def diagnose(
     >>> passages = [{"text": "Ada wrote."}, {"text": "The sea."}]
     >>> edges = [{"src": 0, "dst": 2}]
     >>> index = hf.Index.build(passages=passages, vectors=[[1, 0], [0, 1]], entities=["Ada"], graph=edges)
-    >>> found = diagnose(index, search_legs(index, [([[0.0, 1.0]], [["Ada"]])], length=2), k=1)
+    >>> found = diagnose(index, search_legs(index, ["Ada?"], vectors=[[0.0, 1.0]], length=2), k=1)
     >>> found["graph"]["components"], found["seeds"]["with seeds"]
     (2, 1.0)
     """

@@ -14,9 +14,11 @@ from ..errors import InputError
 from ..evaluate.evaluation import Estimate, summarise
 from ..evaluate.metrics import Values
 from ..evaluate.qrels import Qrels, query_rows
-from ..evaluate.runs import gold_ranks
+from ..evaluate.runs import gold_ranks, join_hits
+from ..retriever import Retriever
 from ..types import Hits
 from .legs import check_persistence, overlap, rank_biased_overlap
+from .rankings import Questions
 from .rewriting import Rewriting
 
 Search = Callable[[list[str], list[Sequence[str]] | None], Hits]
@@ -67,15 +69,16 @@ class RankStability:
 
 
 def rank_stability(
-    search: Search, rewriting: Rewriting, *, k: int = 10, p: float = 0.9, qrels: Qrels | None = None
+    search: Search | Retriever, rewriting: Rewriting, *, k: int = 10, p: float = 0.9, qrels: Qrels | None = None
 ) -> RankStability:
     """Search for questions and for their rewritten forms, and compare the two lists of each.
 
     Parameters
     ----------
-    search : callable (list of str, list of sequences of str or None) -> Hits
-        Takes questions and their mentions (None if ``rewriting`` has none), and returns a row of hits for each, at
-        least k wide. It is called twice: with the questions that were rewritten, and with their rewritten forms.
+    search : Retriever, or callable (list of str, list of sequences of str or None) -> Hits
+        A retriever searches for k passages. A function takes questions and their mentions (None if ``rewriting`` has
+        none), and returns a row of hits for each, at least k wide. It is called twice: with the questions that were
+        rewritten, and with their rewritten forms.
     rewriting : Rewriting
         B questions, for instance from :func:`paraphrase` or :func:`substitute_aliases`.
     k : int, at least 1
@@ -111,13 +114,20 @@ def rank_stability(
         raise InputError("empty", "rewriting", "{field} changes no question; give one that changes some")
     if qrels is not None:
         check_length(len(qrels), "qrels", len(rewriting), "question")
-    before, after = (_found(search, side, rewriting, rows.tolist()) for side in ("questions", "rewritten"))
+    asks = _searching(search, k) if isinstance(search, Retriever) else search
+    before, after = (_found(asks, side, rewriting, rows.tolist()) for side in ("questions", "rewritten"))
     kept = np.full(rows.size, np.nan) if qrels is None else _first_gold_kept(before, after, qrels.take(rows))
     return RankStability(
         _spread(rank_biased_overlap(before, after, p=p), rows, len(rewriting)),
         _spread(overlap(before, after, k), rows, len(rewriting)),
         _spread(kept, rows, len(rewriting)),
         int(rows.size),
+    )
+
+
+def _searching(retriever: Retriever, k: int) -> Search:
+    return lambda questions, mentions: join_hits(
+        [part.by(retriever, k).hits for part in Questions(questions, entities=mentions).batches()]
     )
 
 
@@ -152,16 +162,13 @@ def _spread(values: Values, rows: NDArray[np.int64], count: int) -> Values:
 
 
 def stability_rows(
-    name: str, search: Search, rewritings: Mapping[str, Rewriting], *, k: int = 10, qrels: Qrels | None = None
+    retriever: Retriever, rewritings: Mapping[str, Rewriting], *, k: int = 10, qrels: Qrels | None = None
 ) -> list[dict[str, Any]]:
     """Return a row for each rewriting, with the number of questions changed and the means of :func:`rank_stability`.
 
     Parameters
     ----------
-    name : str
-        Name of the recipe, for the rows.
-    search : callable
-        As of :func:`rank_stability`.
+    retriever : Retriever
     rewritings : mapping of str to Rewriting
         By name.
     k : int
@@ -176,17 +183,16 @@ def stability_rows(
     --------
     >>> import hopfuse as hf
     >>> from hopfuse.diagnose import Rewriting, stability_rows
-    >>> def search(questions, entities):
-    ...     return hf.Hits([[1, 2]] * len(questions), [[0.9, 0.1]] * len(questions))
-    >>> (row,) = stability_rows("mine", search, {"paraphrases": Rewriting(["Who?"], ["Who, please?"])}, k=2)
+    >>> retriever = hf.Retriever(hf.Index.from_texts(["The sea.", "A river."]))
+    >>> (row,) = stability_rows(retriever, {"paraphrases": Rewriting(["The sea?"], ["Which sea?"])}, k=1)
     >>> row["questions"], row["rbo"], row["first_gold_kept"]
     (1, 1.0, None)
     """
     rows = []
     for kind, rewriting in rewritings.items():
         changed = int(rewriting.changed.sum())
-        row: dict[str, Any] = {"recipe": name, "rewriting": kind, "questions": changed}
-        found = rank_stability(search, rewriting, k=k, qrels=qrels).summary() if changed else {}
+        row: dict[str, Any] = {"recipe": retriever.recipe.name, "rewriting": kind, "questions": changed}
+        found = rank_stability(retriever, rewriting, k=k, qrels=qrels).summary() if changed else {}
         means = {value: found[value].to_dict()["mean"] if found else None for value in _VALUES}
         rows.append(row | means)
     return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 
 import numpy as np
@@ -46,6 +46,8 @@ class Run:
         Judged queries that the run's file lacks; their lists are empty.
     num_unjudged : int
         Queries of the run's file without judgements, which are left out.
+    notes : sequence of str
+        The first note of each judged query that has notes, such as the name of an entity that the index does not have.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class Run:
     num_unjudged: int = 0
     texts: Texts | None = None
     baseline: Hits | None = None
+    notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.answers is not None:
@@ -82,7 +85,7 @@ class Run:
         chosen = query_rows(rows, len(self))
         answers = None if self.answers is None else [self.answers[row] for row in chosen.tolist()]
         baseline = None if self.baseline is None else _take(self.baseline, chosen)
-        return Run(_take(self.hits, chosen), answers, self.num_missing, self.num_unjudged, self.texts, baseline)
+        return replace(self, hits=_take(self.hits, chosen), answers=answers, baseline=baseline)
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -227,6 +230,7 @@ def run_of_rankings(rankings: Mapping[str, Ranking], ids: Sequence[str], names: 
         None if all(answer is None for answer in answers) else answers,
         missing,
         len(rankings) - (len(ids) - missing),
+        notes=[row.note for row in found if row is not None and row.note is not None],
     )
 
 

@@ -146,7 +146,7 @@ class EntityLinker:
         Parameters
         ----------
         texts : sequence of str, B entries
-        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these, optional
+        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these or None, optional
             Passages that a question may see. Entities of other passages are not found, and frequencies are counted in
             these passages.
 

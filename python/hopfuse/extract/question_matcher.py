@@ -57,7 +57,7 @@ class QuestionMatcher:
         Parameters
         ----------
         texts : sequence of str, B entries
-        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these, optional
+        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these or None, optional
             Passages that a question may see. The result is that of an index of these passages alone
             (:meth:`hopfuse.Index.part`).
         """

@@ -32,7 +32,7 @@ def read_allow(index: Passages, allow: Any, batch: int) -> NDArray[np.bool_]:
     Parameters
     ----------
     index : Index
-    allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these
+    allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these or None, which allows all passages
     batch : int
         B.
 
@@ -41,8 +41,9 @@ def read_allow(index: Passages, allow: Any, batch: int) -> NDArray[np.bool_]:
     InputError
         Another shape, another number of filters than questions, or an id that no passage has.
     """
-    if is_per_query(allow) or (isinstance(allow, Sequence) and len(allow) and isinstance(allow[0], Where)):
-        allow = [_mask_or_rows(index, one, f"allow[{b}]") for b, one in enumerate(allow)]
+    if _is_one_each(allow):
+        every = np.ones(index.num_passages, np.bool_)
+        allow = [every if one is None else _mask_or_rows(index, one, f"allow[{b}]") for b, one in enumerate(allow)]
     else:
         allow = _mask_or_rows(index, allow, "allow")
     return read_filter(allow, batch, index.num_passages, "allow").to_masks(index.num_passages)
@@ -52,6 +53,14 @@ def read_mask(index: Passages, allow: Any) -> NDArray[np.bool_]:
     """Return the passages, bool (P,), that one filter allows: see :func:`read_allow`."""
     given, size = _mask_or_rows(index, allow, "allow"), index.num_passages
     return given if isinstance(allow, Where) else read_filter(given, 1, size, "allow").to_masks(size)[0]
+
+
+def _is_one_each(allow: Any) -> bool:
+    """Return whether a filter is a sequence of filters, one for each question."""
+    if not isinstance(allow, Sequence) or isinstance(allow, str) or not len(allow):
+        return False
+    first = next((one for one in allow if one is not None), None)
+    return first is None or isinstance(first, Where) or is_per_query([first])
 
 
 def _mask_or_rows(index: Passages, given: Any, name: str) -> NDArray[Any]:

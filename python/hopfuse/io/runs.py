@@ -18,10 +18,11 @@ from .qrels import is_id, trec_name, wrong_fields
 
 
 class Ranking(NamedTuple):
-    """A query's passages and scores, best first, and its answer, if any."""
+    """A query's passages and scores, best first, its answer, if any, and the first of its notes, if any."""
 
     hits: list[tuple[str, float]]
     answer: str | None = None
+    note: str | None = None
 
 
 def read_run_file(path: str | PathLike[str]) -> dict[str, Ranking]:
@@ -36,7 +37,7 @@ def read_run_file(path: str | PathLike[str]) -> dict[str, Ranking]:
     ...     path = pathlib.Path(folder, "run.txt")
     ...     _ = path.write_text("q1 Q0 docA 1 12.5 bm25\\nq1 Q0 docB 2 9.0 bm25\\n")
     ...     read_run_file(path)
-    {'q1': Ranking(hits=[('docA', 12.5), ('docB', 9.0)], answer=None)}
+    {'q1': Ranking(hits=[('docA', 12.5), ('docB', 9.0)], answer=None, note=None)}
     """
     place = Path(path)
     if place.suffix == ".jsonl":
@@ -142,8 +143,19 @@ def _from_objects(rows: Iterator[tuple[str, Any]]) -> dict[str, Ranking]:
             if passage in scores:
                 raise _repeated(passage, query, where)
             scores[passage] = score
-        found[query] = Ranking(sorted(scores.items(), key=lambda hit: -hit[1]), answer)
+        found[query] = Ranking(sorted(scores.items(), key=lambda hit: -hit[1]), answer, _note(row, where))
     return found
+
+
+def _note(row: Mapping[str, Any], where: str) -> str | None:
+    """Return the first note of a row, as ``hopfuse score`` writes them."""
+    notes = row.get("notes") or ()
+    try:
+        return next((str(one["message"]) for one in notes), None)
+    except (TypeError, KeyError):
+        raise FormatError(
+            "type", "notes", "the notes are {given!r}; each must be an object with a 'message'", given=notes
+        ).at(where) from None
 
 
 def _hit(hit: Any, where: str) -> tuple[str, float]:

@@ -10,7 +10,7 @@ from .merge import Merged, merge
 from .parts import Output
 from .plan import Plan, make_plan, open_index, rows_a_part
 from .run import Made, run, verify
-from .scoring import RecipeScorer, Scorer
+from .scoring import RetrieverScorer, Scorer
 
 __all__ = [
     "Folder",
@@ -18,7 +18,7 @@ __all__ = [
     "Merged",
     "Output",
     "Plan",
-    "RecipeScorer",
+    "RetrieverScorer",
     "Scorer",
     "check_rows",
     "make_plan",

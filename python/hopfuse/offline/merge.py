@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -20,11 +20,13 @@ STDOUT = Path("-")
 
 
 class Merged(NamedTuple):
-    """Counts of a merge: rows, rows without a hit, and parts."""
+    """Counts of a merge: rows, rows without a hit, parts, and rows with notes; the first note if the parts hold it."""
 
     rows: int
     empty: int
     parts: int
+    noted: int = 0
+    note: str | None = None
 
 
 def merge(folder: Path, out: Path, *, tag: str = "hopfuse") -> Merged:
@@ -89,7 +91,15 @@ def merge(folder: Path, out: Path, *, tag: str = "hopfuse") -> Merged:
                     f"{out} cannot be written: {error.strerror or error}; make room or choose another place, and merge "
                     "again: the parts stay",
                 ) from error
-    return Merged(sum(one.rows for one in found), sum(one.empty for one in found), len(found))
+    rows, empty, noted = (sum(getattr(one, name) for one in found) for name in ("rows", "empty", "noted"))
+    return Merged(rows, empty, len(found), noted, _first_note(place, [one.noted for one in found]))
+
+
+def _first_note(place: Folder, noted: Sequence[int]) -> str | None:
+    """Return the first note, with the id of its query; ``noted`` is the number of rows with notes in each part."""
+    part = next((number for number, count in enumerate(noted) if count), None)
+    rows = () if part is None else place.rows_of(part)
+    return next((f"{row['id']}: {row['notes'][0]['message']}" for row in rows if "notes" in row), None)
 
 
 def part_kind(out: Path) -> str:

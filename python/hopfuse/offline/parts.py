@@ -14,7 +14,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 from .._validation import check_choice
 from ..errors import FormatError, MissingExtraError
 
-#: The result of a query: ``id``, ``hits``, and further columns of the output.
+#: The result of a query: ``id``, ``hits``, further columns of the output, and ``notes`` if there are any, each with
+#: ``code``, ``field`` and ``message``. JSON lines hold the notes, Parquet files do not.
 Row = Mapping[str, Any]
 KEY = b"hopfuse.part"
 KINDS = ("jsonl", "parquet")
@@ -65,12 +66,16 @@ class Output:
 
 
 class Seal(NamedTuple):
-    """The last line or footer of a part: the plan's digest, the part's number, its rows, and its rows without a hit."""
+    """The last line or footer of a part: the plan's digest, the part's number, and its rows.
+
+    Of the rows, ``empty`` have no hit, and ``noted`` have notes.
+    """
 
     plan: str
     part: int
     rows: int
     empty: int
+    noted: int
 
 
 class PartFormat(Protocol):
@@ -96,7 +101,7 @@ def part_format(output: Output) -> PartFormat:
 
 def seal_of(rows: Sequence[Row], plan: str, part: int) -> Seal:
     """Return the seal of a part with these rows."""
-    return Seal(plan, part, len(rows), sum(not row["hits"] for row in rows))
+    return Seal(plan, part, len(rows), sum(not row["hits"] for row in rows), sum("notes" in row for row in rows))
 
 
 class JsonlParts:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
-
-import numpy as np
+from typing import Any, Protocol
 
 from ..errors import InputError
 from ..io.queries import Query, QueryRows
-from ..recipes import Recipe
+from ..retriever import Retriever
 from .folder import Folder
 from .parts import Row
 from .plan import CHUNK, Plan
@@ -36,13 +34,13 @@ class Scorer(Protocol):
 OpenScorer = Callable[[Plan, int | None], Scorer]
 
 
-class RecipeScorer:
-    """Scores queries by a recipe, with the texts, vectors and entities that the recipe reads.
+class RetrieverScorer:
+    """Scores queries by a retriever, with the texts, vectors and entities that they have.
 
     Parameters
     ----------
-    recipe : Recipe
-        A recipe, with an encoder if queries have no vectors.
+    retriever : Retriever
+        It makes the vectors and finds the entities that queries do not have.
     k : int
         Hits of a query.
 
@@ -51,39 +49,28 @@ class RecipeScorer:
     >>> import hopfuse as hf
     >>> from hopfuse import offline
     >>> from hopfuse.io.queries import Query
-    >>> index = hf.Index.build(passages=[{"text": "A river."}, {"text": "The sea."}], vectors=[[1.0, 0.0], [0.0, 1.0]])
-    >>> scorer = offline.RecipeScorer(hf.recipes.HybridRRF(index), k=1)
-    >>> scorer.score([Query("q", None, None, np.array([0.0, 1.0]))], 0)[0]["hits"][0]["id"]
+    >>> scorer = offline.RetrieverScorer(hf.Retriever(hf.Index.from_texts(["A river.", "The sea."])), k=1)
+    >>> scorer.score([Query("q", "Which sea?", None, None)], 0)[0]["hits"][0]["id"]
     1
     """
 
-    def __init__(self, recipe: Recipe, k: int = 10) -> None:
-        self._recipe, self._k = recipe, k
+    def __init__(self, retriever: Retriever, k: int = 10) -> None:
+        self._retriever, self._k = retriever, k
 
     def score(self, queries: Sequence[Query], first: int) -> list[Row]:
-        """Return a row for each query; the recipe's matcher finds the entities of queries without them."""
-        groups: dict[tuple[bool, ...], list[int]] = {}
-        for at, query in enumerate(queries):
-            groups.setdefault(tuple(value is not None for value in query[1:]), []).append(at)
-        rows = {at: row for group in groups.values() for at, row in zip(group, self._rows(queries, group), strict=True)}
-        return [rows[at] for at in range(len(queries))]
-
-    def _rows(self, queries: Sequence[Query], group: Sequence[int]) -> list[Row]:
-        """Search queries that have the same columns; answers do not depend on the batch."""
-        group_queries, needs = [queries[at] for at in group], self._recipe.needs
-        texts = [query.text for query in group_queries if query.text is not None]
-        entities = [query.entities for query in group_queries if query.entities is not None]
-        vectors = [query.vector for query in group_queries if query.vector is not None]
-        found = self._recipe.search(
-            texts or None,
-            vectors=np.stack(vectors) if vectors and needs.vectors else None,
-            entities=entities if entities and needs.entities else None,
+        """Return a row for each query: ``id``, ``hits`` and, if there are any, ``notes``."""
+        found = self._retriever.search(
+            [query.text for query in queries],
+            vectors=[query.vector for query in queries],
+            entities=[query.entities for query in queries],
             k=self._k,
         )
-        return [
-            {"id": query.id, "hits": [{"id": hit.id, "score": hit.score} for hit in hits]}
-            for query, hits in zip(group_queries, found, strict=True)
-        ]
+        rows: list[dict[str, Any]] = []
+        for query, hits, notes in zip(queries, found, found.notes, strict=True):
+            rows.append({"id": query.id, "hits": [{"id": hit.id, "score": hit.score} for hit in hits]})
+            if notes:
+                rows[-1]["notes"] = [{"code": one.code, "field": one.field, "message": str(one)} for one in notes]
+        return list(rows)
 
 
 class PartMaker:

@@ -3,7 +3,9 @@
 May import the rooms around the API; ``cli``, ``serve``, ``offline``, ``adapters`` and ``diagnose`` import it.
 """
 
+from .choices import recipe_class
+from .collaborators import NAMES, WORDS
 from .description import Description
 from .retriever import Retriever
 
-__all__ = ["Description", "Retriever"]
+__all__ = ["NAMES", "WORDS", "Description", "Retriever", "recipe_class"]

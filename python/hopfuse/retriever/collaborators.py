@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from threading import Lock
 from typing import Any
 
@@ -11,11 +12,12 @@ from numpy.typing import NDArray
 
 from .._validation import check_choice
 from ..encoders import Encoder, as_encoder, open_encoder, recorded_encoder
-from ..errors import HopfuseError, InputError
+from ..errors import HopfuseError, InputError, MissingExtraError
 from ..extract import QuestionMatcher
 from ..index import EncoderInfo, Index
 from ..lexical import leg_of, words_of
-from .serialized import Serialized, shared
+from .encoding import SharedEncoder, shared_encoder
+from .serialized import shared
 
 #: Kinds of legs of words, and ways to find names, that are chosen by name.
 WORDS = ("auto", "bm25", "fts5", "none")
@@ -61,6 +63,8 @@ class Collaborators:
         self._legs: dict[tuple[str | None, str], Any] = {}
         #: The rows of texts of facts, and their vectors.
         self._facts: tuple[dict[str, int], NDArray[np.float32]] | None = None
+        #: Whether the names are indexed, and the error if their package is not installed.
+        self._names: tuple[bool, MissingExtraError | None] = False, None
         self.encoder, self.lack = _encoder_of(encoder, index.encoder)
         self.names = _matcher_of(names, index)
 
@@ -74,6 +78,13 @@ class Collaborators:
         other._wanted, other._facts = self._wanted, self._facts
         follows = callable(getattr(self.names, "of_state", None))
         other.names = self.names.of_state(index) if follows else _matcher_of(names, index)
+        return other
+
+    def with_encoder(self, encoder: Any) -> Collaborators:
+        """Return these collaborators with another encoder; the names and the legs are shared."""
+        other = copy(self)
+        other._wanted, other._facts = (encoder, *self._wanted[1:]), None
+        other.encoder, other.lack = _encoder_of(encoder, self.index.encoder)
         return other
 
     def leg(self, kind: str | None, over: str) -> Any:
@@ -91,6 +102,18 @@ class Collaborators:
                 made = leg_of(list(self.index.entity_names), kind) if names else words_of(self.index, kind)
                 self._legs[kind, over] = made
             return self._legs[kind, over]
+
+    def names_lack(self) -> MissingExtraError | None:
+        """Return why no names are found in texts, or None; the index's names are indexed if that is not done."""
+        if not self._names[0]:
+            lack = None
+            if isinstance(self.names, QuestionMatcher):
+                try:
+                    self.names.match(["which"])
+                except MissingExtraError as error:
+                    lack = error
+            self._names = True, lack
+        return self._names[1]
 
     def fact_vectors(self) -> Any:
         """Return the vectors of all facts, or None without an encoder; each distinct text is encoded once."""
@@ -110,7 +133,7 @@ class Collaborators:
 
 def _encoder_of(wanted: Any, built: EncoderInfo | None) -> tuple[Encoder | None, HopfuseError | None]:
     """Return an encoder that threads may share; without one, the error that says why."""
-    if isinstance(wanted, Serialized):
+    if isinstance(wanted, SharedEncoder):
         return wanted, None
     if wanted is None and built is None:
         return None, InputError(
@@ -120,17 +143,18 @@ def _encoder_of(wanted: Any, built: EncoderInfo | None) -> tuple[Encoder | None,
         )
     if wanted is None:
         assert built is not None
+        own = built.name, built.dim, built.normalize
         try:
-            return Serialized(recorded_encoder(built.name, built.dim, built.normalize)), None
+            return shared_encoder(own, lambda: recorded_encoder(*own)), None
         except HopfuseError as error:
             return None, error
     if isinstance(wanted, str) and wanted == "none":
         return None, InputError(
             "missing", "encoder", "{field} is 'none', so texts are not encoded; give {field}, or {@vectors}"
         )
-    whole = open_encoder(wanted) if isinstance(wanted, str) else as_encoder(wanted)
-    own_turns = type(whole).__module__.startswith("hopfuse.serve")
-    return (whole if own_turns else Serialized(whole)), None
+    if isinstance(wanted, str):
+        return shared_encoder(wanted, lambda: open_encoder(wanted)), None
+    return shared_encoder(id(wanted), lambda: as_encoder(wanted)), None
 
 
 def _matcher_of(wanted: Any, index: Index) -> Any:

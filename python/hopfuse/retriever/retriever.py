@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Any, NamedTuple
@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_flag, check_k, check_type, check_whole, wrong_type
-from ..encoders import rerank
+from ..encoders import Encoder, rerank
+from ..encoders.protocol import first_unencodable
 from ..errors import HopfuseError, InputError
 from ..extract import QuestionMatcher
 from ..index import Index, LiveIndex
-from ..recipes import AllowScope, Needs, Recipe, SearchResult, apply_options
+from ..recipes import AllowScope, Needs, Recipe, SearchResult, apply_options, spelled
 from ..types import Hits
 from .choices import recipe_class, unread, words_leg
 from .collaborators import Collaborators, NoNames
@@ -29,6 +30,8 @@ RERANKED = 50
 #: Arguments of recipes that have another name here, and the argument of a question by its field in a note.
 _ARGUMENTS = {"queries": "questions", "lexical": "words", "matcher": "names"}
 _COLUMNS = {"text": "questions", "vector": "vectors", "entities": "entities"}
+#: What is lacking where an input cannot be made.
+_MAKERS = {"vector": "no encoder makes", "entities": "nothing reads"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Retriever:
         A key of :data:`hopfuse.recipes.RECIPES`; by default guided-walk if the index has vectors and a graph, else
         hybrid-rrf.
     config : optional
-        The recipe's config, by default its own.
+        The recipe's config, by default its own; or a mapping of some of its fields, as ``options``.
     encoder : Encoder or str, optional
         An encoder, or its name: ``"wordllama"``, ``"wordllama:DIM"``, ``"sentence-transformers:FOLDER"`` or ``"none"``.
         By default the encoder whose name the index keeps, if it is installed.
@@ -129,21 +132,25 @@ class Retriever:
         self._live = index if isinstance(index, LiveIndex) else None
         first = index.index if isinstance(index, LiveIndex) else index
         check_type(first, "index", Index, "an Index or a LiveIndex; a directory is opened by Retriever.open(directory)")
-        if self._live is not None:
-            for name, given in (("words", words), ("fact_vectors", fact_vectors)):
-                if given is not None and not isinstance(given, str):
-                    raise InputError(
-                        "conflict",
-                        name,
-                        "{field} was made from one state of the index, which changes; leave it out, or give a name",
-                    )
+        self._check_states(words=words, fact_vectors=fact_vectors)
         self._lock = RLock()
+        config, options = _fields(config, options)
         self._settings = _Settings(
             recipe, config, options, words, shared(reranker), llm, threads, check_flag(strict, "strict")
         )
         self._given = {"encoder": encoder, "names": names, "fact_vectors": fact_vectors}
         self._state = self._of(Collaborators(first, encoder, names, fact_vectors))
         self._check_given(first)
+
+    def _check_states(self, **given: Any) -> None:
+        """Refuse what was made from one state of a live index."""
+        for name, one in given.items():
+            if self._live is not None and one is not None and not isinstance(one, str):
+                raise InputError(
+                    "conflict",
+                    name,
+                    "{field} was made from one state of the index, which changes; leave it out, or give a name",
+                )
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str], recipe: Any = None, **arguments: Any) -> Retriever:
@@ -186,6 +193,16 @@ class Retriever:
     def encoder(self) -> Any:
         """The encoder of questions, or None."""
         return self._now().parts.encoder
+
+    @property
+    def words(self) -> Any:
+        """The lexical leg of the recipe, or None."""
+        return getattr(self.recipe, "lexical", None)
+
+    @property
+    def threads(self) -> int | None:
+        """The number of CPU threads, or None for the default."""
+        return self._settings.threads
 
     @property
     def dim(self) -> int | None:
@@ -236,7 +253,9 @@ class Retriever:
 
     # ---- Other retrievers over the same index ------------------------------------------------------------------------
 
-    def variant(self, recipe: Any = None, *, config: Any = None, words: Any = None, **options: Any) -> Retriever:
+    def variant(
+        self, recipe: Any = None, *, config: Any = None, words: Any = None, encoder: Any = None, **options: Any
+    ) -> Retriever:
         """Return a retriever with another recipe, or with other options of this one, that shares everything else.
 
         Parameters
@@ -247,6 +266,8 @@ class Retriever:
             As of :class:`Retriever`. Options of this retriever's own recipe change its config.
         words : optional
             As of :class:`Retriever`; by default as this one's argument, if the recipe reads words.
+        encoder : Encoder, optional
+            Encodes in place of this one's encoder, as one that caches its vectors.
 
         Examples
         --------
@@ -255,7 +276,9 @@ class Retriever:
         >>> retriever.variant(rank_constant=60).recipe.config.rank_constant
         60.0
         """
+        self._check_states(words=words)
         own, state = self._settings, self._now()
+        config, options = _fields(config, options)
         kind = state.kind if recipe is None else recipe_class(state.parts.index, recipe)
         same = kind is state.kind
         base = state.recipe.config if same and config is None else config
@@ -263,7 +286,12 @@ class Retriever:
         changed = replace(own, recipe=kind, config=base, options=options, words=leg)
         if "llm" not in kind.collaborators:
             changed = replace(changed, llm=None)
-        return self._like(changed, state.parts, self._live)
+        if kind.ranks != "passages":
+            changed = replace(changed, reranker=None)
+        other = self._like(changed, state.parts if encoder is None else state.parts.with_encoder(encoder), self._live)
+        if encoder is not None:
+            other._given = {**self._given, "encoder": encoder}
+        return other
 
     def of_state(self, index: Index) -> Retriever:
         """Return this retriever for another state of its index: its encoder, names and vectors of facts are kept."""
@@ -283,15 +311,18 @@ class Retriever:
             return
         if hasattr(state.recipe, "warmup"):
             state.recipe.warmup(k)
+        if state.recipe.needs.entities:
+            state.parts.names_lack()
         text, vector, entities = self.sample()
         self._search(state, [text], [vector], [entities], k=min(k, index.num_passages))
         index.row_of(index.passage_ids[0])
 
-    def sample(self) -> tuple[str, NDArray[np.float32] | None, list[int]]:
+    def sample(self) -> tuple[str, NDArray[np.float32] | None, list[str | int]]:
         """Return a text, vector and entities that a search takes, and that need no encoder and no matcher."""
         index, dim = self.index, self.dim
         text = index.texts[0][:200].strip() if index.num_passages else ""
-        return text or "text", None if dim is None else np.full(dim, 1 / dim, np.float32), [0][: index.num_entities]
+        entities: list[str | int] = [0] if index.num_entities else []
+        return text or "text", None if dim is None else np.full(dim, 1 / dim, np.float32), entities
 
     # ---- Searching ---------------------------------------------------------------------------------------------------
 
@@ -362,12 +393,63 @@ class Retriever:
         options: dict[str, Any] = {"allow": allow, "allow_scope": allow_scope, "trace": trace}
         return self._search(state, texts, vectors, entities, k=k, per_document=per_document, **options)
 
-    def check(self, k: int = 10) -> SearchResult:
+    def prepare(
+        self, questions: str | Sequence[str | None] | None, *, vectors: Any = None, entities: Any = None
+    ) -> tuple[Any, list[Any] | None]:
+        """Return the vectors and the entities of questions that a search would read, for searches that repeat.
+
+        Parameters
+        ----------
+        questions, vectors, entities
+            As of :meth:`search`.
+
+        Returns
+        -------
+        vectors : array (B, d) or None
+            None if the recipe reads no vectors.
+        entities : list of B lists, or None
+            None if the recipe reads no entities.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> index = hf.Index.build(passages=[{"text": "Ada wrote."}], entities=["Ada"], graph=[{"src": 0, "dst": 1}])
+        >>> vectors, entities = hf.Retriever(index, encoder="none").prepare(["Who is Ada?"])
+        >>> vectors, [match.surface for match in entities[0]]
+        (None, ['Ada'])
+        """
+        state = self._now()
+        needs, parts = state.recipe.needs, state.parts
+        texts: Any = [questions] if isinstance(questions, str) else questions
+        vectors, entities = vectors if needs.vectors else None, entities if needs.entities else None
+        self._check_rows(state, texts, vectors, entities)
+        for b, vector in enumerate(() if vectors is None else vectors):
+            if vector is not None:
+                try:
+                    _check_vector(np.asarray(vector), state)
+                except InputError as error:
+                    raise error.about(f"vectors[{b}]") from None
+        size = next((len(rows) for rows in (texts, vectors, entities) if rows is not None), 0)
+        if needs.entities:
+            entities = _filled(entities, size, lambda rows: parts.names.match([texts[b] for b in rows]))
+        if needs.vectors:
+            named = [()] * size if entities is None else entities
+
+            def encode(rows: list[int]) -> Any:
+                assert parts.encoder is not None
+                asked = spelled([texts[b] for b in rows], [named[b] for b in rows], parts.index)
+                return parts.encoder.encode_queries(asked)
+
+            vectors = _filled(vectors, size, encode)
+        return None if vectors is None else np.asarray(vectors), entities
+
+    def check(self, k: int = 10, *, per_document: int | None = None) -> SearchResult:
         """Search no questions, which raises what every search would; return the result, with the recipe's lists."""
         state = self._now()
         dim = self.dim
         vectors = None if dim is None else np.zeros((0, dim), np.float32)
-        return self._search(state, [], vectors, [] if state.recipe.needs.entities else None, k=k)
+        entities: list[Any] | None = [] if state.recipe.needs.entities else None
+        return self._search(state, [], vectors, entities, k=k, per_document=per_document)
 
     def answer(self, questions: str | Sequence[str], found: SearchResult) -> list[str]:
         """Return the language model's answers from the first hits of a search.
@@ -390,14 +472,29 @@ class Retriever:
         return answers
 
     def check_question(self, text: str | None = None, vector: Any = None, entities: Any = None) -> None:
-        """Refuse a question that lacks an input which cannot be made, or whose vector does not fit; see :meth:`search`.
+        """Refuse a question that a search would refuse, such as one without an input that cannot be made.
 
-        The field of an error is that of one question: ``"text"``, ``"vector"`` or ``"entities"``.
+        Its text is encoded only if it is blank. The field of an error is that of one question: ``"text"``, ``"vector"``
+        or ``"entities[2]"``.
         """
         state = self._now()
-        self._check_inputs(state, text is not None, vector is not None, entities is not None)
-        if vector is not None and state.recipe.needs.vectors:
+        given = text is not None, vector is not None, entities is not None
+        _check_inputs(state, *given)
+        lack = _maker_lack(state, *given[1:])
+        if lack is not None:
+            raise _lacking(lack[0], f"{_MAKERS[lack[0]]} it from the text; give it")
+        needs, encoder = state.recipe.needs, state.parts.encoder
+        if self._settings.strict:
+            for _, note in _given_rows("vectors", [vector], needs.vectors):
+                raise note
+            for _, note in _given_rows("entities", [entities], needs.entities):
+                raise note
+        if needs.vectors and vector is not None:
             _check_vector(np.asarray(vector), state)
+        elif needs.vectors and encoder is not None and text is not None:
+            _check_words(encoder, text)
+        if entities is not None and needs.entities:
+            _check_numbers(entities, state.parts.index)
 
     # ---- Inside ------------------------------------------------------------------------------------------------------
 
@@ -461,24 +558,13 @@ class Retriever:
         for b in range(max(1, batch)):
             there = [bool(one[b]) if isinstance(one, list) and b < len(one) else one is True for one in columns]
             try:
-                self._check_inputs(state, *there)
+                _check_inputs(state, *there)
             except InputError as error:
                 place = f"[{b}]" if batch else ""
-                raise error.about(_COLUMNS[str(error.field)] + place if error.field in _COLUMNS else None) from None
-
-    def _check_inputs(self, state: _State, text: bool, vector: bool, entities: bool) -> None:
-        """Refuse a question, by what it has, that lacks an input which cannot be made."""
-        needs, name, parts = state.recipe.needs, state.kind.name, state.parts
-        if not text:
-            if needs.texts:
-                raise _lacking("text", f"{name} needs it; give it")
-            if needs.vectors and not vector:
-                raise _lacking("vector", f"so is the text, and {name} needs a vector; give one of them")
-            if needs.entities and not entities:
-                raise _lacking("entities", f"so is the text, and {name} walks from entities; give one of them")
-        if needs.vectors and not vector and parts.encoder is None:
-            assert parts.lack is not None
-            raise parts.lack.about()
+                raise error.about(_COLUMNS[str(error.field)] + place) from None
+            lack = _maker_lack(state, *there[1:])
+            if lack is not None:
+                raise lack[1].about()
 
     def _now(self, at_least: int | None = None, timeout: float = 10.0) -> _State:
         """Return the state that is searched; a live index's new snapshot is taken over."""
@@ -507,6 +593,8 @@ class Retriever:
         own, index = self._settings, parts.index
         kind = recipe_class(index, own.recipe)
         try:
+            if own.config is not None:
+                check_type(own.config, "config", kind.Config, f"a {kind.Config.__name__}, which {kind.name} reads")
             config = apply_options(kind.Config() if own.config is None else own.config, own.options or {}, kind.name)
             lacks = kind.missing(index, config)
             if lacks is not None:
@@ -530,6 +618,8 @@ class Retriever:
             raise unread("encoder", state.kind)
         if own.words is not None and own.words != "none" and not state.recipe.needs.words:
             raise unread("words", state.kind)
+        if self._given["names"] not in (None, "none") and not state.recipe.needs.entities:
+            raise unread("names", state.kind)
         for name, given in (("llm", own.llm), ("fact_vectors", self._given["fact_vectors"])):
             if given is not None and name not in state.kind.collaborators:
                 raise unread(name, state.kind)
@@ -558,6 +648,11 @@ def _reopened(directory: str, recipe: Any, arguments: Mapping[str, Any]) -> Retr
     return Retriever.open(directory, recipe, **arguments)
 
 
+def _fields(config: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return a config and options; a config that is a mapping is options, whatever their names."""
+    return (None, {**config, **options}) if isinstance(config, Mapping) else (config, options)
+
+
 def _renamed(error: HopfuseError) -> HopfuseError:
     """Return a recipe's error with the name that its argument has here."""
     field, bracket, rest = (error.field or "").partition("[")
@@ -566,6 +661,15 @@ def _renamed(error: HopfuseError) -> HopfuseError:
 
 def _has_gaps(rows: Any) -> bool:
     return isinstance(rows, list | tuple) and any(one is None for one in rows)
+
+
+def _filled(rows: Any, size: int, make: Callable[[list[int]], Any]) -> Any:
+    """Return the rows with what is made for those that are None."""
+    gaps = [b for b in range(size) if rows is None or rows[b] is None]
+    if not gaps:
+        return rows
+    made = dict(zip(gaps, make(gaps), strict=True))
+    return [made[b] if b in made else rows[b] for b in range(size)]
 
 
 def _given_rows(name: str, rows: Any, is_read: bool) -> list[tuple[int, InputError]]:
@@ -583,6 +687,38 @@ def _raise_first(notes: Sequence[Sequence[InputError]]) -> None:
         for note in own:
             field, bracket, rest = str(note.field).partition("[")
             raise note.about(f"{_COLUMNS.get(field, field)}[{b}]{bracket}{rest}")
+
+
+def _check_inputs(state: _State, text: bool, vector: bool, entities: bool) -> None:
+    """Refuse a question, by what it has, that lacks an input and the text to make it from."""
+    needs, name = state.recipe.needs, state.kind.name
+    if text:
+        return
+    if needs.texts:
+        raise _lacking("text", f"{name} needs it; give it")
+    if needs.vectors and not vector:
+        raise _lacking("vector", f"so is the text, and {name} needs a vector; give one of them")
+    if needs.entities and not entities:
+        raise _lacking("entities", f"so is the text, and {name} walks from entities; give one of them")
+
+
+def _maker_lack(state: _State, vector: bool, entities: bool) -> tuple[str, HopfuseError] | None:
+    """Return the input that nothing makes for a question without it, and why; None if there is none."""
+    needs, parts, space = state.recipe.needs, state.parts, state.kind.space(state.parts.index)
+    if needs.vectors and not vector:
+        if parts.encoder is None:
+            assert parts.lack is not None
+            return "vector", parts.lack
+        if space is not None and parts.encoder.dim != space.dim:
+            return "vector", InputError(
+                "shape",
+                "encoder",
+                "{field} makes {given} values, and the vectors of the index have {allowed}; give their encoder",
+                given=parts.encoder.dim,
+                allowed=space.dim,
+            )
+    lack = parts.names_lack() if needs.entities and not entities else None
+    return None if lack is None else ("entities", lack)
 
 
 def _traces_of(traces: list[dict[str, Any]] | None, hits: Hits) -> list[dict[str, Any]] | None:
@@ -622,6 +758,25 @@ def _check_vector(vector: NDArray[Any], state: _State) -> None:
         )
 
 
+def _check_words(encoder: Encoder, text: str) -> None:
+    """Refuse a text for which the encoder has no vector."""
+    if first_unencodable(encoder.encode_queries, [text]) is not None:
+        raise InputError("empty", "text", "{field} is empty, and the encoder has no vector for it; give it words")
+
+
+def _check_numbers(entities: Sequence[Any], index: Index) -> None:
+    """Refuse the number of an entity that the index does not have."""
+    for at, one in enumerate(entities):
+        if isinstance(one, int | np.integer) and not 0 <= one < index.num_entities:
+            raise InputError(
+                "unknown",
+                f"entities[{at}]",
+                "{field} is {given}, and the index has the entities 0 .. {last}; correct the number, or give the name",
+                given=int(one),
+                last=index.num_entities - 1,
+            )
+
+
 def _encoder_words(encoder: Any) -> str:
     return f"{encoder.name}, {encoder.dim} dimensions"
 
@@ -648,6 +803,7 @@ def _lacks(state: _State) -> dict[str, str]:
         lacks["a graph"] = "passages that answer in several steps are found only if they resemble the question"
     if "lexical" in state.kind.collaborators and not needs.words and state.kind.ranks == "passages":
         lacks["words"] = "a rare word or a number of the question is found only if the vectors show it"
-    if needs.entities and isinstance(parts.names, NoNames):
-        lacks["names"] = "a walk starts only from entities that are given"
+    lack = parts.names_lack() if needs.entities else None
+    if lack is not None or (needs.entities and isinstance(parts.names, NoNames)):
+        lacks["names"] = "a walk starts only from entities that are given" + ("" if lack is None else f" ({lack})")
     return lacks

@@ -21,13 +21,11 @@ if TYPE_CHECKING:
     from .server import make_server, run, run_stdio
     from .service import Service
     from .siblings import merge_metrics
-    from .snapshots import Collaborators
     from .workers import cards_of
 
 __all__ = [
     "BatchTimes",
     "Batcher",
-    "Collaborators",
     "IndexConfig",
     "KeyConfig",
     "Limits",
@@ -51,7 +49,6 @@ _HOMES = {
     **dict.fromkeys(("BatchTimes", "Batcher"), "batcher"),
     **dict.fromkeys(("RefusalError", "status_of"), "errors"),
     **dict.fromkeys(("make_server", "run", "run_stdio"), "server"),
-    "Collaborators": "snapshots",
     "Service": "service",
     "cards_of": "workers",
     "make_app": "app",

@@ -52,9 +52,9 @@ def make_app(service: Service, *, start_first: bool = False) -> Starlette:
 
     Examples
     --------
-    >>> from hopfuse.serve import Collaborators, ServeConfig, Service, make_app
+    >>> from hopfuse.serve import ServeConfig, Service, make_app
     >>> config = ServeConfig.read("", {"indexes": {"wiki": {"path": "wiki-index"}}})
-    >>> app = make_app(Service(config, lambda index, config: Collaborators()))
+    >>> app = make_app(Service(config))
     >>> [route.path for route in app.routes][:1]
     ['/v1/search']
     """
@@ -344,17 +344,17 @@ def dialects(service: Service) -> list[Endpoint]:
 
 def about(snapshot: Snapshot, principal: Principal, writable: bool) -> IndexOut:
     """Return an index's entry in ``/v1/indexes``; counts include only what the key sees."""
-    index, needs = snapshot.index, snapshot.recipe.needs
-    encoder, seen = snapshot.encoder, snapshot.visible(principal)
+    index, retriever = snapshot.index, snapshot.retriever
+    encoder, seen = retriever.encoder, snapshot.visible(principal)
     return IndexOut(
         name=snapshot.name,
         passages=index.num_passages if seen is None else int(seen.sum()),
         entities=index.num_entities if seen is None else None,
-        dim=snapshot.dim_for(snapshot.recipe),
-        recipe=snapshot.default_recipe,
+        dim=retriever.dim,
+        recipe=retriever.recipe.name,
         recipes=[name for name, kind in RECIPES.items() if not kind.missing(index)],
         encoder=None if encoder is None else encoder.name,
-        reads_texts=(encoder is not None or not needs.vectors) and (snapshot.matcher is not None or not needs.entities),
+        reads_texts=snapshot.reads_texts,
         writable=writable,
         seq=snapshot.seq,
     )

@@ -63,6 +63,8 @@ async def read_arrow(service: Service, body: bytes, principal: Principal) -> Sea
         recipe=asked.recipe,
         options=asked.options,
         timeout_ms=asked.timeout_ms,
+        strict=asked.strict,
+        per_document=asked.per_document,
         fields=frozenset(asked.fields),
         principal=principal,
         nbytes=len(body),
@@ -74,7 +76,8 @@ def write_arrow(answer: Answer, fields: frozenset[str]) -> bytes:
     """Return the rankings as a stream.
 
     The columns are lists with an entry for each hit: ``id``, ``score`` (float32) and, if requested, ``title``, ``text``
-    and ``metadata`` (JSON). The key ``hopfuse`` of the schema's metadata holds ``seq`` and ``timings``.
+    and ``metadata`` (JSON). The key ``hopfuse`` of the schema's metadata holds ``seq``, ``timings`` and, if there are
+    any, ``notes``.
     """
     pa = _arrow()
     rankings = [result.hits for result in answer.results]
@@ -89,7 +92,8 @@ def write_arrow(answer: Answer, fields: frozenset[str]) -> bytes:
             values[name] = pa.array([_shown(hit, name) for hit in hits], pa.string())
     ends = pa.array(np.cumsum([0, *map(len, rankings)], dtype=np.int32))
     table = pa.table({name: pa.ListArray.from_arrays(ends, column) for name, column in values.items()})
-    about = msgspec.json.encode(ArrowAbout(answer.snapshot.seq, answer.timings))
+    notes = [result.notes for result in answer.results]
+    about = msgspec.json.encode(ArrowAbout(answer.snapshot.seq, answer.timings, notes if any(notes) else []))
     table = table.replace_schema_metadata({KEY: about})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import FormatError, HopfuseError
-from ..recipes import Recipe
-from .errors import RefusalError, damaged
+from ..recipes import SearchResult
+from ..retriever import Retriever
+from .errors import RefusalError, damaged, in_request
 from .metrics import Metrics
-from .schema import HitOut, ResultOut
-from .snapshots import Query, Snapshot, ranks_entities
+from .schema import HitOut, NoteOut, ResultOut
+from .snapshots import Query, Snapshot, allowed
 
 log = logging.getLogger("hopfuse.serve")
 
@@ -25,10 +24,11 @@ class Plan:
     """How to search a batch; work with equal plans shares one."""
 
     snapshot: Snapshot
-    recipe: Recipe
+    retriever: Retriever
     k: int
     trace: bool
     restricted: bool
+    per_document: int | None = None
     #: The request that the batch is for, or None for any.
     alone: object = None
 
@@ -39,6 +39,8 @@ class RequestShare:
 
     queries: Sequence[Query]
     fields: frozenset[str]
+    #: Whether a note is an error.
+    strict: bool = False
     #: Whether a trace may name passages that the filter hides.
     sees_all: bool = True
     #: Whether it is searched to warm up, which no metric counts.
@@ -55,7 +57,6 @@ class Runner:
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._collaborating = threading.Lock()  # matchers and lexical legs need not be thread-safe
 
     def run(self, plan: Plan, payloads: list[RequestShare]) -> list[Any]:
         """Search a batch; if it is refused, search each part alone, so that only the faulty one is refused."""
@@ -73,31 +74,48 @@ class Runner:
             said = RefusalError("failed", None, "the search failed; the server's log says why")
             return [said] * len(payloads)
 
-    def _batch(self, plan: Plan, payloads: list[RequestShare]) -> list[list[ResultOut]]:
+    def _batch(self, plan: Plan, payloads: list[RequestShare]) -> list[list[ResultOut] | HopfuseError]:
         queries = [query for share in payloads for query in share.queries]
         began = time.perf_counter()
-        with self._collaborating:
-            arguments = plan.snapshot.arguments(plan.recipe, queries)
-        prepared, needs = time.perf_counter(), plan.recipe.needs
-        with self._collaborating if needs.texts or needs.words else contextlib.nullcontext():
-            found = plan.recipe.search(k=plan.k, trace=plan.trace, **arguments)
+        found = plan.retriever.search(
+            _column([query.text for query in queries]),
+            vectors=_column([query.vector for query in queries]),
+            entities=_column([query.entities for query in queries]),
+            k=plan.k,
+            allow=allowed(queries, plan.snapshot.index.num_passages),
+            per_document=plan.per_document,
+            trace=plan.trace,
+        )
         searched = time.perf_counter()
-        results, at = [], 0
+        results: list[list[ResultOut] | HopfuseError] = []
+        at = 0
         for share in payloads:
-            results.append([_result(plan, found, b, share) for b in range(at, at + len(share.queries))])
+            rows = range(at, at + len(share.queries))
+            refusal = _first_note(found, rows) if share.strict else None
+            results.append([_result(plan, found, b, share) for b in rows] if refusal is None else refusal)
             at += len(share.queries)
         if not payloads[0].warms_up:
             parts = self._metrics.parts
-            parts["prepare"].observe(prepared - began)
-            parts["recipe"].observe(searched - prepared)
+            parts["search"].observe(searched - began)
             parts["passages"].observe(time.perf_counter() - searched)
             self._metrics.queries.labels(plan.snapshot.name).inc(len(queries))
         return results
 
 
-def _result(plan: Plan, found: Any, query: int, share: RequestShare) -> ResultOut:
+def _column(values: list[Any]) -> list[Any] | None:
+    """Return what queries are given, None if it is nothing."""
+    return values if any(value is not None for value in values) else None
+
+
+def _first_note(found: SearchResult, rows: range) -> HopfuseError | None:
+    """Return the first note of a request's queries as the error about its field."""
+    notes = ((b, note) for b in rows for note in found.notes[b])
+    return next((in_request(note, f"queries[{b - rows.start}]") for b, note in notes), None)
+
+
+def _result(plan: Plan, found: SearchResult, query: int, share: RequestShare) -> ResultOut:
     """Return the result of one query."""
-    if ranks_entities(plan.recipe.name):
+    if plan.retriever.recipe.ranks == "entities":
         hits = [HitOut(hit.id, hit.score, *_fields(share.fields, hit)) for hit in found[query]]
     elif share.fields:
         ranked = [(plan.snapshot.passage(row), score) for row, score in found.hits.row(query)]
@@ -105,11 +123,12 @@ def _result(plan: Plan, found: Any, query: int, share: RequestShare) -> ResultOu
     else:
         ids = plan.snapshot.index.passage_ids
         hits = [HitOut(ids[row], score) for row, score in found.hits.row(query)]
+    notes = [NoteOut(note.code, str(note.field), note.sentence(str)) for note in found.notes[query]]
     if found.traces is None:
-        return ResultOut(hits)
+        return ResultOut(hits, notes=notes)
     # The caller does not know the batch; passages that the filter left out may be another tenant's.
     hidden = ("query",) if share.sees_all else ("query", "left_out")
-    return ResultOut(hits, {key: value for key, value in found.traces[query].items() if key not in hidden})
+    return ResultOut(hits, {key: value for key, value in found.traces[query].items() if key not in hidden}, notes)
 
 
 def _fields(fields: frozenset[str], one: Any) -> tuple[Any, ...]:

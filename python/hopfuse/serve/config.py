@@ -100,7 +100,7 @@ class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     path : str
         A directory written by ``Index.save``.
     recipe : str, optional
-        Default recipe; by default the best that the index supports.
+        Recipe of requests that name none; by default as of :class:`hopfuse.Retriever`.
     recipes : sequence of str
         Further recipes, made before the server is ready. Others are made at the first request for them, which takes
         long if facts must be encoded.
@@ -108,8 +108,8 @@ class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Fields of the recipe's config.
     encoder : str, optional
         A name as in ``hopfuse search --encoder``; by default the index's own, if it is known and installed.
-    lexical : str, optional
-        As in ``--lexical``: ``"auto"``, ``"bm25"``, ``"fts5"`` or ``"none"``.
+    words : str, optional
+        The lexical leg: ``"auto"``, ``"bm25"``, ``"fts5"`` or ``"none"``; by default the recipe decides.
     writable : bool
         Accept changes of the index, and hold its lock; other processes follow them.
 
@@ -125,7 +125,7 @@ class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     recipes: tuple[str, ...] = ()
     options: dict[str, Any] = {}
     encoder: str | None = None
-    lexical: str | None = None
+    words: str | None = None
     writable: bool = False
 
 

@@ -59,6 +59,8 @@ async def read_search(service: Service, body: bytes, principal: Principal) -> Se
         options=asked.options,
         timeout_ms=asked.timeout_ms,
         trace=asked.trace,
+        strict=asked.strict,
+        per_document=asked.per_document,
         fields=frozenset(asked.fields),
         principal=principal,
         nbytes=len(body),

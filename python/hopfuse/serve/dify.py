@@ -12,7 +12,7 @@ from ..errors import HopfuseError, InputError
 from .decoding import decode, read_query
 from .errors import status_of
 from .http import check_content_type, json_response, read_body
-from .schema import HitOut
+from .schema import HitOut, NoteOut
 from .searches import Search
 from .service import Service
 
@@ -48,10 +48,11 @@ class Record(msgspec.Struct):
     metadata: dict[str, Any]
 
 
-class RetrievalResponse(msgspec.Struct):
-    """The passages, best first."""
+class RetrievalResponse(msgspec.Struct, omit_defaults=True):
+    """The passages, best first, and notes as of ``/v1/search``."""
 
     records: list[Record]
+    notes: list[NoteOut] = []
 
 
 _DECODER = msgspec.json.Decoder(RetrievalRequest)
@@ -75,8 +76,9 @@ async def retrieval(service: Service, request: Request) -> Response:
     )
     request.state.search = search
     request.state.answer = answer = await service.search(search, watch=request.receive)
+    (found,) = answer.results
     return json_response(
-        RetrievalResponse(records(answer.results[0].hits, asked.retrieval_setting.score_threshold or 0.0))
+        RetrievalResponse(records(found.hits, asked.retrieval_setting.score_threshold or 0.0), found.notes)
     )
 
 

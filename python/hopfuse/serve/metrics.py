@@ -23,7 +23,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 #: Stages of a request: reading its body, the queue, its batch, and all of it.
 STAGES = ("read", "queued", "search", "total")
 #: Parts of a batch: encoding and matching, the recipe, and reading the passages of its hits.
-PARTS = ("prepare", "recipe", "passages")
+PARTS = ("search", "passages")
 
 
 class Metrics:

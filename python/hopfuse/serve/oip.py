@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .. import __version__
-from .._validation import check_names, check_whole
+from .._validation import check_flag, check_names, check_whole
 from ..errors import HopfuseError, InputError
 from .decoding import decode, read_query
 from .errors import check_most
-from .http import json_response, read_body
+from .http import encode, json_response, read_body
 from .schema import QueryIn
 from .searches import Answer, Search
 from .service import Service
@@ -46,7 +46,7 @@ class OutputIn(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class InferRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Queries; ``parameters`` may have ``k``, and ``timeout`` in microseconds."""
+    """Queries; ``parameters`` may have ``k``, ``timeout`` in microseconds, ``strict`` and ``per_document``."""
 
     inputs: list[TensorIn]
     id: str | None = None
@@ -55,12 +55,16 @@ class InferRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class InferResponse(msgspec.Struct, omit_defaults=True):
-    """Rankings, padded: ``ids`` (BYTES or INT64), ``scores`` (FP32) and ``counts`` (INT64)."""
+    """Rankings, padded: ``ids`` (BYTES or INT64), ``scores`` (FP32) and ``counts`` (INT64).
+
+    ``parameters`` has ``notes``, JSON of a list for each query, if there are any.
+    """
 
     model_name: str
     model_version: str
     outputs: list[dict[str, Any]]
     id: str | None = None
+    parameters: dict[str, Any] = {}
 
 
 _DECODER = msgspec.json.Decoder(InferRequest)
@@ -74,7 +78,7 @@ def server_metadata() -> dict[str, Any]:
 def model_metadata(snapshot: Snapshot) -> dict[str, Any]:
     """Return the response of ``GET /v2/models/{name}``."""
     ids = _id_type(snapshot)
-    dim = snapshot.dim_for(snapshot.recipe)
+    dim = snapshot.retriever.dim
     return {
         "name": snapshot.name,
         "versions": [str(snapshot.seq)],
@@ -114,15 +118,18 @@ async def infer(service: Service, request: Request) -> Response:
     (count,) = counts
     check_most(count, "inputs", limits.queries, "row")
     queries = []
+    # Without a text no entities are known, so that a walk has no seeds.
+    none: list[Any] | None = [] if snapshot.retriever.needs.entities else None
     for at in range(count):
-        # Without a text no entities are known, so that a walk has no seeds.
-        given = QueryIn(entities=[]) if texts is None else QueryIn(text=texts[at])
+        given = QueryIn(entities=none) if texts is None else QueryIn(text=texts[at])
         vector = None if vectors is None else check_vector(vectors[at], f"inputs[{at}]")
         queries.append(read_query(snapshot, given, principal, f"inputs[{at}]", limits, vector))
     request.state.search = search = Search(
         snapshot=snapshot,
         queries=queries,
         k=k,
+        strict=check_flag(asked.parameters.get("strict", False), "parameters.strict"),
+        per_document=_whole(asked.parameters, "per_document", 0) or None,
         timeout_ms=max(1, timeout_ms // 1000) if timeout_ms else None,
         fields=frozenset(),
         principal=principal,
@@ -234,9 +241,8 @@ def _wrong_size(one: TensorIn, given: str, allowed: int) -> InputError:
 
 
 def _id_type(snapshot: Snapshot) -> str:
-    ids = snapshot.index.passage_ids
-    whole = len(ids) > 0 and isinstance(ids[0], int) and snapshot.default_recipe != "triple-hybrid"
-    return "INT64" if whole else "BYTES"
+    ids = snapshot.retriever.recipe.hit_ids(snapshot.index)
+    return "INT64" if len(ids) > 0 and isinstance(ids[0], int) else "BYTES"
 
 
 def _response(asked: InferRequest, answer: Answer) -> Response:
@@ -266,7 +272,9 @@ def _response(asked: InferRequest, answer: Answer) -> Response:
             # JSON has no -inf: padding is null.
             output["data"] = [None if value == -np.inf else value for value in np.asarray(values).tolist()]
         outputs.append(output)
-    response = json_response(InferResponse(answer.snapshot.name, str(answer.snapshot.seq), outputs, asked.id))
+    notes = [result.notes for result in answer.results]
+    about = {"notes": encode(notes).decode()} if any(notes) else {}
+    response = json_response(InferResponse(answer.snapshot.name, str(answer.snapshot.seq), outputs, asked.id, about))
     if not behind:
         return response
     head = bytes(response.body)

@@ -1,4 +1,4 @@
-"""Recipes for requests that choose one or its options, made when first needed and kept in a cache."""
+"""Retrievers for requests that choose a recipe or its options, made when first needed and kept in a cache."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from ..errors import HopfuseError
-from ..recipes import Recipe
+from ..retriever import Retriever
 from .config import ServeConfig
 from .errors import RefusalError, in_request
 from .snapshots import Snapshot
 
 
-class Recipes:
-    """The most recently used recipes.
+class RetrieverCache:
+    """The most recently used retrievers.
 
     Parameters
     ----------
     config : ServeConfig
     maker : Executor
-        Where recipes are made.
+        Where they are made.
     """
 
     def __init__(self, config: ServeConfig, maker: Executor) -> None:
         self._config, self._maker = config, maker
-        self._made: OrderedDict[tuple[Snapshot, str, bytes], asyncio.Future[Recipe]] = OrderedDict()
+        self._made: OrderedDict[tuple[Snapshot, str, bytes], asyncio.Future[Retriever]] = OrderedDict()
 
-    async def of(self, snapshot: Snapshot, name: str | None, options: Mapping[str, Any], deadline: float) -> Recipe:
-        """Return the recipe of a request, by default the snapshot's own.
+    async def of(self, snapshot: Snapshot, name: str | None, options: Mapping[str, Any], deadline: float) -> Retriever:
+        """Return the retriever of a request, by default the snapshot's own.
 
         Raises
         ------
@@ -43,18 +44,19 @@ class Recipes:
             403: requests may not choose. 504: it is not made before the deadline (:func:`time.monotonic`); making it
             continues.
         """
-        wanted = name or snapshot.default_recipe
-        if wanted in snapshot.recipes and not options:
-            return snapshot.recipes[wanted]
+        wanted = name or snapshot.retriever.recipe.name
+        if wanted in snapshot.retrievers and not options:
+            return snapshot.retrievers[wanted]
         if not self._config.request_options:
-            field, has = ("options", "fixed ones") if options else ("recipe", f"only {', '.join(snapshot.recipes)}")
+            field, has = ("options", "fixed ones") if options else ("recipe", f"only {', '.join(snapshot.retrievers)}")
             raise RefusalError(
                 "forbidden", field, "{field} is given, and this server has {allowed}; leave it out", allowed=has
             )
         key = (snapshot, wanted, msgspec.json.encode(options, order="deterministic"))
         made = self._made.get(key)
         if made is None:
-            made = asyncio.get_running_loop().run_in_executor(self._maker, snapshot.make, wanted, options)
+            make = partial(snapshot.retriever.variant, wanted, config=options)
+            made = asyncio.get_running_loop().run_in_executor(self._maker, make)
             self._made[key] = made
             while len(self._made) > self._config.limits.option_sets:
                 self._made.popitem(last=False)
@@ -71,11 +73,11 @@ class Recipes:
             ) from None
         except HopfuseError as error:
             self._made.pop(key, None)
-            if error.field in (None, "index", "recipe"):
+            if error.field in (None, "index", "recipe") and error.field not in options:
                 raise error.at(field=error.field or "recipe") from None
             raise in_request(error, "options") from None
 
     def forget(self, index: str) -> None:
-        """Drop the recipes of an index, which has a later state."""
+        """Drop the retrievers of an index, which has a later state."""
         for key in [key for key in self._made if key[0].name == index]:
             del self._made[key]

@@ -24,6 +24,15 @@ Vector = Annotated[list[float] | None, msgspec.Meta(description="The vector; by 
 VectorBase64 = Annotated[str | None, msgspec.Meta(description="The vector as base64 of little-endian float32 values.")]
 
 
+Strict = Annotated[bool, msgspec.Meta(description="Answer what would be a note of a result by an error.")]
+PerDocument = (
+    Annotated[
+        int, msgspec.Meta(ge=1, description="At most so many hits of a document, and one of passages of equal text.")
+    ]
+    | None
+)
+
+
 class QueryIn(msgspec.Struct, forbid_unknown_fields=True):
     """A query.
 
@@ -57,6 +66,8 @@ class SearchRequest(msgspec.Struct, forbid_unknown_fields=True):
     timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
     at_least: AtLeast = None
     trace: Annotated[bool, msgspec.Meta(description="Explain how each hit was found.")] = False
+    strict: Strict = False
+    per_document: PerDocument = None
     fields: Annotated[list[Field], msgspec.Meta(description="Fields of passages to return, besides id and score.")] = (
         msgspec.field(default_factory=lambda: ["title", "text", "metadata"])
     )
@@ -141,11 +152,13 @@ class ArrowSettings(msgspec.Struct, forbid_unknown_fields=True):
     options: dict[str, Any] = {}
     timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
     at_least: AtLeast = None
+    strict: bool = False
+    per_document: PerDocument = None
     fields: list[Field] = msgspec.field(default_factory=lambda: ["title", "text", "metadata"])
 
 
 class HitOut(msgspec.Struct, omit_defaults=True):
-    """A passage, or an entity if the recipe is triple-hybrid."""
+    """A passage, or an entity if the recipe ranks entities."""
 
     id: str | int
     score: float
@@ -154,11 +167,20 @@ class HitOut(msgspec.Struct, omit_defaults=True):
     metadata: dict[str, Any] | None = None
 
 
+class NoteOut(msgspec.Struct):
+    """What was not used of a query, or is not known: the code and sentence of an error, and the query's field."""
+
+    code: str
+    field: str
+    message: str
+
+
 class ResultOut(msgspec.Struct, omit_defaults=True):
     """The ranking of one query, best first."""
 
     hits: list[HitOut]
     trace: dict[str, Any] | None = None
+    notes: list[NoteOut] = []
 
 
 class Timings(msgspec.Struct):
@@ -177,11 +199,12 @@ class SearchResponse(msgspec.Struct):
     timings: Timings
 
 
-class ArrowAbout(msgspec.Struct):
-    """The fields under ``hopfuse`` in the schema metadata of a response."""
+class ArrowAbout(msgspec.Struct, omit_defaults=True):
+    """The fields under ``hopfuse`` in the schema metadata of a response; notes by query, if there are any."""
 
     seq: int
     timings: Timings
+    notes: list[list[NoteOut]] = []
 
 
 class IndexOut(msgspec.Struct):

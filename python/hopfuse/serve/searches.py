@@ -28,6 +28,9 @@ class Search:
     options : mapping
     timeout_ms : int, optional
     trace : bool
+    strict : bool
+        Whether a note is an error.
+    per_document : int, optional
     fields : frozenset of str
         ``"title"``, ``"text"``, ``"metadata"``.
     principal : Principal
@@ -44,6 +47,8 @@ class Search:
     options: Mapping[str, Any] = field(default_factory=dict)
     timeout_ms: int | None = None
     trace: bool = False
+    strict: bool = False
+    per_document: int | None = None
     fields: frozenset[str] = frozenset(("title", "text", "metadata"))
     principal: Principal = ANYONE
     nbytes: int = 0

@@ -8,8 +8,9 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import uvicorn
 
@@ -21,7 +22,6 @@ from .errors import RefusalError
 from .logs import start_logging
 from .mcp import serve_stdio
 from .service import Service
-from .snapshots import Load
 from .workers import NOTIFY, Place, check_port, kept_port, notify_ready, run_workers, url_of
 
 log = logging.getLogger("hopfuse.serve")
@@ -48,17 +48,23 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def make_server(config: ServeConfig, load: Load) -> uvicorn.Server:
+def make_server(config: ServeConfig, encoders: Mapping[str, Any] | None = None) -> uvicorn.Server:
     """Return a uvicorn server, whose ``run()`` serves until a signal.
+
+    Parameters
+    ----------
+    config : ServeConfig
+    encoders : mapping of str to Encoder, optional
+        As in :class:`Service`.
 
     Examples
     --------
-    >>> from hopfuse.serve import Collaborators, ServeConfig, make_server
+    >>> from hopfuse.serve import ServeConfig, make_server
     >>> config = ServeConfig.read("", {"port": 8001, "indexes": {"wiki": {"path": "wiki-index"}}})
-    >>> make_server(config, lambda index, config: Collaborators()).config.port
+    >>> make_server(config).config.port
     8001
     """
-    return _server(Service(config, load))
+    return _server(Service(config, encoders))
 
 
 def _server(service: Service, ready: Callable[[], None] = lambda: None, *, start_first: bool = False) -> Server:
@@ -82,14 +88,14 @@ def _server(service: Service, ready: Callable[[], None] = lambda: None, *, start
     )
 
 
-def run(config: ServeConfig, load: Load) -> None:
+def run(config: ServeConfig, encoders: Mapping[str, Any] | None = None) -> None:
     """Serve until SIGINT or SIGTERM, then finish open requests.
 
     Parameters
     ----------
     config : ServeConfig
-    load : callable
-        ``load(index, config)`` returns the :class:`Collaborators` of an index.
+    encoders : mapping of str to Encoder, optional
+        As in :class:`Service`.
 
     Raises
     ------
@@ -98,17 +104,17 @@ def run(config: ServeConfig, load: Load) -> None:
 
     Examples
     --------
-    >>> from hopfuse.serve import Collaborators, ServeConfig, run
+    >>> from hopfuse.serve import ServeConfig, run
     >>> config = ServeConfig.read("", {"indexes": {"wiki": {"path": "wiki-index"}}})
-    >>> run(config, lambda index, config: Collaborators())  # doctest: +SKIP
+    >>> run(config)  # doctest: +SKIP
     """
     with _process(config):
         if config.workers > 1:
-            run_workers(config, partial(_answer, load))
+            run_workers(config, partial(_answer, encoders))
             return
         if not config.share_port:
             check_port(config)
-        service = Service(config, load, alone=True)
+        service = Service(config, encoders, alone=True)
         service.open_all()
         if not config.share_port:
             _server(service, notify_ready, start_first=NOTIFY in os.environ).run()
@@ -118,22 +124,28 @@ def run(config: ServeConfig, load: Load) -> None:
             _server(service, notify_ready, start_first=True).run(sockets=[port])
 
 
-def _answer(load: Load, config: ServeConfig, place: Place, bound: socket.socket, ready: Callable[[], None]) -> None:
+def _answer(
+    encoders: Mapping[str, Any] | None,
+    config: ServeConfig,
+    place: Place,
+    bound: socket.socket,
+    ready: Callable[[], None],
+) -> None:
     """Serve as a worker until a signal."""
     start_logging(config.log, place.number)
-    service = Service(config, load, place, alone=True)
+    service = Service(config, encoders, place, alone=True)
     service.open_all()
     _server(service, ready, start_first=True).run(sockets=[bound])
 
 
-def run_stdio(config: ServeConfig, load: Load, key: str = "") -> None:
+def run_stdio(config: ServeConfig, encoders: Mapping[str, Any] | None = None, *, key: str = "") -> None:
     """Serve the Model Context Protocol on standard input and output, until the input ends.
 
     Parameters
     ----------
     config : ServeConfig
-    load : callable
-        As in :func:`run`.
+    encoders : mapping of str to Encoder, optional
+        As in :class:`Service`.
     key : str
         The caller's key, if the configuration has keys.
 
@@ -146,12 +158,12 @@ def run_stdio(config: ServeConfig, load: Load, key: str = "") -> None:
 
     Examples
     --------
-    >>> from hopfuse.serve import Collaborators, ServeConfig, run_stdio
+    >>> from hopfuse.serve import ServeConfig, run_stdio
     >>> config = ServeConfig.read("", {"indexes": {"wiki": {"path": "wiki-index"}}})
-    >>> run_stdio(config, lambda index, config: Collaborators())  # doctest: +SKIP
+    >>> run_stdio(config)  # doctest: +SKIP
     """
     with _process(config):
-        service = Service(config, load)
+        service = Service(config, encoders)
         try:
             principal = service.keys.principal(f"Bearer {key}")
         except RefusalError:

@@ -8,36 +8,35 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any
 
 from .. import Index, LiveIndex, backend_info
 from .._validation import check_whole, counted
-from ..encoders import as_encoder
-from ..errors import InputError
-from ..recipes import Recipe
+from ..errors import HopfuseError, InputError
+from ..retriever import Retriever
 from .batcher import Batcher, Work, late, stopping
 from .batches import Plan, RequestShare, Runner
 from .config import ServeConfig
-from .encoding import SharedEncoder, Turns
-from .errors import RefusalError, gone_away
+from .errors import RefusalError, gone_away, in_request
 from .following import Follower
 from .keys import Keys, Principal
 from .metrics import Metrics
-from .options import Recipes
+from .options import RetrieverCache
 from .schema import PassagesRequest, Timings
 from .searches import ANYONE, Answer, Search
 from .siblings import Siblings
-from .snapshots import Load, Query, Snapshot, check_query
-from .vectors import wrong_dim
+from .snapshots import Query, Snapshot
 from .watching import Watching
 from .workers import Place
 from .writing import Changes
 
+log = logging.getLogger("hopfuse.serve")
 #: Batches that are searched at a time on the CPU, and divide its processors. One leaves some idle while Python prepares
 #: it, and where its threads wait for each other.
 BATCHES = 2
@@ -49,9 +48,8 @@ class Service:
     Parameters
     ----------
     config : ServeConfig
-    load : callable
-        ``load(index, config)`` returns the :class:`Collaborators` of a state of an index. It is called again for each
-        later state, from another thread, and must return the same encoder.
+    encoders : mapping of str to Encoder, optional
+        Encoders of the program's own by the name of the index, instead of those that the configuration names.
     place : Place, optional
         The worker's place among several.
     alone : bool
@@ -61,13 +59,11 @@ class Service:
     --------
     >>> import asyncio, tempfile
     >>> import hopfuse as hf
-    >>> from hopfuse.serve import Collaborators, ServeConfig, Service
+    >>> from hopfuse.serve import ServeConfig, Service
     >>> from hopfuse.serve.searches import Search
     >>> from hopfuse.serve.snapshots import Query
-    >>> def load(index, config):
-    ...     return Collaborators(lexical=hf.lexical.FTS5.build(index.texts_to_index()))
     >>> async def ask(folder, text):
-    ...     service = Service(ServeConfig.read("", {"indexes": {"waters": {"path": folder}}}), load)
+    ...     service = Service(ServeConfig.read("", {"indexes": {"waters": {"path": folder, "words": "fts5"}}}))
     ...     await service.start()
     ...     answer = await service.search(Search(snapshot=service.snapshot("waters"), queries=[Query(text)]))
     ...     await service.stop()
@@ -78,12 +74,19 @@ class Service:
     'The sea.'
     """
 
-    def __init__(self, config: ServeConfig, load: Load, place: Place | None = None, *, alone: bool = False) -> None:
+    def __init__(
+        self,
+        config: ServeConfig,
+        encoders: Mapping[str, Any] | None = None,
+        place: Place | None = None,
+        *,
+        alone: bool = False,
+    ) -> None:
         self.config, self.metrics, self._alone = config, Metrics(), alone
         self.worker = None if place is None else place.number
         self._siblings = None if place is None else Siblings(place, self.metrics)
         self.keys = Keys(config.keys)
-        self._load = load
+        self._encoders = encoders or {}
         limits = config.limits
         self.batcher = Batcher(
             Runner(self.metrics).run,
@@ -98,9 +101,8 @@ class Service:
         self.snapshots: dict[str, Snapshot] = {}
         self._opened: list[Snapshot] = []
         self._maker = ThreadPoolExecutor(1, "hopfuse-maker")
-        self._recipes = Recipes(config, self._maker)
+        self._retrievers = RetrieverCache(config, self._maker)
         self._reader = ThreadPoolExecutor(1, "hopfuse-follow")
-        self._turns = Turns()
         self.turn = asyncio.Lock()  # of large bodies, to be decoded
         self._lives: dict[str, LiveIndex[Index]] = {}
         self.followers: dict[str, Follower] = {}
@@ -148,18 +150,26 @@ class Service:
             await asyncio.to_thread(live.close)  # waits for a compaction
 
     def open(self, name: str) -> Snapshot:
-        """Open the present state of an index, and make its recipes."""
+        """Open the present state of an index, and make its retrievers."""
         config = self.config.indexes[name]
         opened = Index.open(config.path, writable=True) if config.writable else Index.open(config.path, live=True)
         self._lives[name] = opened
-        return self._snapshot_of(name, opened.index)
+        retriever = Retriever(
+            opened.index,
+            config.recipe,
+            config=config.options,
+            encoder=self._encoders.get(name, config.encoder),
+            words=config.words,
+            threads=self.config.threads,
+        )
+        snapshot = self._snapshot_of(name, retriever)
+        level = logging.INFO if snapshot.reads_texts else logging.WARNING
+        for part, cost in retriever.describe().lacks.items():
+            log.log(level, "index %s is searched without %s: %s", name, part, cost)
+        return snapshot
 
-    def _snapshot_of(self, name: str, index: Index, before: Snapshot | None = None) -> Snapshot:
-        config = self.config.indexes[name]
-        found = self._load(index, config)
-        if found.encoder is not None:
-            found = found._replace(encoder=SharedEncoder(as_encoder(found.encoder), self._turns))
-        snapshot = Snapshot(name, index, config, found, self.config.threads, before)
+    def _snapshot_of(self, name: str, retriever: Retriever) -> Snapshot:
+        snapshot = Snapshot(name, self.config.indexes[name], retriever)
         for principal in self.keys.all():
             if principal.sees(name):
                 snapshot.rows(None, principal, "filter")  # now, not at the key's first request
@@ -170,7 +180,7 @@ class Service:
         follower = self.followers[name] = Follower(
             live,
             snapshot,
-            make=lambda index, before: self._snapshot_of(before.name, index, before),
+            make=lambda index, before: self._snapshot_of(before.name, before.retriever.of_state(index)),
             serve=self.serve,
             thread=self._reader,
             metrics=self.metrics,
@@ -182,7 +192,7 @@ class Service:
     def serve(self, snapshot: Snapshot) -> None:
         """Search this state of an index from now on; requests in progress keep theirs."""
         before, self.snapshots[snapshot.name] = self.snapshots.get(snapshot.name), snapshot
-        self._recipes.forget(snapshot.name)
+        self._retrievers.forget(snapshot.name)
         if self._alone and (before is None or before.index.generation != snapshot.index.generation):
             self._freeze()
         self.metrics.seq.labels(snapshot.name).set(snapshot.seq)
@@ -203,15 +213,15 @@ class Service:
         """Search one query and a full batch by each recipe, which also measures the default recipe's batch times."""
         if snapshot.index.num_passages == 0:
             return
-        for recipe in snapshot.recipes.values():
-            first = await self._in_maker(snapshot.sample, recipe)
-            plan, usual = Plan(snapshot, recipe, 10, False, False), recipe is snapshot.recipe
-            for size in (1, 1, self.config.limits.batch):  # the first reads the mapped pages
+        await self._in_maker(snapshot.warm_up)
+        for retriever in snapshot.retrievers.values():
+            first = Query(*retriever.sample())
+            plan, usual = Plan(snapshot, retriever, 10, False, False), retriever is snapshot.retriever
+            for size in (1, self.config.limits.batch):
                 asked = RequestShare([first] * size, frozenset(("title", "text")), warms_up=True)
                 until = time.monotonic() + 3600.0
                 work = self.batcher.submit(plan, asked, size=size, nbytes=0, owner="", deadline=until, usual=usual)
                 await work.future
-        await self._in_maker(snapshot.read_ids)
 
     async def counters(self) -> bytes:
         """Return the text of ``/metrics``, for all workers."""
@@ -272,6 +282,12 @@ class Service:
         timeout_ms = self._timeout(search.timeout_ms)
         check_whole(search.k, "k", limits.k)
         check_whole(len(search.queries), "queries", limits.queries)
+        if search.trace and search.per_document is not None:
+            raise InputError(
+                "conflict",
+                "per_document",
+                "{field} is given with {@trace}, which would explain the whole ranking; leave one of them out",
+            )
         if search.trace and search.k * len(search.queries) > limits.traced:
             raise InputError(
                 "limit",
@@ -282,10 +298,10 @@ class Service:
                 allowed=limits.traced,
             )
         deadline = search.arrived + timeout_ms / 1000
-        recipe = await self._recipes.of(search.snapshot, search.recipe, search.options, deadline)
-        self._check(search, recipe)
+        retriever = await self._retrievers.of(search.snapshot, search.recipe, search.options, deadline)
+        _check(retriever, search.queries)
         places = self._places(search.queries)
-        works = self._submit(search, recipe, places, deadline)
+        works = self._submit(search, retriever, places, deadline)
         timer = asyncio.get_running_loop().call_later(deadline - time.monotonic(), self._end, works, late())
         watching = None if watch is None else Watching(watch, lambda: self._end(works, gone_away()))
         try:
@@ -342,14 +358,6 @@ class Service:
         limits = self.config.limits
         return limits.timeout_ms if given is None else check_whole(given, "timeout_ms", limits.max_timeout_ms)
 
-    def _check(self, search: Search, recipe: Recipe) -> None:
-        snapshot, needs = search.snapshot, recipe.needs
-        dim = snapshot.dim_for(recipe)
-        for at, query in enumerate(search.queries):
-            if query.vector is not None and dim is not None and len(query.vector) != dim:
-                raise wrong_dim(f"queries[{at}].vector", query.vector, dim)
-            check_query(snapshot, recipe.name, needs, query, f"queries[{at}]")
-
     def _places(self, queries: Sequence[Query]) -> list[list[int]]:
         """Return the positions of queries by batch: a batch has queries with filters, or queries without."""
         limit, found = self.batcher.limit, []
@@ -358,7 +366,7 @@ class Service:
             found += [places[at : at + limit] for at in range(0, len(places), limit)]
         return found
 
-    def _submit(self, search: Search, recipe: Recipe, places: list[list[int]], deadline: float) -> list[Work]:
+    def _submit(self, search: Search, retriever: Retriever, places: list[list[int]], deadline: float) -> list[Work]:
         """Queue all parts of a request, or none."""
         works: list[Work] = []
         queries, k = search.queries, min(search.k, max(1, search.snapshot.index.num_passages))
@@ -366,9 +374,9 @@ class Service:
         try:
             for part in places:
                 restricted = queries[part[0]].allow is not None
-                plan = Plan(search.snapshot, recipe, k, search.trace, restricted, alone)
+                plan = Plan(search.snapshot, retriever, k, search.trace, restricted, search.per_document, alone)
                 sees_all, nbytes = search.principal.where is None, search.nbytes // len(places)
-                asked = RequestShare([queries[at] for at in part], search.fields, sees_all)
+                asked = RequestShare([queries[at] for at in part], search.fields, search.strict, sees_all)
                 who: dict[str, Any] = {"owner": search.principal.name, "deadline": deadline, "usual": not search.trace}
                 works.append(self.batcher.submit(plan, asked, size=len(part), nbytes=nbytes, **who))
         except RefusalError as refusal:
@@ -391,11 +399,18 @@ class Service:
             self.metrics.batch_queries.observe(works[0].batch)
 
 
-#: Arguments of a recipe's search with an entry for each query, and the fields of a query.
-_OF_QUERY = re.compile(r"(queries|texts|vectors|entities|allow)\[(\d+)\]")
-_FIELDS = {"queries": "text", "texts": "text", "vectors": "vector"}
-#: Codes of errors about vectors, which the operations call queries.
-_OF_VECTORS = ("dtype", "finite", "shape", "zero")
+def _check(retriever: Retriever, queries: Sequence[Query]) -> None:
+    """Refuse a query that lacks an input which cannot be made, or whose vector does not fit."""
+    for at, query in enumerate(queries):
+        try:
+            retriever.check_question(query.text, query.vector, query.entities)
+        except HopfuseError as error:
+            raise in_request(error, f"queries[{at}]") from None
+
+
+#: A field of an error that has a place among the queries: an argument of a search, or of a request already.
+_OF_QUERY = re.compile(r"(queries|questions|vectors|entities|allow)\[(\d+)\]")
+_FIELDS = {"questions": ".text", "vectors": ".vector", "queries": ""}
 
 
 async def _outcome(work: Work, places: Sequence[int]) -> Any:
@@ -406,6 +421,5 @@ async def _outcome(work: Work, places: Sequence[int]) -> Any:
         found = _OF_QUERY.match(error.field or "")
         if found is None:
             raise
-        name = "vectors" if error.code in _OF_VECTORS else found[1]
-        query = f"queries[{places[int(found[2])]}].{_FIELDS.get(name, name)}"
+        query = f"queries[{places[int(found[2])]}]{_FIELDS.get(found[1], '.' + found[1])}"
         raise error.at(field=query + str(error.field)[found.end() :]) from None

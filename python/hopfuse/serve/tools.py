@@ -15,7 +15,6 @@ from .decoding import decode, read_change, read_search
 from .errors import RefusalError, status_of
 from .http import encode
 from .keys import Principal, lacks_right
-from .schema import Field
 from .searches import Answer
 from .service import Service
 
@@ -36,11 +35,15 @@ class SearchArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=
     k: Annotated[int, msgspec.Meta(ge=1, description="Number of passages to return.")] = 5
     allow: Annotated[list[str | int] | dict[str, Any] | None, msgspec.Meta(description=ALLOW)] = None
     entities: Annotated[list[str] | None, msgspec.Meta(description=ENTITIES)] = None
+    per_document: Annotated[int, msgspec.Meta(ge=1, description="At most so many passages of a document.")] | None = (
+        None
+    )
+    strict: Annotated[bool, msgspec.Meta(description="Fail if a name or the text is not known.")] = False
     index: Annotated[str | None, msgspec.Meta(description="By default the server's first index.")] = None
 
 
 class ExplainArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """The arguments of ``explain_hit``: those of the search, and the id of a hit."""
+    """The arguments of ``explain_hit``: those of a search of all passages of each document, and the id of a hit."""
 
     text: Annotated[str, msgspec.Meta(description=TEXT)]
     id: Annotated[str | int, msgspec.Meta(description="The id of a passage that search returned for this text.")]
@@ -124,12 +127,15 @@ class Tool:
 
 
 async def _search(service: Service, asked: SearchArguments, principal: Principal) -> dict[str, Any]:
-    answer = await _answer(service, asked, principal, ("title", "text", "metadata"))
-    return {"hits": msgspec.to_builtins(answer.results[0].hits), "seq": answer.snapshot.seq}
+    own = {"fields": ("title", "text", "metadata"), "per_document": asked.per_document, "strict": asked.strict}
+    answer = await _answer(service, asked, principal, **own)
+    (result,) = answer.results
+    notes = {"notes": msgspec.to_builtins(result.notes)} if result.notes else {}
+    return {"hits": msgspec.to_builtins(result.hits), "seq": answer.snapshot.seq, **notes}
 
 
 async def _explain(service: Service, asked: ExplainArguments, principal: Principal) -> dict[str, Any]:
-    answer = await _answer(service, asked, principal, (), trace=True)
+    answer = await _answer(service, asked, principal, fields=(), trace=True)
     (result,) = answer.results
     trace = result.trace or {}
     for rank, (hit, how) in enumerate(zip(result.hits, trace.get("hits", ()), strict=True), 1):
@@ -161,16 +167,11 @@ async def _add(service: Service, asked: AddArguments, principal: Principal) -> d
 
 
 async def _answer(
-    service: Service,
-    asked: SearchArguments | ExplainArguments,
-    principal: Principal,
-    fields: tuple[Field, ...],
-    *,
-    trace: bool = False,
+    service: Service, asked: SearchArguments | ExplainArguments, principal: Principal, **own: Any
 ) -> Answer:
-    """Return the answer to the search request with these arguments."""
+    """Return the answer to the search request with these arguments and fields of its ``own``."""
     query = {name: getattr(asked, name) for name in ("text", "allow", "entities")}
-    body = {"queries": [query], "k": asked.k, "index": asked.index, "trace": trace, "fields": fields}
+    body = {"queries": [query], "k": asked.k, "index": asked.index, **own}
     return await service.search(await read_search(service, msgspec.json.encode(body), principal))
 
 

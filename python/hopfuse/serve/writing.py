@@ -30,7 +30,7 @@ from .errors import RefusalError, check_most, in_row
 from .keys import Principal
 from .metrics import Metrics
 from .schema import EdgeIn, EntityIn, PassageIn, PassagesRequest
-from .snapshots import Snapshot, lacking
+from .snapshots import Snapshot
 from .vectors import vector_of, wrong_dim
 
 log = logging.getLogger("hopfuse.serve")
@@ -318,6 +318,7 @@ def _vectors(
     given: list[Any], texts: list[str], field: str, snapshot: Snapshot, dim: int | None
 ) -> NDArray[np.float32] | None:
     """Return the given vectors, and the encoder's for the others; None if the index has none and none is given."""
+    encoder = snapshot.retriever.encoder
     vectors = [vector_of(one, f"{field}[{at}]") for at, one in enumerate(given)]
     if not vectors or (dim is None and all(one is None for one in vectors)):
         return None
@@ -333,17 +334,21 @@ def _vectors(
             raise wrong_dim(f"{field}[{at}].vector", one, dim)
     without = [at for at, one in enumerate(vectors) if one is None]
     if without:
-        if snapshot.encoder is None:
-            raise lacking(f"{field}[{without[0]}].vector", "the server has no encoder; give it")
+        if encoder is None:
+            raise InputError(
+                "missing",
+                f"{field}[{without[0]}].vector",
+                "{field} is missing, and the server has no encoder; give it",
+            )
         asked = [texts[at] for at in without]
-        empty = first_unencodable(snapshot.encoder.encode_passages, asked)
+        empty = first_unencodable(encoder.encode_passages, asked)
         if empty is not None:
             raise InputError(
                 "empty",
                 f"{field}[{without[empty]}]",
                 "{field} has no words that the encoder reads; give it some, or a vector",
             )
-        encoded = snapshot.encoder.encode_passages(asked)
+        encoded = encoder.encode_passages(asked)
         for at, made in zip(without, encoded, strict=True):
             vectors[at] = made
     return np.stack([one for one in vectors if one is not None])

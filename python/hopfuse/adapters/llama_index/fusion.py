@@ -11,7 +11,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from ...errors import InputError
 from ...ops.fusion import fuse
 from ...types import Hits
-from ..searcher import Searcher, as_searcher
+from ..searcher import QuestionHits, Searcher, as_searcher
 from .retriever import nodes_of
 
 
@@ -19,11 +19,11 @@ class HopfuseFusion(BaseNodePostprocessor):
     """Fuse the nodes of any LlamaIndex retriever with hopfuse's hits for the same question.
 
     A node and a hit with the same id become one: the retriever's node, with the fused score. Ties keep the order of the
-    retriever, then that of the hits.
+    retriever, then that of the hits. Notes about a question are logged as warnings.
 
     Attributes
     ----------
-    source : str, path, Index, recipe or Searcher
+    source : str, path, Index, LiveIndex, Retriever or Searcher
         As in :class:`HopfuseRetriever`.
     top_n : int
         Number of nodes to return.
@@ -39,7 +39,7 @@ class HopfuseFusion(BaseNodePostprocessor):
     Raises
     ------
     InputError
-        There is no question, nodes have no scores, or :func:`hopfuse.fuse`, the recipe or the server refuses an
+        There is no question, nodes have no scores, or :func:`hopfuse.fuse`, the retriever or the server refuses an
         argument.
 
     Examples
@@ -77,22 +77,24 @@ class HopfuseFusion(BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         question = _question(query_bundle)
-        return self._fused(nodes, nodes_of(self._searcher.search([question], k=self.k, allow=self.allow)[0]))
+        return self._fused(nodes, self._searcher.search([question], k=self.k, allow=self.allow)[0])
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         found = await self._searcher.asearch([_question(query_bundle)], k=self.k, allow=self.allow)
-        return self._fused(nodes, nodes_of(found[0]))
+        return self._fused(nodes, found[0])
 
-    def _fused(self, given: list[NodeWithScore], found: list[NodeWithScore]) -> list[NodeWithScore]:
+    def _fused(self, given: list[NodeWithScore], hits: QuestionHits) -> list[NodeWithScore]:
+        self._searcher.log_notes(hits)
+        found = nodes_of(hits)
         known: dict[str, NodeWithScore] = {}
         for one in [*given, *found] if self.extend else given:
             known.setdefault(one.node.node_id, one)
         rows = {id: row for row, id in enumerate(known)}
-        hits = fuse([_hits(given, rows), _hits(found, rows)], k=self.top_n, **self.options)
+        fused = fuse([_hits(given, rows), _hits(found, rows)], k=self.top_n, **self.options)
         listed = list(known.values())
-        return [NodeWithScore(node=listed[row].node, score=score) for row, score in hits.row(0)]
+        return [NodeWithScore(node=listed[row].node, score=score) for row, score in fused.row(0)]
 
 
 def _question(bundle: QueryBundle | None) -> str:

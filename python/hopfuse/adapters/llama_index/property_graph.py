@@ -21,8 +21,7 @@ from ...encoders.protocol import checked_vectors
 from ...errors import InputError
 from ...index import Index
 from ...index.contents import passage_vectors
-from ...recipes import Hit
-from ..searcher import Searcher, as_searcher
+from ..searcher import QuestionHits, Searcher, as_searcher
 
 #: Nodes whose triplets are requested in one call of a store.
 BATCH = 1000
@@ -101,13 +100,14 @@ class HopfusePGRetriever(BasePGRetriever):
     """A sub-retriever of a PropertyGraphIndex that ranks its chunks by a walk, which has no depth limit.
 
     It returns the triplets that the best chunks state, with the chunk's score; a chunk that states none is returned as
-    it is. With ``include_text``, triplets come with their chunk, as in LlamaIndex's own sub-retrievers.
+    it is. With ``include_text``, triplets come with their chunk, as in LlamaIndex's own sub-retrievers. Notes about a
+    question are logged as warnings.
 
     Parameters
     ----------
     graph_store : PropertyGraphStore
         The store of the triplets and texts to return.
-    source : str, path, Index, recipe or Searcher, optional
+    source : str, path, Index, LiveIndex, Retriever or Searcher, optional
         An index whose passages are the graph's chunks, by their ids; by default one made now by
         :func:`index_from_property_graph` with ``encoder``.
     encoder : Encoder, optional
@@ -122,8 +122,8 @@ class HopfusePGRetriever(BasePGRetriever):
     Raises
     ------
     InputError
-        ``source`` is not one of the above, or both ``source`` and ``encoder`` are given; in a search, the recipe or the
-        server refuses an argument.
+        ``source`` is not one of the above, or both ``source`` and ``encoder`` are given; in a search, the retriever or
+        the server refuses an argument.
 
     Examples
     --------
@@ -165,7 +165,8 @@ class HopfusePGRetriever(BasePGRetriever):
         stated = [await self._graph_store.aget_triplets(properties={TRIPLET_SOURCE_KEY: hit.id}) for hit in hits]
         return self._nodes(hits, stated)
 
-    def _nodes(self, hits: list[Hit], stated: list[list[Triplet]]) -> list[NodeWithScore]:
+    def _nodes(self, hits: QuestionHits, stated: list[list[Triplet]]) -> list[NodeWithScore]:
+        self._searcher.log_notes(hits)
         found = []
         for hit, triplets in zip(hits, stated, strict=True):
             chunk, score = RelatedNodeInfo(node_id=str(hit.id)), float(hit.score)

@@ -10,9 +10,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores.types import FilterCondition, MetadataFilters
 
 from ..._validation import check_choice, check_excludes
-from ...recipes import Hit
 from ..conditions import Filter, as_where, condition, joined
-from ..searcher import as_searcher, passage_metadata
+from ..searcher import QuestionHits, as_searcher, note_metadata, passage_metadata
 
 #: LlamaIndex's operators in terms of those of :func:`hopfuse.where`.
 OPERATORS = {
@@ -32,13 +31,15 @@ OPERATORS = {
 class HopfuseRetriever(BaseRetriever):
     """A LlamaIndex retriever over an index here or over ``hopfuse serve``.
 
-    A node has the passage's id as a string, its text, and its metadata with the title.
+    A node has the passage's id as a string, its text, and its metadata with the title. Notes about the question are a
+    list of str in the metadata under ``hopfuse_notes``, which language models and embeddings do not see, and a warning
+    in the log if there is no node.
 
     Parameters
     ----------
-    source : str, path, Index, recipe or Searcher
-        The URL of a server, the directory of an index, an Index or a recipe. To give an encoder, a server's key or the
-        name of a recipe, pass a :class:`..searcher.Searcher`.
+    source : str, path, Index, LiveIndex, Retriever or Searcher
+        The URL of a server, or what a :class:`..searcher.Searcher` searches here. To give an encoder, a recipe or a
+        server's key, pass a Searcher.
     similarity_top_k : int
         Nodes per question.
     filters : MetadataFilters, optional
@@ -52,7 +53,7 @@ class HopfuseRetriever(BaseRetriever):
     ------
     InputError
         ``source`` is not one of the above, both ``filters`` and ``allow`` are given, or a filter has an unsupported
-        operator; in a search, the recipe or the server refuses an argument.
+        operator; in a search, the retriever or the server refuses an argument.
 
     Examples
     --------
@@ -78,20 +79,29 @@ class HopfuseRetriever(BaseRetriever):
         super().__init__(callback_manager=callback_manager)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return nodes_of(self._searcher.search([query_bundle.query_str], **self._settings)[0])
+        return self._nodes(self._searcher.search([query_bundle.query_str], **self._settings)[0])
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return nodes_of((await self._searcher.asearch([query_bundle.query_str], **self._settings))[0])
+        return self._nodes((await self._searcher.asearch([query_bundle.query_str], **self._settings))[0])
+
+    def refresh(self) -> None:
+        """Read later changes of the index, if it is here; a server reads them by itself."""
+        self._searcher.refresh()
+
+    def _nodes(self, hits: QuestionHits) -> list[NodeWithScore]:
+        if not hits:
+            self._searcher.log_notes(hits)
+        return nodes_of(hits)
 
 
-def nodes_of(hits: list[Hit]) -> list[NodeWithScore]:
-    """Return hits as LlamaIndex's nodes, best first."""
-    return [
-        NodeWithScore(
-            node=TextNode(id_=str(hit.id), text=hit.text, metadata=passage_metadata(hit)), score=float(hit.score)
-        )
-        for hit in hits
-    ]
+def nodes_of(hits: QuestionHits) -> list[NodeWithScore]:
+    """Return hits as LlamaIndex's nodes, best first, with the question's notes in their metadata."""
+    notes, found = note_metadata(hits), []
+    hidden = {f"excluded_{reader}_metadata_keys": list(notes) for reader in ("llm", "embed")}
+    for hit in hits:
+        node = TextNode(id_=str(hit.id), text=hit.text, metadata=passage_metadata(hit) | notes, **hidden)
+        found.append(NodeWithScore(node=node, score=float(hit.score)))
+    return found
 
 
 def allowed(filters: MetadataFilters | None, allow: Any) -> Any:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ... import Index, __version__, backend_info
+from ... import Index, Retriever, __version__, backend_info
 from ...report import printable
 from ..console import json_text
 from ..options import DIRECTORY
@@ -24,24 +24,31 @@ from ..options import DIRECTORY
 @click.command()
 @click.argument("directory", type=DIRECTORY, required=False)
 @click.option("--verify", is_flag=True, help="Read the whole index and verify its checksums.")
+@click.option(
+    "--search", is_flag=True, help="Also say how the index is searched by default, what that lacks and what it costs."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def info(directory: Path | None, verify: bool, as_json: bool) -> None:
+def info(directory: Path | None, verify: bool, search: bool, as_json: bool) -> None:
     """Describe an index, or this machine and its backends.
 
     DIRECTORY is the index; without it, the machine is described.
     """
+    said = None
     if directory is None:
-        if verify:
-            raise click.UsageError("--verify needs the DIRECTORY of an index")
+        if verify or search:
+            raise click.UsageError(f"--{'verify' if verify else 'search'} needs the DIRECTORY of an index")
         found = {"hopfuse": __version__, **machine(), **backend_info()}
         table = machine_table(found)
     else:
-        found = Index.open(directory, verify="full" if verify else "lazy").info()
+        index = Index.open(directory, verify="full" if verify else "lazy")
+        found, said = index.info(), Retriever(index).describe() if search else None
         table = index_table(found)
     if as_json:
-        click.echo(json_text(found))
-    else:
-        Console().print(table)
+        click.echo(json_text(found if said is None else {**found, "search": said.data()}))
+        return
+    Console().print(table)
+    if said is not None:
+        click.echo(printable(str(said)))
 
 
 def machine_table(found: Mapping[str, Any]) -> Table:

@@ -110,7 +110,7 @@ def _encoder(index: Index, name: str | None, vectors: Path | None, *, names_are_
         if name is not None:
             raise InputError("unused", "encoder", "{field} is given, but the index has no vectors; leave it out")
         return None
-    return encoder_for(index, name, None if of_entities else vectors)
+    return None if name is None and vectors is not None and not of_entities else encoder_for(index, name)
 
 
 def _reached(progress: Progress | ProgressLines, task: TaskID, first: int, done: int, _: int) -> None:

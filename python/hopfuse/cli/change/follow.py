@@ -55,7 +55,7 @@ def follow(directory: Path, url: str, encoder: str | None, once: bool, drop: boo
         )
         note(f"Dropped the slot and the publication {drop_slot(directory, url)}")
         return
-    model = encoder_for(Index.open(directory), encoder, None)
+    model = encoder_for(Index.open(directory), encoder)
     stop = threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 from rich.console import Console
 
 from ... import Index
-from ..._validation import check_choice, check_needs
-from ...diagnose import RANKINGS, CachedEncoder, RecipeComparison, compare_recipes
-from ...diagnose.comparison import BASELINE, BATCH, reads_words
-from ...encoders import Encoder
-from ...errors import InputError
+from ..._validation import check_choice
+from ...diagnose import RANKINGS, RecipeComparison, compare_recipes
+from ...diagnose.comparison import BATCH
+from ...diagnose.rankings import BASELINE
 from ...evaluate import PassageNames, parse_metric, read_run
 from ...io.files import write_all
 from ...io.queries import count_queries
-from ...lexical import words_of
 from ...report import Table, printable, table
+from ...retriever import WORDS
 from ..about.info import machine
 from ..evaluate.inputs import gaps, named_files, qrels_files
-from ..evaluate.questions import judged_questions
+from ..evaluate.questions import judged_queries
 from ..files import check_outputs, strict_json
-from ..options import DIRECTORY, FILE, case_option, check_dim, encoder_option, index_argument, question_encoder
-from ..recipes import LEGS, threads_option
-from ..run.queries import QueryInputs
+from ..options import DIRECTORY, FILE, case_option, encoder_option, index_argument
+from ..recipes import open_retriever, threads_option
+from ..run.queries import QueryInputs, text_of
 
 METRICS = "recall@2,recall@5,recall@10,last_hop@5,last_hop@10,full_support@10,mrr,ndcg@10"
 AGAINST = "recall@5"
@@ -51,7 +51,7 @@ MEASURED = (
 @click.option("--against", default=AGAINST, show_default=True, help="Metric by which rankings are compared with dense.")
 @click.option(
     "--only",
-    type=click.Choice(RANKINGS),
+    type=click.Choice(tuple(RANKINGS)),
     multiple=True,
     help="Run only this ranking and dense; may be given several times.",
 )
@@ -63,11 +63,18 @@ MEASURED = (
     help="Also judge this run of another system, as for eval; may be given several times.",
 )
 @click.option(
-    "--skip", type=click.Choice(RANKINGS[1:]), multiple=True, help="Leave this ranking out; may be given several times."
+    "--skip",
+    type=click.Choice([name for name in RANKINGS if name != BASELINE]),
+    multiple=True,
+    help="Leave this ranking out; may be given several times.",
 )
 @click.option("--time", "timed", is_flag=True, help="Also measure the time and memory of each search.")
 @click.option("--cache", type=DIRECTORY, help="Folder that keeps the encoder's vectors of questions and facts.")
-@click.option("--lexical", "words", type=click.Choice(LEGS[:3]), default="auto", help="The lexical ranking.")
+@click.option(
+    "--words",
+    type=click.Choice(WORDS),
+    help="The ranking by words, as for search.  [default: the index's own BM25, else auto]",
+)
 @case_option
 @threads_option
 @click.option("--out", type=FILE, help="Also write the numbers here, as JSON.")
@@ -108,32 +115,19 @@ def compare(
     check_choice(against, "against", wanted)
     rankings = [name for name in only or RANKINGS if name not in skip]
     index = Index.open(directory)
-    if index.corpus is None or index.graph is None:
-        raise InputError(
-            "unsupported",
-            "directory",
-            "{field} has no vectors or no graph; build it with --encoder and --edges or --from",
-        )
-    model = question_encoder(index, encoder, vectors)
-    check_needs("cache", cache, "encoder", model, "whose vectors it keeps")
-    once = None if model is None else CachedEncoder(model, cache)
-    inputs = QueryInputs(index, vectors, once, count_queries(queries), case_sensitive=case_sensitive)
-    _check_spaces(index, None if vectors is None else int(inputs.vectors([], 0).shape[1]), once)
-    qrels, questions = judged_questions(index, queries, judgements or queries, inputs)
+    given = {
+        "encoder": "none" if vectors and encoder is None else encoder,
+        "case_sensitive": case_sensitive,
+        "threads": threads,
+    }
+    retriever = open_retriever(index, given)
+    judged = judged_queries(index, queries, judgements or queries)
+    texts = [text_of(query, "for the lexical leg") for query in judged.queries]
+    asked = QueryInputs(vectors, count_queries(queries)).of(judged.queries, judged.rows)
+    qrels = judged.qrels
     runs = {name: read_run(path, qrels.ids, PassageNames(index.passage_ids)) for name, path in files.items()}
-    lexical = words_of(index, words) if reads_words(rankings) else None
-    found = compare_recipes(
-        index,
-        questions,
-        qrels,
-        wanted,
-        lexical=lexical,
-        encoder=once,
-        rankings=rankings,
-        timed=timed,
-        threads=threads,
-        runs=runs,
-    )
+    options: dict[str, Any] = {"words": words, "rankings": rankings, "timed": timed, "cache": cache, "runs": runs}
+    found = compare_recipes(retriever, qrels=qrels, metrics=wanted, **{**asked, "questions": texts}, **options)
     console = Console()
     console.print(_quality(found, wanted).to_rich(), _certainty(found, against).to_rich(), sep="\n")
     test = "McNemar's exact test" if parse_metric(against).binary else "paired randomisation test"
@@ -142,30 +136,13 @@ def compare(
         lines.append(f"Milliseconds per question, without encoding and matching names. {MEASURED}")
     sizes = (f"{size / 1e6:,.1f} MB" for size in (found.index_bytes, found.array_bytes, found.process_bytes))
     lines.append("Index {}, its arrays {}, process {}".format(*sizes))
-    if lexical is not None:
-        lines.append(f"Lexical: {type(lexical).__name__}")
+    if found.words is not None:
+        lines.append(f"Lexical: {found.words}")
     lines += gaps(runs, len(qrels))
     lines += [f"Left out: {name}: {why}" for name, why in found.left_out.items()]
     console.print(printable("\n".join(lines)), highlight=False, markup=False)
     if out is not None:
-        made = {"machine": machine("numpy"), "words": None if lexical is None else type(lexical).__name__}
-        write_all({out: strict_json({**made, **found.to_dict(per_query=True)})})
-
-
-def _check_spaces(index: Index, vectors: int | None, encoder: Encoder | None) -> None:
-    """Refuse vectors or an encoder whose dimension differs from that of the vectors they search.
-
-    ``vectors`` is the dimension of ``--vectors``, which search the passages. The encoder searches the entities, and
-    without ``--vectors`` the passages too.
-    """
-    assert index.corpus is not None
-    passages, entities = index.corpus.dim, index.entity_corpus
-    if vectors is not None:
-        check_dim("vectors", vectors, passages)
-    elif encoder is not None:
-        check_dim("encoder", encoder.dim, passages)
-    if encoder is not None and entities is not None:
-        check_dim("encoder", encoder.dim, entities.dim, "entities")
+        write_all({out: strict_json({"machine": machine("numpy"), **found.to_dict(per_query=True)})})
 
 
 def _quality(found: RecipeComparison, metrics: Sequence[str]) -> Table:

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
-from ... import Hits, Index
-from ...diagnose import Rewriting, rewritings, search_legs, stability_rows
+from ... import Index, Retriever
 from ...diagnose import diagnose as diagnose_legs
+from ...diagnose import rewritings, search_legs, stability_rows
 from ...errors import InputError
-from ...evaluate import PassageNames, Qrels, join_hits, read_qrels
-from ...extract import Match
-from ...io.queries import Query, count_queries, read_queries
-from ...recipes import RECIPES
+from ...evaluate import PassageNames, Qrels, read_qrels
+from ...io.queries import Query, read_queries
+from ...recipes import RECIPES, Policy
 from ...report import section_tables
 from ..checks import Rule, check_rules
 from ..console import json_text
-from ..options import DIRECTORY, FILE, case_option, encoder_option, question_encoder
-from ..recipes import BoundRecipe, bind, threads_option
-from ..run.queries import QueryInputs, chunks, text_of, unjudged, unknown_gold
+from ..options import DIRECTORY, FILE, case_option, encoder_option
+from ..recipes import config_of, open_retriever, threads_option
+from ..run.queries import QueryInputs, text_of, unjudged, unknown_gold
 
-CHUNK = 256
-NEEDS: tuple[Rule, ...] = (("policy", "stability policy-rag", "which reads it"),)
 EXCLUDES: tuple[Rule, ...] = (
     ("vectors", "encoder", "since each question has one vector"),
     ("stability", "vectors", "which has no vectors of reworded questions"),
 )
-#: Recipes whose hits are passages.
-STABILITY_RECIPES = tuple(name for name in RECIPES if name != "triple-hybrid")
+#: Recipes whose hits are passages, and those whose config is a policy.
+STABILITY_RECIPES = tuple(name for name, kind in RECIPES.items() if kind.ranks == "passages")
+POLICY_RECIPES = tuple(name for name in STABILITY_RECIPES if RECIPES[name].Config is Policy)
+NEEDS: tuple[Rule, ...] = (("policy", tuple(f"stability {name}" for name in POLICY_RECIPES), "which reads it"),)
 
 
 @click.command()
@@ -55,7 +54,7 @@ STABILITY_RECIPES = tuple(name for name in RECIPES if name != "triple-hybrid")
     multiple=True,
     help="Also measure how this recipe's ranking changes if questions are reworded; may be given several times.",
 )
-@click.option("--policy", type=FILE, help="Policy of --stability policy-rag; see hopfuse policy.")
+@click.option("--policy", type=FILE, help=f"Policy of --stability {POLICY_RECIPES[0]}; see hopfuse policy.")
 @case_option
 @threads_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -82,11 +81,9 @@ def diagnose(
     the recipe's first K passages are compared with those of the original question.
     """
     given: dict[str, Any] = {"vectors": vectors, "encoder": encoder, "stability": stable, "policy": policy}
-    given["stability policy-rag"] = "policy-rag" in stable
+    given |= {f"stability {name}": name for name in stable}
     check_rules(given, NEEDS, EXCLUDES)
     index = Index.open(directory)
-    model = question_encoder(index, encoder, vectors)
-    inputs = QueryInputs(index, vectors, model, count_queries(queries), case_sensitive=case_sensitive)
     length = min(pool, index.num_passages)
     if k > length:
         raise InputError(
@@ -100,57 +97,28 @@ def diagnose(
     if not rows:
         raise InputError("empty", "queries", "{field}: {path} has no questions", path=queries)
     qrels = None if judgements is None else _aligned(judgements, index, rows)
-    bound = [_bind(name, index, model, policy, threads, k) for name in dict.fromkeys(stable)]
-    options: dict[str, Any] = {"damping": damping, "threads": threads}
-    legs = search_legs(index, _batches(inputs, rows), length=length, encoder=model, **options)
-    found = diagnose_legs(index, legs, qrels, k=k, **options)
-    if bound:
-        made = _rewritings(index, inputs, rows)
-        found["stability"] = [
-            row for one in bound for row in stability_rows(one.name, _search(one, inputs, k), made, k=k, qrels=qrels)
-        ]
+    model = "none" if vectors else encoder
+    retriever = open_retriever(index, {"encoder": model, "case_sensitive": case_sensitive, "threads": threads})
+    variants = [_variant(retriever, name, policy, k) for name in dict.fromkeys(stable)]
+    asked = QueryInputs(vectors, len(rows)).of(rows, range(len(rows)))
+    asked["vectors"], asked["entities"] = retriever.prepare(**asked)
+    legs = search_legs(retriever, **asked, length=length, damping=damping)
+    found = diagnose_legs(index, legs, qrels, k=k, damping=damping, threads=threads)
+    if variants:
+        named = asked["entities"] if any(row.entities is not None for row in rows) else None
+        made = rewritings([text_of(row, "to be rewritten") for row in rows], index, named)
+        found["stability"] = [row for one in variants for row in stability_rows(one, made, k=k, qrels=qrels)]
     if as_json:
         click.echo(json_text(found))
     else:
         Console().print(*(table.to_rich() for table in section_tables(found)), sep="\n")
 
 
-def _rewritings(index: Index, inputs: QueryInputs, rows: Sequence[Query]) -> dict[str, Rewriting]:
-    texts = [text_of(row, "to be rewritten") for row in rows]
-    given = any(row.entities is not None for row in rows)
-    return rewritings(texts, index, inputs.entities(list(rows)) if given else None)
-
-
-def _bind(name: str, index: Index, encoder: Any, policy: Path | None, threads: int | None, k: int) -> BoundRecipe:
-    own = {"policy": policy} if name == "policy-rag" else {}
-    bound = bind(index, {"recipe": name, "threads": threads, **own}, encoder=encoder)
-    bound.check(k)
-    return bound
-
-
-def _batches(inputs: QueryInputs, rows: Sequence[Query]) -> Iterator[tuple[Any, list[Sequence[str | int | Match]]]]:
-    done = 0
-    for chunk in chunks(iter(rows), CHUNK):
-        found = inputs.entities(chunk)
-        yield inputs.vectors(chunk, done, found), found
-        done += len(chunk)
-
-
-def _search(bound: BoundRecipe, inputs: QueryInputs, k: int) -> Any:
-    """Return a search for :func:`rank_stability`; entities that are not given are found in the texts."""
-
-    def search(questions: list[str], entities: list[Sequence[str]] | None) -> Hits:
-        given = [None if entities is None else list[str | int](entities[at]) for at in range(len(questions))]
-        queries = [Query("", text, row) for text, row in zip(questions, given, strict=True)]
-        return join_hits([hits(part) for part in chunks(iter(queries), CHUNK)])
-
-    def hits(part: list[Query]) -> Hits:
-        texts = [str(query.text) for query in part]
-        named = inputs.entities(part)
-        found: Hits = bound.search(texts, inputs.vectors(part, 0, named), named, k).hits
-        return found
-
-    return search
+def _variant(retriever: Retriever, recipe: str, policy: Path | None, k: int) -> Retriever:
+    """Return the retriever of a recipe, which a search of no questions has checked."""
+    made = retriever.variant(recipe, config=config_of(recipe, {"policy": policy} if recipe in POLICY_RECIPES else {}))
+    made.check(k)
+    return made
 
 
 def _aligned(path: Path, index: Index, rows: Sequence[Query]) -> Qrels:

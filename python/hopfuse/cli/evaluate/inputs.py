@@ -167,13 +167,15 @@ def notes(inputs: EvaluationInputs, split: str, metrics: Sequence[str]) -> list[
 
 
 def gaps(runs: Mapping[str, Run], total: int) -> list[str]:
-    """Return sentences on queries that runs lack or that are not judged."""
+    """Return sentences on queries that runs lack, that are not judged, or that have notes."""
     lines = []
     for name, run in runs.items():
         if run.num_missing:
             lines.append(f"{name} lacks {run.num_missing:,} of {counted(total, 'query')}; they count as empty lists")
         if run.num_unjudged:
             lines.append(f"{name} has {counted(run.num_unjudged, 'query')} without judgements; they are left out")
+        if run.notes:
+            lines.append(f"{name} has notes on {counted(len(run.notes), 'query')}, such as: {run.notes[0]}")
     return lines
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from ... import Index
-from ...diagnose import CachedEncoder, Questions
-from ...encoders import Encoder
+from ... import Index, Retriever
+from ...diagnose import CachedEncoder
+from ...encoders import open_encoder
 from ...errors import InputError
 from ...evaluate import JudgedSet, join_hits, sweep_sets
 from ...evaluate.sweep import Options
@@ -27,11 +27,10 @@ from ...report import printable, sets_tables
 from ...types import Hits
 from ..config_options import assigned, listed, plain_value
 from ..files import check_outputs, strict_json
-from ..options import make_encoder
-from ..recipes import BoundRecipe, bind, check_given, config_of, default_recipe
+from ..recipes import config_of
 from ..run.queries import QueryInputs
 from .inputs import qrels_files
-from .questions import judged_questions
+from .questions import Judged, judged_queries
 
 KEYS = ("index", "queries", "vectors", "qrels")
 BATCH = 64
@@ -55,7 +54,7 @@ def sweep_recipe(
     metric: str,
     *,
     encoder: str | None,
-    lexical: str | None,
+    words: str | None,
     threads: int | None,
     k: int,
     out: Path | None,
@@ -65,20 +64,20 @@ def sweep_recipe(
     files = read_sets(sets)
     read = {f"sets: {name}.{key}": path for name, one in files.items() for key, path in _inputs(one).items()}
     check_outputs({"out": out}, {"sets": sets, **read}, overwrite=overwrite)
-    indexes = {name: Index.open(one.index) for name, one in files.items()}
-    names = [recipe] if recipe is not None else sorted({default_recipe(index) for index in indexes.values()})
-    if len(names) > 1:
-        raise InputError(
-            "missing",
-            "recipe",
-            "{field} is missing, and the sets' indexes have different defaults, {names}; give it",
-            names=" and ".join(names),
-        )
-    trials = recipe_trials(names[0], given)
-    common = {"recipe": names[0], "lexical": lexical, "threads": threads}
-    with TemporaryDirectory() as cache:  # so that the facts of an index are encoded once, not for each trial
-        model = None if encoder is None else CachedEncoder(make_encoder(encoder), Path(cache))
-        systems = {name: _system(indexes[name], one, common, model, k) for name, one in files.items()}
+    with TemporaryDirectory() as cache:  # so that a text is encoded once, not for each trial
+        model = None if encoder is None else CachedEncoder(open_encoder(encoder), Path(cache))
+        given_ones: dict[str, Any] = {"encoder": model, "words": words, "threads": threads}
+        made = {name: Retriever(Index.open(one.index), recipe, **given_ones) for name, one in files.items()}
+        names = sorted({one.recipe.name for one in made.values()})
+        if len(names) > 1:
+            raise InputError(
+                "missing",
+                "recipe",
+                "{field} is missing, and the sets' indexes have different defaults, {names}; give it",
+                names=" and ".join(names),
+            )
+        trials = recipe_trials(names[0], given)
+        systems = {name: _system(made[name], one, k) for name, one in files.items()}
         found = sweep_sets(systems, trials, baseline={}, metric=metric)
     console = Console()
     console.print(printable(str(found)), highlight=False, soft_wrap=True, markup=False)
@@ -175,31 +174,22 @@ def _inputs(files: SetFiles) -> dict[str, Path]:
     return found if files.vectors is None else {**found, "vectors": files.vectors}
 
 
-def _system(index: Index, files: SetFiles, common: Mapping[str, Any], encoder: Encoder | None, k: int) -> JudgedSet:
-    """Return a set's judgements with a function that runs the recipe, given options, on some of its questions."""
-    inputs = QueryInputs(index, files.vectors, encoder, count_queries(files.queries), case_sensitive=False)
-    if files.vectors is None and encoder is None:
-        raise InputError(
-            "missing",
-            "sets",
-            "{field}: the questions of {path} have no vectors; give the set 'vectors', or give {@encoder}",
-            path=files.queries,
-        )
-    qrels, questions = judged_questions(index, files.queries, files.qrels, inputs)
-    check_given(bind(index, common, encoder=encoder), files.vectors, encoder)
+def _system(retriever: Retriever, files: SetFiles, k: int) -> JudgedSet:
+    """Return a set's judgements with a function that searches, given options of the recipe, some of its questions."""
+    inputs = QueryInputs(files.vectors, count_queries(files.queries))
+    judged = judged_queries(retriever.index, files.queries, files.qrels)
+    for query, row, place in zip(judged.queries, judged.rows, judged.places, strict=True):
+        inputs.check(retriever, query, row, place)
 
     def run(options: Options, rows: NDArray[np.int64]) -> Hits:
-        bound = bind(index, {**common, "settings": [f"{n}={v}" for n, v in options.items()]}, encoder=encoder)
+        settings = [f"{name}={value}" for name, value in options.items()]
+        tried = retriever.variant(config=config_of(retriever.recipe.name, {"settings": settings}))
         parts = np.array_split(rows, max(1, -(-rows.size // BATCH)))
-        return join_hits([_search(bound, questions, part, k) for part in parts])
+        return join_hits([_search(tried, judged, inputs, part.tolist(), k) for part in parts])
 
-    return JudgedSet(run, qrels)
+    return JudgedSet(run, judged.qrels)
 
 
-def _search(bound: BoundRecipe, asked: Questions, rows: NDArray[np.int64], k: int) -> Hits:
-    needs, at = bound.recipe.needs, rows.tolist()
-    texts = [asked.texts[row] for row in at]
-    vectors = asked.vectors[rows] if needs.vectors else None
-    entities = [asked.entities[row] for row in at] if needs.entities else None
-    hits: Hits = bound.search(texts, vectors, entities, k).hits
-    return hits
+def _search(retriever: Retriever, judged: Judged, inputs: QueryInputs, part: Sequence[int], k: int) -> Hits:
+    asked = inputs.of([judged.queries[at] for at in part], [judged.rows[at] for at in part])
+    return retriever.search(**asked, k=k).hits

@@ -28,10 +28,10 @@ from ...evaluate import (
 from ...evaluate.sweep import Options, options_text
 from ...recipes import RECIPES
 from ...report import sweep_tables
+from ...retriever import WORDS
 from ..checks import check_rules
 from ..naming import field_of, given_parameters
 from ..options import FILE, encoder_option
-from ..recipes import LEGS
 from .grid import option_grid, words
 from .inputs import EvaluationInputs, judging_options, notes, part, read_inputs, with_baseline
 from .results import write_results
@@ -40,7 +40,7 @@ from .sets import sweep_recipe
 METHODS = ("boltzmann", "linear", "rrf")
 
 #: Options that only --sets reads, and those that it shares with --run.
-OF_SETS = ("sets", "recipe", "encoder", "lexical", "threads")
+OF_SETS = ("sets", "recipe", "encoder", "words", "threads")
 OF_BOTH = ("metric", "option", "k", "out", "overwrite")
 
 
@@ -56,7 +56,7 @@ OF_BOTH = ("metric", "option", "k", "out", "overwrite")
     "--recipe", type=click.Choice(tuple(RECIPES)), help="With --sets: the recipe.  [default: what the indexes can run]"
 )
 @encoder_option
-@click.option("--lexical", type=click.Choice(LEGS), help="With --sets: the recipe's lexical list.")
+@click.option("--words", "leg", type=click.Choice(WORDS), help="With --sets: the recipe's list by words.")
 @click.option("--threads", type=int, help="With --sets.  [default: HOPFUSE_NUM_THREADS, else all processors]")
 @click.option("--metric", default="recall@5", show_default=True, help="Metric to choose by; see hopfuse eval.")
 @click.option(
@@ -99,7 +99,7 @@ def sweep_command(
     sets: Path | None,
     recipe: str | None,
     encoder: str | None,
-    lexical: str | None,
+    leg: str | None,
     threads: int | None,
     **given: Any,
 ) -> None:
@@ -117,7 +117,7 @@ def sweep_command(
         _sweep_runs(**given)
         return
     whole = {name: given[name] for name in ("k", "out", "overwrite")}
-    legs: dict[str, Any] = {"encoder": encoder, "lexical": lexical, "threads": threads}
+    legs: dict[str, Any] = {"encoder": encoder, "words": leg, "threads": threads}
     sweep_recipe(sets, recipe, given["further"], given["metric"], **legs, **whole)
 
 

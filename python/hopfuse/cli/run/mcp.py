@@ -12,8 +12,8 @@ import click
 from ...recipes import RECIPES
 from ..checks import check_rules
 from ..options import FILE, encoder_option
-from ..recipes import LEGS, threads_option
-from .serve import Readers, read_config
+from ..recipes import threads_option, words_option
+from .serve import read_config
 
 
 @click.command("mcp")
@@ -21,7 +21,7 @@ from .serve import Readers, read_config
 @click.option("--config", "file", type=FILE, help="A TOML file: indexes, limits, keys; see docs/operate.md.")
 @click.option("--recipe", type=click.Choice(tuple(RECIPES)), help="Recipe of searches.")
 @encoder_option
-@click.option("--lexical", type=click.Choice(LEGS), help="Lexical list, as of hopfuse search.")
+@words_option
 @click.option("--writable", is_flag=True, help="Accept changes of INDEX: the tool add_passage.")
 @threads_option
 @click.option("--http", is_flag=True, help="Serve at http://HOST:PORT/mcp, beside the endpoints of hopfuse serve.")
@@ -48,10 +48,10 @@ def mcp_command(
 
     given = {**options, "public": public, "http": http}
     check_rules(given, needs=[(name, "http", "which listens") for name in ("host", "port", "public")])
-    about = {"recipe": recipe, "encoder": encoder, "lexical": options.pop("lexical"), "writable": writable or None}
+    about = {"recipe": recipe, "encoder": encoder, "words": options.pop("words"), "writable": writable or None}
     config = read_config(indexes, file, about, {**options, "mcp": http})
     if http:
         config.check_public(public)
-        run(config, Readers())
+        run(config)
     else:
-        run_stdio(config, Readers(), os.environ.get("HOPFUSE_KEY", ""))
+        run_stdio(config, key=os.environ.get("HOPFUSE_KEY", ""))

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from ...offline.plan import index_record, versions, with_rows
 from ...recipes import RECIPES
 from ..config_options import option_files
 from ..console import note
-from ..recipes import check_names, read_files
+from ..recipes import read_files
 from .scorer import QueryScorer
 
 #: ``--queries -`` reads JSON lines from standard input.
@@ -102,7 +103,6 @@ def planned(
     """
     index = Index.open(directory)
     scorer = QueryScorer(index, {**options, "threads": threads}, queries)
-    check_names(scorer.bound)
     files = {name: path for name, path in input_files(queries, options).items() if path is not None}
     inputs = fingerprints(files, folder.known())
     place = folder.path.resolve() / "queries.jsonl" if stdin else queries.resolve()
@@ -111,7 +111,7 @@ def planned(
         str(place),
         inputs,
         index_record(index, directory),
-        scoring_of(options, scorer.bound.name),
+        scoring_of(options, scorer.recipe),
         scorer.output(kind),
         versions={},
     )
@@ -137,12 +137,12 @@ def planned(
 
 def _checked(scorer: QueryScorer, queries: Path, names: bool) -> int:
     """Check that all queries can be scored; return their number."""
-    scorer.check_files()
     if names:
         scorer.check_names()
+    numbers = count()
 
     def check(query: Query, where: str) -> None:
-        scorer.check(query, where)
+        scorer.check(query, next(numbers), where)
         if names:
             try:
                 trec_name(query.id)

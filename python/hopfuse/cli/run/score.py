@@ -162,6 +162,9 @@ def score(
     With a policy of facts.gate = "llm", --model decides which facts count. With --answers, the model answers each
     question from the first hits: answers.passages of the policy, at most --k. OUT has the answers as "answer", which
     hopfuse eval reads.
+
+    What was not used of a query, such as the name of an entity that the index does not have, is noted: the number is
+    printed, and a .jsonl has the notes. --strict stops at the first one.
     """
     start, kind = time.monotonic(), part_kind(out)
     how = {name: options.pop(name) for name in ENGINE}
@@ -195,6 +198,7 @@ def score(
         merged = merge(folder.path, out)
         with folder.lock(alone=True):
             folder.remove()
+    _note_notes(merged)
     note(_summary(made, merged, out, time.monotonic() - start))
 
 
@@ -250,6 +254,7 @@ def merge_command(folder: Path, out: Path, tag: str, overwrite: bool) -> None:
         f"Merged {counted(merged.parts, 'part')} of {counted(merged.rows, 'query')} into {out}; {merged.empty:,} "
         "without a hit"
     )
+    _note_notes(merged)
 
 
 @click.command("verify")
@@ -373,6 +378,13 @@ def _summary(made: Made, merged: Merged, out: Path, seconds: float) -> str:
         f"Scored {counted(merged.rows, 'query')} into {place}{_rate(made, seconds)}: {parts}; {empty} without a "
         f"hit{workers}; at most {_peak() / 1e6:,.0f} MB of memory in a process"
     )
+
+
+def _note_notes(merged: Merged) -> None:
+    """Say how many queries have notes, and one of them."""
+    if merged.noted:
+        example = "" if merged.note is None else f", such as {merged.note}"
+        note(f"{merged.noted:,} of {counted(merged.rows, 'query')} have notes{example}")
 
 
 def _rate(made: Made, seconds: float) -> str:

@@ -16,22 +16,22 @@ from rich.text import Text
 from ... import Index
 from ..._validation import check_needs
 from ...errors import InputError
-from ...extract import QuestionMatcher
 from ...io.npy import read_npy
 from ...recipes import Hit
 from ...report import printable
 from ...report.text import shorten
 from ..checks import check_rules
-from ..console import json_text
-from ..options import FILE, case_option, encoder_for, encoder_option, index_argument, k_option
+from ..console import json_text, note
+from ..naming import Names
+from ..options import FILE, case_option, encoder_option, index_argument, k_option
 from ..recipes import (
-    BoundRecipe,
     answering_options,
-    bind,
-    check_given,
-    check_names,
+    check_answers,
     language_model,
+    note_data,
+    open_retriever,
     recipe_options,
+    search_options,
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -41,11 +41,16 @@ TEXT = 160
 
 
 class Answer(NamedTuple):
-    """A recipe, its result for one question, and a language model's answer if there is one."""
+    """The result of one question, its notes as JSON values, and a language model's answer if there is one."""
 
-    bound: BoundRecipe
     found: Any
+    notes: list[dict[str, Any]]
     answer: str | None
+
+    def data(self) -> dict[str, Any]:
+        """Return what ``--json`` prints beside the hits."""
+        notes = {"notes": self.notes} if self.notes else {}
+        return notes if self.answer is None else {**notes, "answer": self.answer}
 
 
 def question_options(command: F) -> F:
@@ -85,12 +90,13 @@ def search(full: bool, as_json: bool, **options: Any) -> None:
     """
     check_rules({"full": full, "json": as_json}, excludes=[("full", "json", "which has whole texts")])
     question = options["question"]
-    _, found, answer = ask(options)
-    hits: list[Hit] = found[0]
+    asked = ask(options)
+    hits: list[Hit] = asked.found[0]
     if as_json:
         rows = [{"rank": rank, **_fields(hit)} for rank, hit in enumerate(hits, 1)]
-        click.echo(json_text({"question": question, "hits": rows} | ({} if answer is None else {"answer": answer})))
+        click.echo(json_text({"question": question, "hits": rows, **asked.data()}))
         return
+    print_notes(asked)
     console = Console()
     for rank, hit in enumerate(hits, 1):
         line = Text.assemble(f"{rank}. {hit.score:.4f}  ", (printable(str(hit.id)), "cyan"), "  ")
@@ -100,8 +106,19 @@ def search(full: bool, as_json: bool, **options: Any) -> None:
             console.print(Padding(text, (0, 0, 0, 3), expand=False), highlight=False)
     if not hits:
         console.print("Nothing was found.")
-    if answer is not None:
-        console.print(Text(f"Answer: {printable(answer)}"), soft_wrap=True, highlight=False)
+    print_answer(asked)
+
+
+def print_notes(asked: Answer) -> None:
+    """Print what was not used of the question on stderr."""
+    for one in asked.notes:
+        note(f"Note: {one['message']}")
+
+
+def print_answer(asked: Answer) -> None:
+    """Print the language model's answer, if there is one."""
+    if asked.answer is not None:
+        Console().print(Text(f"Answer: {printable(asked.answer)}"), soft_wrap=True, highlight=False)
 
 
 def _fields(hit: Hit) -> dict[str, Any]:
@@ -113,22 +130,23 @@ def ask(options: Mapping[str, Any], *, trace: bool = False) -> Answer:
     """Run the search that the options of :func:`question_options` describe."""
     question, vectors, row = options["question"], options["vectors"], options["row"]
     check_needs("row", row, "vectors", vectors, "whose row it is")
-    llm = language_model(options["recipe"], options["policy"], options)
-    index = Index.open(options["directory"])
-    encoder = encoder_for(index, options["encoder"], vectors)
-    bound = bind(index, options, encoder=encoder, llm=llm)
-    check_given(bound, vectors, options["encoder"] if encoder is None else encoder)
-    check_names(bound)
+    llm, index = language_model(options), Index.open(options["directory"])
+    retriever = open_retriever(index, options, llm=llm)
+    check_answers(retriever, options)
     given = None if vectors is None else read_row(vectors, row or 0)
-    entities: list[list[Any]] | None = None
-    if bound.recipe.needs.entities:
-        matcher = QuestionMatcher(index, case_sensitive=options["case_sensitive"])
-        entities = [list(options["entities"]) or matcher.match([question], allow=bound.alone)[0]]
-    if given is None and encoder is not None and not question.strip():
-        raise InputError("empty", "question", "{field} is empty; give a question")
-    found = bound.search([question], given, entities, options["k"], trace=trace)
-    answer = bound.recipe.answer([question], found)[0] if options["answers"] else None  # type: ignore[attr-defined]
-    return Answer(bound, found, answer)
+    entities = [list(options["entities"])] if options["entities"] else None
+    inputs = {"vectors": given, "entities": entities, **search_options(index, options)}
+    try:
+        found = retriever.search(question, **inputs, trace=trace)
+    except InputError as error:
+        raise error.about((error.field or "").replace("[0]", "", 1)) from None
+    notes = [one.about(_ARGUMENTS.get(str(one.field))) for one in found.notes[0]]
+    answer = retriever.answer(question, found)[0] if options["answers"] else None
+    return Answer(found, note_data(notes, Names.here()), answer)
+
+
+#: Arguments by the fields of notes.
+_ARGUMENTS = {"text": "question", "vector": "vectors"}
 
 
 def read_row(path: Path, row: int) -> NDArray[Any]:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ... import Index
-from ...errors import InputError, MissingExtraError
-from ...extract import QuestionMatcher
-from ...lexical import words_of
+from ...errors import InputError
 from ...recipes import RECIPES
 from ..checks import check_rules
-from ..options import FILE, encoder_for, encoder_option
-from ..recipes import LEGS, threads_option
+from ..options import FILE, encoder_option
+from ..recipes import threads_option, words_option
 
 if TYPE_CHECKING:
-    from ...serve import Collaborators, IndexConfig, ServeConfig
-
-log = logging.getLogger("hopfuse.serve")
+    from ...serve import ServeConfig
 
 
 @click.command()
@@ -29,7 +23,7 @@ log = logging.getLogger("hopfuse.serve")
 @click.option("--config", "file", type=FILE, help="A TOML file: indexes, limits, keys; see docs/operate.md.")
 @click.option("--recipe", type=click.Choice(tuple(RECIPES)), help="Recipe of requests that name none.")
 @encoder_option
-@click.option("--lexical", type=click.Choice(LEGS), help="Lexical list, as of hopfuse search.")
+@words_option
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 for any free one.  [default: 8080]")
 @click.option("--writable", is_flag=True, help="Accept changes of INDEX: POST /v1/passages.")
@@ -59,10 +53,10 @@ def serve(
         _print_key(indexes[1:])
         return
 
-    about = {"recipe": recipe, "encoder": encoder, "lexical": options.pop("lexical"), "writable": writable or None}
+    about = {"recipe": recipe, "encoder": encoder, "words": options.pop("words"), "writable": writable or None}
     config = read_config(indexes, file, about, options)
     config.check_public(public)
-    run(config, Readers())
+    run(config)
 
 
 def read_config(
@@ -122,60 +116,3 @@ def _named(given: Sequence[str]) -> dict[str, str]:
             raise InputError("duplicate", "indexes", "{field} has {name!r} twice; give NAME=INDEX", name=name)
         named[name] = str(Path(path).resolve())
     return named
-
-
-class Readers:
-    """Makes the encoder, the matcher of names and the lexical leg of an index.
-
-    If the packages of one are not installed, a warning is logged once, and requests must do without it. Called again
-    after each change of an index: the encoder is kept, and the matcher is rebuilt only if names have changed.
-    """
-
-    def __init__(self) -> None:
-        self._encoders: dict[Any, Any] = {}
-        self._matchers: dict[str, QuestionMatcher] = {}  # by the index's path, of its latest state
-        self._warned: set[str] = set()
-
-    def __call__(self, index: Index, config: IndexConfig) -> Collaborators:
-        """Return the collaborators of a state of an index."""
-        from ...serve import Collaborators
-
-        key = (config.encoder, index.encoder)
-        if key not in self._encoders:
-            self._encoders[key] = self._encoder(index, config)
-        matcher: QuestionMatcher | None = None
-        if index.graph is not None:
-            before = self._matchers.get(config.path)
-            matcher = QuestionMatcher(index) if before is None else before.of_state(index)
-            try:
-                matcher.match(["which"])  # build it now, not in the first request
-            except MissingExtraError as error:
-                matcher = None
-                self._warn(f"no names are found in texts: requests must give entities. {error}")
-        if matcher is not None:
-            self._matchers[config.path] = matcher
-        return Collaborators(self._encoders[key], matcher, _words(index, config))
-
-    def _encoder(self, index: Index, config: IndexConfig) -> Any:
-        if config.encoder is None and index.encoder is None:
-            return None
-        try:
-            return encoder_for(index, config.encoder, None)
-        except (InputError, MissingExtraError) as error:
-            if config.encoder is not None:
-                raise
-            self._warn(f"no encoder: requests must give vectors. {error}")
-            return None
-
-    def _warn(self, message: str) -> None:
-        if message not in self._warned:
-            self._warned.add(message)
-            log.warning("%s", message)
-
-
-def _words(index: Index, config: IndexConfig) -> Any:
-    """Return the lexical leg that is configured; by default one if the index has its own, or cannot run guided-walk."""
-    if config.lexical == "none":
-        return None
-    needed = index.lexical is not None or bool(RECIPES["guided-walk"].missing(index))
-    return words_of(index, config.lexical) if config.lexical is not None or needed else None

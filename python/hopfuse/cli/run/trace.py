@@ -8,19 +8,18 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.text import Text
 
 from ..._validation import check_suffix
 from ...errors import InputError
 from ...io.files import write_all
 from ...recipes import Hit
-from ...report import policy_page, printable
+from ...report import policy_page
 from ..console import json_text
 from ..files import check_outputs
 from ..options import FILE
 from ..recipes import read_files
-from .search import ask, question_options
-from .trees import tree_of
+from .search import ask, print_answer, print_notes, question_options
+from .trees import has_page, tree_of
 
 
 @click.command()
@@ -33,17 +32,24 @@ def trace(show: int, as_json: bool, out: Path | None, overwrite: bool, **options
     """Show what QUESTION finds, and why."""
     if out is not None:
         _check_out(out, options, overwrite=overwrite)
-    bound, found, answer = ask(options, trace=True)
-    traced = {"question": options["question"], **found.traces[0]} | ({} if answer is None else {"answer": answer})
+    asked = ask(options, trace=True)
+    traced = {"question": options["question"], **asked.found.traces[0], **asked.data()}
+    if out is not None and out.suffix == ".html" and not has_page(traced):
+        raise InputError(
+            "unsupported",
+            "out",
+            "{field} is {given!r}, but only {@recipe} policy-rag has pages; give a .json",
+            given=out.name,
+        )
     text = json_text(traced)
     if out is not None:
         write_all({out: policy_page(traced) if out.suffix == ".html" else text + "\n"})
     if as_json:
         click.echo(text)
         return
-    Console().print(tree_of(bound.name, options["question"], _with_texts(traced, found[0]), show))
-    if answer is not None:
-        Console().print(Text(f"Answer: {printable(answer)}"), soft_wrap=True)
+    print_notes(asked)
+    Console().print(tree_of(options["question"], _with_texts(traced, asked.found[0]), show))
+    print_answer(asked)
 
 
 def _with_texts(traced: Mapping[str, Any], found: Sequence[Hit]) -> Mapping[str, Any]:
@@ -55,11 +61,4 @@ def _with_texts(traced: Mapping[str, Any], found: Sequence[Hit]) -> Mapping[str,
 
 def _check_out(out: Path, options: Mapping[str, Any], *, overwrite: bool) -> None:
     check_suffix(out, "out", ".json", ".html")
-    if out.suffix == ".html" and options["recipe"] != "policy-rag":
-        raise InputError(
-            "unsupported",
-            "out",
-            "{field} is {given!r}, but only {@recipe} policy-rag has pages; give a .json",
-            given=out.name,
-        )
     check_outputs({"out": out}, {"vectors": options["vectors"], **read_files(options)}, overwrite=overwrite)

@@ -1,8 +1,8 @@
-"""Trees that print the trace of a question, one form per recipe."""
+"""Trees that print the trace of a question, in the form for what it holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.markup import escape
@@ -22,9 +22,18 @@ def _safe(text: object) -> str:
     return escape(printable(str(text)))
 
 
-def tree_of(recipe: str, question: str, trace: Mapping[str, Any], show: int) -> Tree:
-    """Return the tree of a recipe's trace, with at most ``show`` lines of each list."""
-    return _TREES[recipe](question, trace, show)
+def tree_of(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+    """Return the tree of a trace, with at most ``show`` lines of each list."""
+    if has_page(trace):
+        return policy_tree(question, trace, show)
+    if "second_seeds" in trace:
+        return guided_tree(question, trace, show)
+    return (fused_tree if any(leg in trace for leg in LEGS) else triple_tree)(question, trace, show)
+
+
+def has_page(trace: Mapping[str, Any]) -> bool:
+    """Return whether a trace has facts and decisions about them, which :func:`hopfuse.report.policy_page` shows."""
+    return "facts" in trace
 
 
 def policy_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
@@ -191,12 +200,3 @@ def _shares(attribution: Sequence[Mapping[str, Any]], show: int) -> str:
     whole = sum(score for _, _, score in given)
     largest = sorted(given, key=lambda one: -one[2])[:show]
     return ", ".join(f"{name} ({part}) {100 * score / whole:.1f} %" for name, part, score in largest)
-
-
-_TREES: dict[str, Callable[[str, Mapping[str, Any], int], Tree]] = {
-    "guided-walk": guided_tree,
-    "phase-graph": fused_tree,
-    "policy-rag": policy_tree,
-    "hybrid-rrf": fused_tree,
-    "triple-hybrid": triple_tree,
-}

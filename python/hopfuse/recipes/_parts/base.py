@@ -136,7 +136,7 @@ class BaseRecipe(Generic[Result]):
             default, and where None, the matcher's.
         k : int
             Hits per question, at most the number of passages or entities.
-        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these, optional
+        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these or None, optional
             Passages that a question may find, for all questions or for each: a filter by metadata
             (:func:`hopfuse.where`), the passages' ids, or a mask. Integers are ids, which are the rows if the index was
             built without ids.

@@ -62,7 +62,7 @@ class Views:
 
         Parameters
         ----------
-        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these, optional
+        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these or None, optional
         batch : int
         scope : {"isolated", "results"}
         """

@@ -270,6 +270,11 @@ class Policy:
         return self.passage_mass > 0 or self.switches.dense_fallback
 
     @property
+    def asks_model(self) -> bool:
+        """Return whether a search asks a language model which facts to keep."""
+        return self.switches.gate and self.facts.gate == "llm"
+
+    @property
     def edge_type_weights(self) -> tuple[float, float, float]:
         """Weights of relations, synonyms and context in the walk; 0 for a type that is switched off."""
         walk, on = self.walk, self.switches

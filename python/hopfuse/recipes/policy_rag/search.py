@@ -135,7 +135,7 @@ class PolicyRAG(BaseRecipe[PolicyRAGResult]):
         source = policy.seeds.source
         if source != "entities" and encoder is None:
             raise needed("encoder", f"seeds.source = {source!r}", "that of the index's vectors")
-        if policy.facts.gate == "llm" and policy.switches.gate and llm is None:
+        if policy.asks_model and llm is None:
             raise model_needed(GATE)
         facts, names, corpus = index.facts, tuple(index.entity_names), index.entity_corpus
         labels = LabelSets.from_labels([*names, *(() if facts is None else facts.relations)])

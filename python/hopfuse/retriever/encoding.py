@@ -1,0 +1,90 @@
+"""Share encoders among threads, and among retrievers of the same one; questions take precedence over passages."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..encoders import Encoder
+
+#: Passages that are encoded in one turn, and so the most that a question waits for.
+AT_ONCE = 16
+
+
+class SharedEncoder:
+    """An encoder that threads use in turns, one at a time: a passage's turn begins when no question waits.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._changed = threading.Condition()
+        self._busy = False
+        self._questions = 0  # waiting
+
+    @property
+    def name(self) -> str:
+        """The encoder's name."""
+        return self._encoder.name
+
+    @property
+    def dim(self) -> int:
+        """The dimension of its vectors."""
+        return self._encoder.dim
+
+    @property
+    def normalize(self) -> bool:
+        """Whether its vectors have length 1."""
+        return self._encoder.normalize
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of questions."""
+        with self._changed:
+            self._questions += 1
+            self._changed.wait_for(lambda: not self._busy)
+            self._questions -= 1
+            self._busy = True
+        return self._in_turn(self._encoder.encode_queries, texts)
+
+    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of passages, encoding a few in each turn."""
+        parts = [np.zeros((0, self.dim), np.float32)]
+        for first in range(0, len(texts), AT_ONCE):
+            with self._changed:
+                self._changed.wait_for(lambda: not (self._busy or self._questions))
+                self._busy = True
+            parts.append(self._in_turn(self._encoder.encode_passages, texts[first : first + AT_ONCE]))
+        return np.concatenate(parts)
+
+    def _in_turn(
+        self, encode: Callable[[Sequence[str]], NDArray[np.float32]], texts: Sequence[str]
+    ) -> NDArray[np.float32]:
+        try:
+            return encode(texts)
+        finally:
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+
+    def __repr__(self) -> str:
+        return repr(self._encoder)
+
+
+_SHARED: WeakValueDictionary[Hashable, SharedEncoder] = WeakValueDictionary()
+_LOCK = threading.Lock()
+
+
+def shared_encoder(key: Hashable, make: Callable[[], Encoder]) -> SharedEncoder:
+    """Return the one shared encoder of a key, such as a name, made when none of the key is in use."""
+    with _LOCK:
+        found = _SHARED.get(key)
+        if found is None:
+            found = _SHARED[key] = SharedEncoder(make())
+        return found

@@ -1,0 +1,282 @@
+"""Searches of a retriever: gaps, documents, rerankers, variants, live indexes, copies and threads."""
+
+from __future__ import annotations
+
+import pickle
+import timeit
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from hopfuse.errors import InputError
+from hopfuse.extract import QuestionMatcher
+from refusals import refused
+from retriever.shapes import NAMES, QUESTION, ROWS, ByLength, Letters, built, leg, own_recipe, parts
+
+FACTS = built("vectors", "graph", "facts")
+ASKED = [QUESTION, "Which river flows through London?", "Ada Lovelace", "who was charles babbage"]
+
+
+ONE = np.ones((1, 6), np.float32)
+
+
+def ids(found: Any) -> list[list[Any]]:
+    return [[hit.id for hit in row] for row in found]
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two results have the same hits, bit for bit."""
+    return one.hits.ids.tolist() == other.hits.ids.tolist() and one.hits.scores.tolist() == other.hits.scores.tolist()
+
+
+# ---- Questions -------------------------------------------------------------------------------------------------------
+
+
+def test_one_question_is_a_batch_of_one_and_gaps_are_filled() -> None:
+    encoder = Letters()
+    retriever = hf.Retriever(FACTS, encoder=encoder)
+    whole = retriever.search(ASKED, k=3)
+    assert ids(retriever.search(ASKED[0], k=3)) == ids(whole)[:1]
+    vectors = encoder.encode_queries(ASKED)
+    some, named = [vectors[0], None, vectors[2], None], QuestionMatcher(FACTS).match(ASKED)
+    assert same(retriever.search(ASKED, vectors=some, entities=[None, named[1], None, named[3]], k=3), whole)
+    given = retriever.search([None], vectors=vectors[:1], entities=[["Engine"]], k=3)
+    assert ids(given) == ids(whole)[:1]
+
+
+def test_prepared_inputs_are_those_that_a_search_makes() -> None:
+    encoder = Letters()
+    retriever = hf.Retriever(FACTS, encoder=encoder)
+    vectors, entities = retriever.prepare(ASKED)
+    assert vectors.shape == (4, 6)
+    assert entities is not None
+    assert same(retriever.search(vectors=vectors, entities=entities), retriever.search(ASKED))
+    own, named = retriever.prepare(ASKED, vectors=[None, np.ones(6), None, None], entities=[["Ada"], None, [1], None])
+    assert own[1].tolist() == [1] * 6
+    assert own[0].tolist() == vectors[0].tolist()
+    assert named is not None
+    assert (named[0], named[2]) == (["Ada"], [1])
+    assert [match.surface for match in named[1]] == [match.surface for match in entities[1]]
+    assert hf.Retriever(built()).prepare(ASKED, vectors=vectors) == (None, None)
+    with refused(InputError, "shape", "vectors[1]", given=5):
+        retriever.prepare(ASKED, vectors=[None, np.ones(5), None, None])
+
+
+# ---- Documents and rerankers -----------------------------------------------------------------------------------------
+
+
+def test_a_document_has_at_most_so_many_hits_and_equal_texts_one() -> None:
+    retriever = hf.Retriever(built(), words="fts5")
+    asked = "the Engine in London, the Thames"
+    whole = ids(retriever.search(asked, k=4))[0]
+    assert set(whole) == {"a", "b", "c", "d"}
+    found = retriever.search(asked, k=4, per_document=1)
+    first = next(one for one in whole if one in "ab")
+    assert ids(found) == [[one for one in whole if one in (first, "c")]]
+    assert found.hits.counts.tolist() == [2]
+    assert ids(retriever.search(asked, k=4, per_document=2)) == [[one for one in whole if one != "d"]]
+    assert ids(retriever.search(asked, k=1, per_document=1)) == [whole[:1]]
+
+
+def test_passages_without_a_document_are_limited_only_by_their_texts() -> None:
+    rows = [{key: value for key, value in row.items() if key != "document"} for row in ROWS]
+    retriever = hf.Retriever(hf.Index.build(passages=rows), words="fts5")
+    assert sorted(ids(retriever.search("Engine London Thames", k=4, per_document=1))[0]) == ["a", "b", "c"]
+
+
+def test_hits_of_a_document_are_limited_among_the_allowed_passages() -> None:
+    retriever = hf.Retriever(FACTS, encoder=Letters())
+    for scope in ("isolated", "results"):
+        found = retriever.search(ASKED, k=4, per_document=1, allow=["b", "d"], allow_scope=scope)
+        assert all(set(row) <= {"b", "d"} for row in ids(found))
+        assert found.hits.counts.tolist() == [len(row) for row in ids(found)]
+
+
+def test_entities_have_no_documents() -> None:
+    with refused(InputError, "unsupported", "per_document"):
+        hf.Retriever(FACTS, "triple-hybrid", encoder=Letters()).search(QUESTION, per_document=1)
+
+
+def test_documents_are_limited_as_far_as_a_recipes_pool_reaches() -> None:
+    retriever = hf.Retriever(FACTS, "policy-rag", config={"reranking": {"pool": 2}}, encoder=Letters())
+    assert retriever.recipe.reach == 2
+    pool = ids(retriever.search(ASKED, k=2))
+    for row, found in zip(pool, ids(retriever.search(ASKED, k=2, per_document=1)), strict=True):
+        assert found == (row[:1] if set(row) in ({"a", "b"}, {"c", "d"}) else row)
+
+
+def test_a_reranker_orders_the_first_hits_anew() -> None:
+    reranked = hf.Retriever(FACTS, encoder=Letters(), reranker=ByLength())
+    found = reranked.search(ASKED, k=4)
+    lengths = {row["id"]: len(row["text"]) for row in ROWS}
+    assert [[lengths[id] for id in row] for row in ids(found)] == [sorted(lengths.values())] * len(ASKED)
+    assert ids(reranked.search(ASKED, k=1)) == [row[:1] for row in ids(found)]
+    assert ids(reranked.search(ASKED, k=4, per_document=1)) == [["c", "a"]] * len(ASKED)
+    with refused(InputError, "missing", "questions"):
+        reranked.search(vectors=np.ones((1, 6)), entities=[[0]])
+    assert ids(reranked.variant("triple-hybrid").search(QUESTION, k=1)) != []
+
+
+# ---- Variants --------------------------------------------------------------------------------------------------------
+
+
+def test_variants_share_the_encoder_the_names_and_the_vectors_of_facts() -> None:
+    encoder = Letters()
+    retriever = hf.Retriever(FACTS, "policy-rag", encoder=encoder)
+    texts = FACTS.facts.texts(FACTS.entity_names)  # type: ignore[union-attr]
+    assert encoder.passages == dict.fromkeys(texts, 1)
+    others = [
+        retriever.variant("guided-walk"),
+        retriever.variant(),
+        retriever.variant(config={"walk": {"damping": 0.6}}),
+    ]
+    others.append(others[0].variant("policy-rag"))
+    for other in others:
+        other.search(ASKED)
+        assert other.encoder is retriever.encoder
+    assert encoder.passages == dict.fromkeys(texts, 1)
+    assert same(others[1].search(ASKED), retriever.search(ASKED))
+    assert same(others[0].search(ASKED), own_recipe(FACTS, Letters()).search(ASKED))
+
+
+def test_another_state_encodes_new_facts_alone() -> None:
+    encoder = Letters()
+    retriever = hf.Retriever(FACTS, "policy-rag", encoder=encoder)
+    more = [{"head": "Ada Lovelace", "relation": "knew", "tail": "Charles Babbage", "passage": 0}]
+    arguments = parts("vectors", "graph", "facts")
+    later = hf.Index.build(**{**arguments, "facts": [*arguments["facts"], *more]})
+    before = dict(encoder.passages)
+    found = retriever.of_state(later)
+    assert found.index is later
+    assert encoder.passages == {**before, "Ada Lovelace knew Charles Babbage": 1}
+    assert same(found.search(ASKED), hf.Retriever(later, "policy-rag", encoder=Letters()).search(ASKED))
+    assert retriever.index is FACTS
+
+
+def test_options_of_a_variant_change_those_of_the_retriever() -> None:
+    retriever = hf.Retriever(FACTS, "phase-graph", encoder=Letters(), alpha=0.3, method="rrf")
+    config = retriever.variant(dense_k=7, method={"rank_constant": 10}).recipe.config
+    assert (config.alpha, config.dense_k) == (0.3, 7)
+    assert config.method.rank_constant == 10
+    assert retriever.variant("guided-walk").recipe.config == hf.recipes.GuidedWalkConfig()
+    assert retriever.variant("phase-graph").recipe.config == retriever.recipe.config
+    whole = hf.recipes.PhaseGraphConfig(alpha=0.9)
+    assert retriever.variant(config=whole).recipe.config == whole
+    with refused(InputError, "unknown", "dampening"):
+        retriever.variant(dampening=1)
+
+
+def test_a_variant_reads_words_only_if_its_recipe_does() -> None:
+    retriever = hf.Retriever(FACTS, "hybrid-rrf", words="fts5", encoder=Letters())
+    assert retriever.variant("guided-walk").words is retriever.words
+    assert retriever.variant("policy-rag").words is None
+    assert retriever.variant(words="none").words is None
+    own = leg(FACTS)
+    assert retriever.variant("phase-graph", words=own).words is own
+
+
+def test_a_variant_may_encode_by_another_encoder() -> None:
+    first, second = Letters(), Letters()
+    retriever = hf.Retriever(FACTS, encoder=first)
+    other = retriever.variant(encoder=second)
+    other.search(ASKED)
+    assert not first.queries
+    assert {*ASKED[:3]} <= {*second.queries}
+    assert same(pickle.loads(pickle.dumps(other)).search(ASKED), retriever.search(ASKED))
+
+
+# ---- Live indexes ----------------------------------------------------------------------------------------------------
+
+
+def test_a_retriever_follows_a_live_index(tmp_path: Path) -> None:
+    built("graph").save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        writer, reader = hf.Retriever(live, words="fts5"), hf.Retriever.open(tmp_path, words="fts5")
+        with live.change() as change:
+            change.add_passages([{"id": "e", "text": "Grace Hopper wrote a compiler."}])
+        live.refresh()
+        asked = "Who wrote a compiler?"
+        assert ids(writer.search(asked, k=1)) == [["e"]]
+        assert ids(reader.search(asked, k=1)) == [["a"]]
+        assert reader.search(asked, k=1, at_least=change.seq).seq == change.seq
+        with live.change() as change:
+            change.delete_passages(["e"])
+        assert reader.refresh() == change.seq
+        assert ids(reader.search(asked, k=1)) == [["a"]]
+        with pytest.raises(TimeoutError):
+            reader.search(asked, at_least=99, timeout=0.01)
+
+
+def test_a_leg_of_one_state_is_refused_for_a_live_index(tmp_path: Path) -> None:
+    index = built("graph")
+    index.save(tmp_path)
+    with refused(InputError, "conflict", "words"):
+        hf.Retriever.open(tmp_path, words=leg(index))
+    with refused(InputError, "conflict", "words"):
+        hf.Retriever.open(tmp_path).variant("hybrid-rrf", words=leg(index))
+
+
+# ---- Copies and threads ----------------------------------------------------------------------------------------------
+
+
+def test_copies_answer_alike(tmp_path: Path) -> None:
+    FACTS.save(tmp_path)
+    options: dict[str, Any] = {"encoder": Letters(), "words": "fts5", "tau": 0.4, "threads": 1}
+    in_memory = hf.Retriever(FACTS, "guided-walk", **options)
+    opened = hf.Retriever(hf.Index.open(tmp_path), "guided-walk", **options)
+    live = hf.Retriever.open(tmp_path, "guided-walk", **options)
+    expected = in_memory.search(ASKED)
+    for retriever in (in_memory, opened, live, in_memory.variant(), live.variant("guided-walk", tau=0.4)):
+        pickled = pickle.dumps(retriever)
+        copy = pickle.loads(pickled)
+        assert same(copy.search(ASKED), expected)
+        assert str(copy.describe()) == str(retriever.describe())
+        assert (copy.threads, copy.recipe.config) == (1, retriever.recipe.config)
+    assert len(pickle.dumps(live)) < len(pickle.dumps(in_memory))
+    reranked = hf.Retriever(FACTS, encoder=Letters(), reranker=ByLength(), strict=True)
+    assert same(pickle.loads(pickle.dumps(reranked)).search(ASKED), reranked.search(ASKED))
+
+
+def test_threads_share_a_retriever_whose_encoder_is_not_safe_for_threads() -> None:
+    encoder = Letters()
+    retriever = hf.Retriever(FACTS, encoder=encoder, words="fts5")
+    expected = [retriever.search(text, k=3) for text in ASKED]
+
+    def ask(at: int) -> bool:
+        turn = at % len(ASKED)
+        variant = retriever.variant("policy-rag") if at % 7 == 0 else retriever
+        found = variant.search(ASKED[turn], k=3)
+        return variant is not retriever or same(found, expected[turn])
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(ask, range(160)))
+    assert not encoder.together
+
+
+def test_a_retriever_warms_up_and_checks_without_an_encoder() -> None:
+    retriever = hf.Retriever(FACTS, words="fts5")
+    retriever.warm_up()
+    assert set(retriever.check().lists) == set(
+        retriever.search(vectors=np.ones((1, 6)), entities=[[0]], questions=["x"]).lists
+    )
+    assert retriever.sample()[0] == ROWS[0]["text"]
+    with refused(InputError, "range", "k"):
+        retriever.check(-1)
+    assert retriever.recipe.hit_ids(FACTS)[0] == "a"
+    assert NAMES[0] in FACTS.entity_names
+
+
+def test_what_a_search_adds_to_the_recipes_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    retriever = hf.Retriever(FACTS, encoder=Letters(), threads=1)
+    found = retriever.recipe.search(ASKED, k=3)
+    monkeypatch.setattr(type(retriever.recipe), "search", lambda *asked, **options: found)
+    assert retriever.search(ASKED, k=3) is found
+    seconds = {
+        "one question": timeit.repeat(lambda: retriever.search(QUESTION, k=3), number=100, repeat=9),
+        "one vector": timeit.repeat(lambda: retriever.search(vectors=ONE, entities=[[1, 2]]), number=100, repeat=9),
+    }
+    assert all(min(times) > 0 for times in seconds.values())
+    print({name: f"{1e4 * min(times):.1f} µs" for name, times in seconds.items()})
