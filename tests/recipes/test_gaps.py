@@ -145,9 +145,9 @@ def test_a_wrong_row_is_named_by_its_number(allow: Any) -> None:
         recipe.search(**ask, entities=[None, ["a"]])
     with refused(InputError, "type", "entities[2]"):
         recipe.search(**ask, entities=[None, ["a"], "b"])
-    with refused(InputError, "type", "entities[1]"):
+    with refused(InputError, "type", "entities[1][1]"):
         recipe.search(**ask, entities=[None, ["a", None], ["b"]])
-    with refused(InputError, "unknown", "entities[2]", given=INDEX.num_entities):
+    with refused(InputError, "unknown", "entities[2][0]", given=INDEX.num_entities):
         recipe.search(**ask, entities=[None, ["a"], [INDEX.num_entities]])
 
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_flag, check_k, check_type, check_whole, wrong_type
-from ..encoders import Encoder, rerank
-from ..encoders.protocol import first_unencodable
+from ..encoders import rerank
 from ..errors import HopfuseError, InputError
 from ..extract import QuestionMatcher
 from ..index import Index, LiveIndex
@@ -474,16 +473,14 @@ class Retriever:
     def check_question(self, text: str | None = None, vector: Any = None, entities: Any = None) -> None:
         """Refuse a question that a search would refuse, such as one without an input that cannot be made.
 
-        Its text is encoded only if it is blank. The field of an error is that of one question: ``"text"``, ``"vector"``
-        or ``"entities[2]"``.
+        The field of an error is that of one question: ``"text"``, ``"vector"`` or ``"entities[2]"``.
         """
         state = self._now()
-        given = text is not None, vector is not None, entities is not None
-        _check_inputs(state, *given)
-        lack = _maker_lack(state, *given[1:])
+        _check_inputs(state, text, vector, entities)
+        lack = _maker_lack(state, vector, entities)
         if lack is not None:
             raise _lacking(lack[0], f"{_MAKERS[lack[0]]} it from the text; give it")
-        needs, encoder = state.recipe.needs, state.parts.encoder
+        needs = state.recipe.needs
         if self._settings.strict:
             for _, note in _given_rows("vectors", [vector], needs.vectors):
                 raise note
@@ -491,8 +488,6 @@ class Retriever:
                 raise note
         if needs.vectors and vector is not None:
             _check_vector(np.asarray(vector), state)
-        elif needs.vectors and encoder is not None and text is not None:
-            _check_words(encoder, text)
         if entities is not None and needs.entities:
             _check_numbers(entities, state.parts.index)
 
@@ -550,19 +545,16 @@ class Retriever:
 
     def _check_rows(self, state: _State, texts: Any, vectors: Any, entities: Any) -> None:
         """Refuse the first question that lacks an input which cannot be made."""
-        columns = [
-            None if rows is None else [one is not None for one in rows] if _has_gaps(rows) else True
-            for rows in (texts, vectors, entities)
-        ]
-        batch = max((len(one) for one in columns if isinstance(one, list)), default=0)
+        columns = [rows if rows is None or _has_gaps(rows) else True for rows in (texts, vectors, entities)]
+        batch = max((len(one) for one in columns if isinstance(one, list | tuple)), default=0)
         for b in range(max(1, batch)):
-            there = [bool(one[b]) if isinstance(one, list) and b < len(one) else one is True for one in columns]
+            given = [next(iter(one[b : b + 1]), None) if isinstance(one, list | tuple) else one for one in columns]
             try:
-                _check_inputs(state, *there)
+                _check_inputs(state, *given)
             except InputError as error:
                 place = f"[{b}]" if batch else ""
                 raise error.about(_COLUMNS[str(error.field)] + place) from None
-            lack = _maker_lack(state, *there[1:])
+            lack = _maker_lack(state, *given[1:])
             if lack is not None:
                 raise lack[1].about()
 
@@ -660,7 +652,12 @@ def _renamed(error: HopfuseError) -> HopfuseError:
 
 
 def _has_gaps(rows: Any) -> bool:
-    return isinstance(rows, list | tuple) and any(one is None for one in rows)
+    return isinstance(rows, list | tuple) and not all(map(_is_there, rows))
+
+
+def _is_there(one: Any) -> bool:
+    """Return whether an input of a question is given; a text without words is not."""
+    return one is not None and not (isinstance(one, str) and not one.strip())
 
 
 def _filled(rows: Any, size: int, make: Callable[[list[int]], Any]) -> Any:
@@ -689,23 +686,27 @@ def _raise_first(notes: Sequence[Sequence[InputError]]) -> None:
             raise note.about(f"{_COLUMNS.get(field, field)}[{b}]{bracket}{rest}")
 
 
-def _check_inputs(state: _State, text: bool, vector: bool, entities: bool) -> None:
-    """Refuse a question, by what it has, that lacks an input and the text to make it from."""
+def _check_inputs(state: _State, text: Any, vector: Any, entities: Any) -> None:
+    """Refuse a question that lacks an input and the text to make it from; True stands for what is given."""
     needs, name = state.recipe.needs, state.kind.name
-    if text:
+    if _is_there(text):
         return
+    lacks_vector, lacks_entities = needs.vectors and vector is None, needs.entities and entities is None
+    if text is not None and (needs.texts or lacks_vector or lacks_entities):
+        reason = "{field} is {given!r}, and {recipe} reads it; give it words"
+        raise InputError("empty", "text", reason, given=text, recipe=name)
     if needs.texts:
         raise _lacking("text", f"{name} needs it; give it")
-    if needs.vectors and not vector:
+    if lacks_vector:
         raise _lacking("vector", f"so is the text, and {name} needs a vector; give one of them")
-    if needs.entities and not entities:
+    if lacks_entities:
         raise _lacking("entities", f"so is the text, and {name} walks from entities; give one of them")
 
 
-def _maker_lack(state: _State, vector: bool, entities: bool) -> tuple[str, HopfuseError] | None:
+def _maker_lack(state: _State, vector: Any, entities: Any) -> tuple[str, HopfuseError] | None:
     """Return the input that nothing makes for a question without it, and why; None if there is none."""
     needs, parts, space = state.recipe.needs, state.parts, state.kind.space(state.parts.index)
-    if needs.vectors and not vector:
+    if needs.vectors and vector is None:
         if parts.encoder is None:
             assert parts.lack is not None
             return "vector", parts.lack
@@ -717,7 +718,7 @@ def _maker_lack(state: _State, vector: bool, entities: bool) -> tuple[str, Hopfu
                 given=parts.encoder.dim,
                 allowed=space.dim,
             )
-    lack = parts.names_lack() if needs.entities and not entities else None
+    lack = parts.names_lack() if needs.entities and entities is None else None
     return None if lack is None else ("entities", lack)
 
 
@@ -756,12 +757,6 @@ def _check_vector(vector: NDArray[Any], state: _State) -> None:
             "vector",
             "{field} is all zeros and has no direction; encode the question again, or leave it out",
         )
-
-
-def _check_words(encoder: Encoder, text: str) -> None:
-    """Refuse a text for which the encoder has no vector."""
-    if first_unencodable(encoder.encode_queries, [text]) is not None:
-        raise InputError("empty", "text", "{field} is empty, and the encoder has no vector for it; give it words")
 
 
 def _check_numbers(entities: Sequence[Any], index: Index) -> None:
