@@ -152,6 +152,16 @@ def test_a_wrong_row_is_named_by_its_number(allow: Any) -> None:
 
 
 @pytest.mark.parametrize("allow", [None, MASKS[:3]])
+@pytest.mark.parametrize("name", ["guided", "policy", "triples"])
+def test_a_wrong_vector_is_named_by_its_number(name: str, allow: Any) -> None:
+    for wrong, code in ((VECTORS[0] * 0, "zero"), (VECTORS[0] * np.float32("nan"), "finite")):
+        with refused(InputError, code, "vectors[2]"):
+            RECIPES[name].search(TEXTS[:3], vectors=np.stack([VECTORS[0], VECTORS[1], wrong]), allow=allow)
+    with refused(InputError, "shape", "vectors"):
+        RECIPES[name].search(TEXTS[:3], vectors=VECTORS[:3, :2], allow=allow)
+
+
+@pytest.mark.parametrize("allow", [None, MASKS[:3]])
 def test_an_empty_text_that_is_to_be_encoded_is_named_by_its_number(allow: Any) -> None:
     class Strict:
         name, dim, normalize = "strict", ENCODER.dim, False

@@ -693,8 +693,13 @@ def _check_inputs(state: _State, text: Any, vector: Any, entities: Any) -> None:
         return
     lacks_vector, lacks_entities = needs.vectors and vector is None, needs.entities and entities is None
     if text is not None and (needs.texts or lacks_vector or lacks_entities):
-        reason = "{field} is {given!r}, and {recipe} reads it; give it words"
-        raise InputError("empty", "text", reason, given=text, recipe=name)
+        raise InputError(
+            "empty",
+            "text",
+            "{field} is {given!r}, which has no words, and {recipe} reads it; give it words",
+            given=text,
+            recipe=name,
+        )
     if needs.texts:
         raise _lacking("text", f"{name} needs it; give it")
     if lacks_vector:
