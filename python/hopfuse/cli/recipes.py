@@ -120,7 +120,7 @@ def _field_option(name: str) -> Callable[[F], F]:
     """Return an option made from the field that recipes' configs have under a name."""
     found = {recipe: one for recipe, kind in RECIPES.items() for one in fields(kind.Config) if one.name == name}
     first = next(iter(found.values()))
-    help = f"{first.metadata['doc']}  [{', '.join(found)}]"
+    help = f"{first.metadata['doc'].partition(chr(10))[0]}  [{', '.join(found)}]"
     return click.option(f"--{name.replace('_', '-')}", type=first.metadata["type"], help=help)
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
-from typing import Any
 
-from .._arrays.rows_cache import RowsCache
 from ..index import Index, IndexPart
-from ..index.allow import read_allow
 from .gazetteer import Gazetteer, Match
 from .linker import EntityLinker
 from .words import WordMatcher
@@ -51,25 +48,13 @@ class QuestionMatcher:
         words = index.words
         self._named = index.num_entities if words is None else words.first  # entities that are names, not words
 
-    def match(self, texts: Sequence[str], *, allow: Any = None) -> list[list[str | int | Match]]:
-        """Return the names in each text, in order or, for a text without names, the entity numbers of its words.
-
-        Parameters
-        ----------
-        texts : sequence of str, B entries
-        allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these or None, optional
-            Passages that a question may see. The result is that of an index of these passages alone
-            (:meth:`hopfuse.Index.part`).
-        """
-        if allow is None:
-            return self._match(texts)
-        masks = read_allow(self._index, allow, len(texts))
-        found: list[list[str | int | Match]] = []
-        for b, text in enumerate(texts):
-            mask = masks[0 if len(masks) == 1 else b]
-            part = self._index.part(mask)
-            alone = self._kept.get(mask, partial(self.part, part))
-            found += [[_in_whole(one, part) for one in row] for row in alone.match([text])]
+    def match(self, texts: Sequence[str]) -> list[list[str | int | Match]]:
+        """Return the names in each text, in order or, for a text without names, the entity numbers of its words."""
+        found: list[list[str | int | Match]] = self._names(texts) if self._named else [[] for _ in texts]
+        if self._index.words is not None:
+            unnamed = [at for at, row in enumerate(found) if not row]
+            for at, words in zip(unnamed, self._words.match([texts[at] for at in unnamed]), strict=True):
+                found[at] += dict.fromkeys(match.entity for match in words)
         return found
 
     def part(self, part: IndexPart) -> QuestionMatcher:
@@ -98,23 +83,11 @@ class QuestionMatcher:
             other._linker = self._linker.of_state(index)
         return other
 
-    def _match(self, texts: Sequence[str]) -> list[list[str | int | Match]]:
-        found: list[list[str | int | Match]] = self._names(texts) if self._named else [[] for _ in texts]
-        if self._index.words is not None:
-            unnamed = [at for at, row in enumerate(found) if not row]
-            for at, words in zip(unnamed, self._words.match([texts[at] for at in unnamed]), strict=True):
-                found[at] += dict.fromkeys(match.entity for match in words)
-        return found
-
     def _names(self, texts: Sequence[str]) -> list[list[str | int | Match]]:
         """Return the distinct surfaces if ``case_sensitive``, else all matches."""
         if self._case_sensitive:
             return [list(dict.fromkeys(m.surface for m in found)) for found in self._gazetteer.match(texts)]
         return [list(found) for found in self._linker.match(texts)]
-
-    @cached_property
-    def _kept(self) -> RowsCache[QuestionMatcher]:
-        return RowsCache(self._index.num_passages)
 
     @cached_property
     def _linker(self) -> EntityLinker:
@@ -134,12 +107,3 @@ class QuestionMatcher:
             {row_of[e]: row for e, row in aliases.items() if e in row_of},
             case_sensitive=True,
         )
-
-
-def _in_whole(found: str | int | Match, part: IndexPart) -> str | int | Match:
-    """Return a mention with the whole index's number."""
-    if isinstance(found, str):
-        return found
-    if isinstance(found, int):
-        return int(part.entities[found])
-    return found._replace(entity=int(part.entities[found.entity]))

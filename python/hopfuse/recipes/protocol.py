@@ -105,14 +105,17 @@ class Recipe(Protocol):
 
     def search(
         self,
-        queries: Sequence[str] | None = None,
+        queries: Sequence[str | None] | None = None,
         *,
         vectors: Any = None,
-        entities: Sequence[Sequence[Any]] | None = None,
+        entities: Sequence[Sequence[Any] | None] | None = None,
         k: int = 10,
         allow: Any = None,
         allow_scope: AllowScope = "isolated",
         trace: bool = False,
     ) -> SearchResult:
-        """Rank the passages for a batch of questions."""
+        """Rank the passages, or the entities, for a batch of questions.
+
+        A row that is None is made by the encoder or the matcher. ``notes`` of the result say what could not be used.
+        """
         ...

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..extract import QuestionMatcher
+from .collaborators import NoNames
+from .state import State
+
 
 @dataclass(frozen=True)
 class Description:
@@ -56,3 +60,49 @@ class Description:
         lines += [f"{part}: {one}." for part, one in {**uses, "Reranker": self.reranker}.items() if one is not None]
         lines += [f"Without {part}: {cost}." for part, cost in self.lacks.items()]
         return "\n".join(lines)
+
+
+def describe(state: State, *, chosen: bool, reranker: Any) -> Description:
+    """Return what a recipe over a state of an index uses and lacks."""
+    needs, parts = state.needs, state.parts
+    leg, reads_facts = getattr(state.recipe, "lexical", None), "fact_vectors" in state.kind.collaborators
+    encodes = parts.encoder is not None and (needs.vectors or state.encodes_more)
+    read = {"vector": needs.vectors, "text": needs.texts, "entities": needs.entities, "words": needs.words}
+    facts = None
+    if reads_facts and state.index.facts is not None:
+        facts = "by their words" if parts.fact_vectors() is None else "by vectors"
+    return Description(
+        recipe=state.kind.name,
+        ranks=state.kind.ranks,
+        chosen=chosen,
+        reads=tuple(name for name, one in read.items() if one),
+        encoder=f"{parts.encoder.name}, {parts.encoder.dim} dimensions" if encodes and parts.encoder else None,
+        names=_names_words(parts.names) if needs.entities else None,
+        words=None if leg is None else repr(leg),
+        facts=facts,
+        reranker=None if reranker is None else repr(reranker),
+        lacks=_lacks(state),
+    )
+
+
+def _names_words(matcher: Any) -> str | None:
+    if isinstance(matcher, NoNames):
+        return None
+    return "those of the index" if isinstance(matcher, QuestionMatcher) else repr(matcher)
+
+
+def _lacks(state: State) -> dict[str, str]:
+    """Return what is missing, and what that costs."""
+    index, needs, parts, lacks = state.index, state.needs, state.parts, dict[str, str]()
+    if needs.vectors and parts.encoder is None:
+        lacks["an encoder"] = f"a question needs its vector ({parts.lack})"
+    if state.kind.space(index) is None and state.kind.ranks == "passages":
+        lacks["vectors"] = "passages are found by words and by the graph, not by meaning"
+    if index.graph is None and "matcher" in state.kind.collaborators:
+        lacks["a graph"] = "passages that answer in several steps are found only if they resemble the question"
+    if "lexical" in state.kind.collaborators and not needs.words and state.kind.ranks == "passages":
+        lacks["words"] = "a rare word or a number of the question is found only if the vectors show it"
+    lack = parts.names_lack() if needs.entities else None
+    if lack is not None or (needs.entities and isinstance(parts.names, NoNames)):
+        lacks["names"] = "a walk starts only from entities that are given" + ("" if lack is None else f" ({lack})")
+    return lacks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import overload
+from typing import Any, overload
 
 from ..index import Index
 from ..index.contents import text_to_index
@@ -52,3 +52,14 @@ class TitledTexts(Sequence[str]):
         if isinstance(row, slice):
             return [self[at] for at in range(*row.indices(len(self)))]
         return text_to_index(self._titles[row], self._texts[row])
+
+
+def traces_of(traces: list[dict[str, Any]] | None, hits: Hits) -> list[dict[str, Any]] | None:
+    """Return traces of these passages alone, in their order."""
+    if traces is None:
+        return None
+    told = []
+    for b, trace in enumerate(traces):
+        by_row = {hit["passage"]: hit for hit in trace["hits"]}
+        told.append({**trace, "hits": [by_row[row] for row, _ in hits.row(b)]})
+    return told

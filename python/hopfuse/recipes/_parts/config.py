@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field, field, fields, is_dataclass, replace
+from inspect import cleandoc
+from textwrap import indent
 from typing import Any, TypeVar
 
 from ..._validation import (
@@ -41,7 +43,7 @@ def option(
     default : bool, int, float or str
         Its type is the type of the option.
     doc : str
-        One line for the command line's help.
+        One line, which the command line's help shows, and after it more for the docstring (:func:`with_options`).
     low, high : float, optional
         The smallest and the largest value.
     below : float, optional
@@ -67,6 +69,20 @@ def option(
     """
     about = {"doc": doc, "low": low, "high": high, "below": below, "choices": choices, "optional": optional}
     return field(default=None if optional else default, metadata={**about, "type": type(default), "own": own})
+
+
+def with_options(kind: type[C]) -> type[C]:
+    """Document the fields of a config that :func:`option` declared, in a section of its docstring before ``Raises``."""
+    first, heading, rest = cleandoc(kind.__doc__ or "").partition("Raises\n------")
+    named = [f"{f.name} : {_allowed(f)}\n{indent(f.metadata['doc'], '    ')}" for f in fields(kind)]  # type: ignore[arg-type]
+    kind.__doc__ = f"{first}Parameters\n----------\n{chr(10).join(named)}\n\n{heading}{rest}"
+    return kind
+
+
+def _allowed(field: Field[Any]) -> str:
+    """Return the type of an option in words, or the texts that it may be."""
+    choices, own = field.metadata["choices"], field.metadata["own"]
+    return str(field.type) if own or not choices else f"{{{', '.join(map(repr, choices))}}}"
 
 
 def make_config(kind: type[C], config: C | None, options: Mapping[str, Any]) -> C:

@@ -49,7 +49,7 @@ def read_mentions(entities: Any, num_entities: int) -> list[list[Any] | None]:
 
 def read_row(row: Any, field: str, num_entities: int) -> list[Any]:
     """Return the mentions of a question: names (str), entity numbers (int) and matches (:class:`Mention`)."""
-    if isinstance(row, str) or not isinstance(row, Iterable):
+    if not isinstance(row, list) and (isinstance(row, str) or not isinstance(row, Iterable)):
         raise wrong_type(row, field, "a list of mentions")
     return [one if isinstance(one, str) else _read(one, field, num_entities) for one in row]
 

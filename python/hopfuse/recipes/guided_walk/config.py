@@ -10,7 +10,7 @@ from typing import Literal
 from ..._validation import FLOAT32_MAX
 from ...errors import InputError
 from ...fusion import RRF
-from .._parts.config import check_edge_weights, check_lexical, check_options, option
+from .._parts.config import check_edge_weights, check_lexical, check_options, option, with_options
 
 FirstAnswer = Literal["fused", "dense"]
 #: Options of a lexical leg, and their defaults.
@@ -19,50 +19,10 @@ TAU, TAU_WITH_WORDS = 1.4, 2.0
 WORD_BOOST, WORD_K, LEXICAL_WEIGHT, LEXICAL_K = 8.0, 1000, 0.0, 100
 
 
+@with_options
 @dataclass(frozen=True, kw_only=True)
 class GuidedWalkConfig:
     """Options of :class:`GuidedWalk`.
-
-    Parameters
-    ----------
-    first : {"fused", "dense"}
-        The first answer, whose passages give the second seeds: the dense list fused with a plain walk's list by
-        reciprocal ranks, or the dense list alone, which saves a walk.
-    second_top : int
-        Number of best passages of an answer that give second seeds.
-    second_mass : float
-        Share of the restart that second seeds get, in [0, 1]; the question's own seeds get the rest. A question without
-        seeds of its own starts from second seeds alone.
-    depth : int
-        Number of guided walks. Each takes its second seeds from the answer before it, the first from the first answer.
-    tau : float, optional
-        Of the passages' weights (:func:`hopfuse.similarity_weights`): the fall of similarity, in units of the
-        question's own spread, by which a weight falls e-fold. By default 2 if words raise weights, else 1.4.
-    floor : float
-        The smallest weight.
-    dense_k, graph_k : int
-        Lengths of the dense list and of both walks' lists.
-    rank_constant : float
-        RRF's k, of the first answer and of the hits.
-    damping : float
-        Of both walks (:func:`hopfuse.ppr`).
-    edge_weights : mapping of str to float, optional
-        Weight of each edge type in the walks, by its name in the index's graph; types that are not named have weight 1.
-    dense_weight : float
-        Weight of the dense list in the hits, above 0; the guided walk's list has weight 1. A weight below
-        (rank_constant + 1) / (rank_constant + graph_k)² only appends what the walk did not find.
-    word_boost : float, optional
-        With a lexical leg: the passage that scores best by the question's words other than its names has its weight in
-        the guided walk multiplied by 1 + ``word_boost``; other passages are raised in proportion to their scores
-        (:func:`hopfuse.boost_weights`). 8 by default; 0 turns this off.
-    word_k : int, optional
-        Number of passages whose weights may be raised, 1,000 by default.
-    lexical_weight : float, optional
-        With a lexical leg: weight in the hits of its list by all words of the question. By default 0: it is left out.
-    lexical_k : int, optional
-        Length of that list, 100 by default.
-    entity_threshold : float
-        Smallest cosine similarity at which the nearest entity by embedding counts as a match.
 
     Raises
     ------
@@ -76,14 +36,31 @@ class GuidedWalkConfig:
     {'guided': 1.0, 'dense': 0.5}
     """
 
-    first: FirstAnswer = option("fused", "The first answer, which gives the second seeds.", choices=("fused", "dense"))
+    first: FirstAnswer = option(
+        "fused",
+        "The first answer, which gives the second seeds.\n"
+        "Fused: the dense list and a plain walk's list, by reciprocal ranks. Dense: that list alone, without a walk.",
+        choices=("fused", "dense"),
+    )
     second_top: int = option(1, "Passages of an answer that give second seeds.", low=1)
-    second_mass: float = option(0.5, "Share of the restart at second seeds.", low=0, high=1)
-    depth: int = option(1, "Number of guided walks.", low=1)
+    second_mass: float = option(
+        0.5,
+        "Share of the restart at second seeds.\n"
+        "The question's own seeds get the rest. A question without any starts from second seeds alone.",
+        low=0,
+        high=1,
+    )
+    depth: int = option(
+        1,
+        "Number of guided walks.\n"
+        "Each takes its second seeds from the answer before it, the first from the first answer.",
+        low=1,
+    )
     tau: float | None = option(
         TAU,
         f"Fall of similarity, in standard deviations, by which a weight falls e-fold [{TAU_WITH_WORDS:g} if words "
-        f"raise weights, else {TAU:g}].",
+        f"raise weights, else {TAU:g}].\n"
+        "In units of the spread of the question's own similarities (:func:`hopfuse.similarity_weights`).",
         low=1e-4,
         high=1e4,
         optional=True,
@@ -91,13 +68,26 @@ class GuidedWalkConfig:
     floor: float = option(0.01, "Smallest weight of a passage.", low=1e-30, high=1)
     dense_k: int = option(100, "Length of the dense list.", low=1)
     graph_k: int = option(30, "Length of the walks' lists.", low=1)
-    rank_constant: float = option(10.0, "RRF's k.", low=0)
+    rank_constant: float = option(10.0, "RRF's k.\nOf the first answer and of the hits.", low=0)
     damping: float = option(0.6, "Probability of walking on.", low=0, below=1)
-    edge_weights: Mapping[str, float] | None = option(None, "Weight of the edges of a type in the walk.", own=True)
-    dense_weight: float = option(0.001, "Weight of the dense list; the walk's is 1.", low=1e-30, high=FLOAT32_MAX)
+    edge_weights: Mapping[str, float] | None = option(
+        None,
+        "Weight of the edges of a type in the walk.\n"
+        "By the type's name in the index's graph; types that are not named have weight 1.",
+        own=True,
+    )
+    dense_weight: float = option(
+        0.001,
+        "Weight of the dense list; the walk's is 1.\n"
+        "Below (rank_constant + 1) / (rank_constant + graph_k)², it only appends what the walk did not find.",
+        low=1e-30,
+        high=FLOAT32_MAX,
+    )
     word_boost: float | None = option(
         WORD_BOOST,
-        f"How far the question's words raise a passage's weight [{WORD_BOOST:g}].",
+        f"How far the question's words raise a passage's weight [{WORD_BOOST:g}].\n"
+        "With a lexical leg: the passage that scores best by the words other than names has its weight in the guided "
+        "walk multiplied by 1 + this; others are raised in proportion to their scores (:func:`hopfuse.boost_weights`).",
         low=0,
         high=1e4,
         optional=True,
@@ -106,7 +96,11 @@ class GuidedWalkConfig:
         WORD_K, f"Number of passages whose weights may be raised [{WORD_K}].", low=1, optional=True
     )
     lexical_weight: float | None = option(
-        0.3, f"Weight of the lexical list [{LEXICAL_WEIGHT:g}].", low=0, high=FLOAT32_MAX, optional=True
+        0.3,
+        f"Weight of the lexical list [{LEXICAL_WEIGHT:g}].\nBy all words of the question; at 0 it is left out.",
+        low=0,
+        high=FLOAT32_MAX,
+        optional=True,
     )
     lexical_k: int | None = option(LEXICAL_K, f"Length of the lexical list [{LEXICAL_K}].", low=1, optional=True)
     entity_threshold: float = option(0.8, "Smallest cosine at which the nearest entity is a match.", low=-1, high=1)

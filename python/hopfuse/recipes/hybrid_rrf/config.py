@@ -8,40 +8,16 @@ from typing import Any, Literal
 
 from ..._validation import check_length, check_number, wrong_type
 from ...fusion import RRF, Calibration, Prior
-from .._parts.config import check_options, option
+from .._parts.config import check_options, option, with_options
 
 Fusion = Literal["rrf", "convex"]
 LEGS = ("lexical", "dense", "graph", "exact")
 
 
+@with_options
 @dataclass(frozen=True, kw_only=True)
 class HybridRRFConfig:
     """Options of :class:`HybridRRF`. The defaults were chosen on several sets of questions; see also :meth:`adr`.
-
-    Parameters
-    ----------
-    weights : (float, float, float)
-        Weights of the lexical, the dense and the graph list, finite and at least 0.
-    rank_constant : float
-        RRF's k.
-    lexical_k, dense_k, graph_k : int
-        Lengths of the lists.
-    importance : :class:`hopfuse.fusion.Prior` or array_like (P,), optional
-        Importance of each passage, in [0, 1], or NaN if it is unknown. A fused score is multiplied by
-        0.7 + 0.3 importance, or by 1 if that is unknown.
-    exact_bonus : float
-        Weight of a list of the passages whose whole title the question names, longest titles first. 0: no such list.
-    fusion : {"rrf", "convex"}
-        ``"convex"`` adds calibrated scores instead of reciprocal ranks, with the same weights (TM2C2). A score is
-        scaled from the smallest that its leg can give to the largest of its list. Vectors are then compared by cosine,
-        whose smallest value is -1, whatever the index's metric; for the other legs it is 0.
-    damping : float
-        Damping of the walk (:func:`hopfuse.ppr`).
-    entity_threshold : float
-        Smallest cosine similarity at which the nearest entity by embedding counts as a match.
-    dense_fallback : bool
-        If the walk of a question reaches no passage, as without a seed, the dense hits with positive scores replace its
-        graph list, so that the lexical list keeps its relative weight. If False, that list stays empty.
 
     Raises
     ------
@@ -60,12 +36,35 @@ class HybridRRFConfig:
     lexical_k: int = option(100, "Length of the lexical list.", low=1)
     dense_k: int = option(100, "Length of the dense list.", low=1)
     graph_k: int = option(30, "Length of the graph list.", low=1)
-    importance: Any = option(None, "Importance of each passage, in [0, 1].", own=True)
-    exact_bonus: float = option(0.0, "Weight of the list of passages whose title the question names.", low=0)
-    fusion: Fusion = option("rrf", "Add reciprocal ranks, or scores.", choices=("rrf", "convex"))
+    importance: Any = option(
+        None,
+        "Importance of each passage, in [0, 1].\n"
+        "A :class:`hopfuse.fusion.Prior` or an array (P,), NaN where unknown. A fused score is multiplied by "
+        "0.7 + 0.3 importance, or by 1 if that is unknown.",
+        own=True,
+    )
+    exact_bonus: float = option(
+        0.0,
+        "Weight of the list of passages whose title the question names.\n"
+        "Whole titles, the longest first. At 0 there is no such list.",
+        low=0,
+    )
+    fusion: Fusion = option(
+        "rrf",
+        "Add reciprocal ranks, or scores.\n"
+        "Convex adds calibrated scores with the same weights (TM2C2). A score is scaled from the smallest that its leg "
+        "can give to the largest of its list: -1 for vectors, which are then compared by cosine whatever the index's "
+        "metric, and 0 for the other legs.",
+        choices=("rrf", "convex"),
+    )
     damping: float = option(0.7, "Probability of walking on.", low=0, below=1)
     entity_threshold: float = option(0.8, "Smallest cosine at which the nearest entity is a match.", low=-1, high=1)
-    dense_fallback: bool = option(True, "If a walk finds nothing, the dense list replaces its list.")
+    dense_fallback: bool = option(
+        True,
+        "If a walk finds nothing, the dense list replaces its list.\n"
+        "A walk reaches no passage without a seed, for example. Dense hits with positive scores are then the graph "
+        "list, so that the other lists keep their relative weights.",
+    )
 
     def __post_init__(self) -> None:
         check_options(self)

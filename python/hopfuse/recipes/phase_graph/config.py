@@ -12,52 +12,16 @@ from ...errors import InputError
 from ...fusion import METHODS, Calibration, FusionMethod, resolve
 from ...fusion.calibration import CALIBRATIONS, TIES, CalibrationName, Ties
 from ...ops.fusion import KEEPS_SIGN, calibration_for
-from .._parts.config import check_edge_weights, check_options, option
+from .._parts.config import check_edge_weights, check_options, option, with_options
 
 #: Defaults: weight of the dense list, temperature of "boltzmann", weight and length of the lexical list.
 ALPHA, TEMPERATURE, LEXICAL_WEIGHT, LEXICAL_K = 0.2, 0.2, 0.05, 10
 
 
+@with_options
 @dataclass(frozen=True, kw_only=True)
 class PhaseGraphConfig:
     """Options of :class:`PhaseGraph`. The defaults were chosen on several sets of questions; see also :meth:`paper`.
-
-    Parameters
-    ----------
-    alpha : float, optional
-        Weight of the dense list, in [0, 1], 0.2 by default. The graph list has weight 1 - alpha.
-    dense_k, graph_k : int
-        Lengths of the lists. They matter as much as alpha.
-    damping : float
-        Damping of the walk (:func:`hopfuse.ppr`).
-    edge_weights : mapping of str to float, optional
-        Weight of each edge type in the walk, by its name in the index's graph; types that are not named have weight 1.
-        ``{"synonym": 0}`` leaves out the links between synonyms.
-    method : str or :class:`hopfuse.fusion.FusionMethod`
-        Fusion method: a name or an object of :mod:`hopfuse.fusion`. A method without weights takes neither ``alpha``
-        nor ``lexical_weight``.
-    calibration : str or :class:`hopfuse.fusion.Calibration`, optional
-        Calibration of the scores before fusion; by default that of the method.
-    temperature : "auto" or float > 0, optional
-        Temperature of a method with Boltzmann distributions; "auto" is 2/3 of a list's mean energy. By default 0.2 for
-        the method "boltzmann", else the method's own default.
-    ties : {"strict", "weak", "mean", "rank"}, optional
-        Tie rule of percentile ranks, "strict" by default.
-    consensus : float
-        Bonus for passages that are in at least two lists (0.5 to 1.5 in the paper; probabilities are far smaller).
-    passage_seeds : float
-        Restart mass on the dense list, relative to 1 on entities, as in HippoRAG 2. Passages share it in proportion to
-        their min-max calibrated scores. 0: only entities are seeds.
-    lexical_weight : float, optional
-        Weight of the lexical list, at least 0, beside ``alpha`` and 1 - alpha; 0.05 by default. The best value depends
-        on the questions: words lower the results if the graph alone is strong.
-    lexical_k : int, optional
-        Length of the lexical list, 10 by default.
-    entity_threshold : float
-        Smallest cosine similarity at which the nearest entity by embedding counts as a match.
-    dense_fallback : bool
-        If the walk of a question reaches no passage, as without a seed, the dense hits with positive scores replace its
-        graph list, so that its other lists keep their relative weights. If False, that list stays empty.
 
     Raises
     ------
@@ -71,25 +35,67 @@ class PhaseGraphConfig:
     {'dense': 0.4, 'graph': 0.6}
     """
 
-    alpha: float | None = option(ALPHA, f"Weight of the dense list [{ALPHA}].", low=0, high=1, optional=True)
+    alpha: float | None = option(
+        ALPHA, f"Weight of the dense list [{ALPHA}].\nThe graph list has 1 - alpha.", low=0, high=1, optional=True
+    )
     dense_k: int = option(30, "Length of the dense list.", low=1)
     graph_k: int = option(100, "Length of the graph list.", low=1)
     damping: float = option(0.7, "Probability of walking on.", low=0, below=1)
-    edge_weights: Mapping[str, float] | None = option(None, "Weight of the edges of a type in the walk.", own=True)
-    method: str | FusionMethod = option("boltzmann", "Fusion method.", choices=tuple(METHODS), own=True)
+    edge_weights: Mapping[str, float] | None = option(
+        None,
+        "Weight of the edges of a type in the walk.\n"
+        "By the type's name in the index's graph; types that are not named have weight 1. ``{'synonym': 0}`` leaves "
+        "out the links between synonyms.",
+        own=True,
+    )
+    method: str | FusionMethod = option(
+        "boltzmann",
+        "Fusion method.\n"
+        "A name or an object of :mod:`hopfuse.fusion`. One without weights takes neither alpha nor lexical_weight.",
+        choices=tuple(METHODS),
+        own=True,
+    )
     calibration: CalibrationName | Calibration | None = option(
         None, "Calibration of the scores before fusion [the method's own].", choices=CALIBRATIONS, own=True
     )
-    temperature: float | Literal["auto"] | None = option(None, "Temperature, for methods that have one.", own=True)
+    temperature: float | Literal["auto"] | None = option(
+        None,
+        "Temperature, for methods that have one.\n"
+        'Above 0, or "auto": 2/3 of a list\'s mean energy. By default 0.2 for the method "boltzmann", else the '
+        "method's own.",
+        own=True,
+    )
     ties: Ties | None = option("strict", "Tie rule of percentile ranks [strict].", choices=TIES, optional=True)
-    consensus: float = option(0.0, "Bonus for being in two lists.", low=0, high=FLOAT32_MAX)
-    passage_seeds: float = option(0.0, "Restart mass on the dense list, relative to 1 on entities.", low=0)
+    consensus: float = option(
+        0.0,
+        "Bonus for being in two lists.\n0.5 to 1.5 in the paper; probabilities are far smaller.",
+        low=0,
+        high=FLOAT32_MAX,
+    )
+    passage_seeds: float = option(
+        0.0,
+        "Restart mass on the dense list, relative to 1 on entities.\n"
+        "Passages share it in proportion to their min-max calibrated scores, as in HippoRAG 2. At 0 only entities are "
+        "seeds.",
+        low=0,
+    )
     lexical_weight: float | None = option(
-        LEXICAL_WEIGHT, f"Weight of the lexical list [{LEXICAL_WEIGHT}].", low=0, high=FLOAT32_MAX, optional=True
+        LEXICAL_WEIGHT,
+        f"Weight of the lexical list [{LEXICAL_WEIGHT}].\n"
+        "Beside alpha and 1 - alpha. The best value depends on the questions: words lower the results if the graph "
+        "alone is strong.",
+        low=0,
+        high=FLOAT32_MAX,
+        optional=True,
     )
     lexical_k: int | None = option(LEXICAL_K, f"Length of the lexical list [{LEXICAL_K}].", low=1, optional=True)
     entity_threshold: float = option(0.8, "Smallest cosine at which the nearest entity is a match.", low=-1, high=1)
-    dense_fallback: bool = option(True, "If a walk finds nothing, the dense list replaces its list.")
+    dense_fallback: bool = option(
+        True,
+        "If a walk finds nothing, the dense list replaces its list.\n"
+        "A walk reaches no passage without a seed, for example. Dense hits with positive scores are then the graph "
+        "list, so that the other lists keep their relative weights.",
+    )
 
     def __post_init__(self) -> None:
         check_options(self)

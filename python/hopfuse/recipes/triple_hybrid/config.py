@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...types.label_sets import UNITS, Unit
-from .._parts.config import check_options, option
+from .._parts.config import check_options, option, with_options
 
 Mode = Literal["hybrid", "graph", "vector", "lexical"]
 MODES: tuple[Mode, ...] = ("hybrid", "graph", "vector", "lexical")
@@ -15,27 +15,10 @@ SCALES: tuple[Scale, ...] = ("none", "min_max", "max")
 """Calibrations with scores of at most 1, to which the bias can be added in float32."""
 
 
+@with_options
 @dataclass(frozen=True, kw_only=True)
 class TripleHybridConfig:
     """Options of :class:`TripleHybrid`.
-
-    Parameters
-    ----------
-    mode : {"hybrid", "graph", "vector", "lexical"}
-        The ranking: the union of the lists by vector and by facts, or one list alone.
-    seeds : int
-        Number of best entities by vector from whose facts the search starts.
-    hops : int
-        1: facts with a seed at one end. Each further hop adds the facts of the entities reached before.
-    unit : {"bigrams", "words"}
-        The units that Dice coefficients compare (:class:`hopfuse.LabelSets`).
-    repeats : bool
-        Compare multisets, as APOC's ``sorensenDiceSimilarity`` does.
-    vector_k, graph_k : int
-        Lengths of the two lists of the hybrid.
-    calibration : {"none", "min_max", "max"}
-        Calibration of each list before the maximum (:func:`hopfuse.calibrate`). The published method has "none": it
-        compares cosines with Dice coefficients, so an encoder whose cosines are all large hides the graph.
 
     Raises
     ------
@@ -45,12 +28,23 @@ class TripleHybridConfig:
 
     mode: Mode = option("hybrid", "The ranking: the union of both lists, or one list.", choices=MODES)
     seeds: int = option(10, "Best entities by vector, from whose facts the search starts.", low=1)
-    hops: int = option(1, "The number of facts between a seed and an entity, at most.", low=1)
-    unit: Unit = option("bigrams", "Units that Dice coefficients compare.", choices=UNITS)
+    hops: int = option(
+        1,
+        "The number of facts between a seed and an entity, at most.\n"
+        "Each hop after the first adds the facts of the entities reached before.",
+        low=1,
+    )
+    unit: Unit = option("bigrams", "Units that Dice coefficients compare (:class:`hopfuse.LabelSets`).", choices=UNITS)
     repeats: bool = option(False, "Compare multisets, so that repeated bigrams or words count.")
     vector_k: int = option(100, "Length of the list by vector.", low=1)
     graph_k: int = option(100, "Length of the list by facts.", low=1)
-    calibration: Scale = option("min_max", "Scale of both lists before the maximum.", choices=SCALES)
+    calibration: Scale = option(
+        "min_max",
+        "Scale of both lists before the maximum.\n"
+        "The published method has none: it compares cosines with Dice coefficients, so an encoder whose cosines are "
+        "all large hides the graph.",
+        choices=SCALES,
+    )
 
     def __post_init__(self) -> None:
         check_options(self)

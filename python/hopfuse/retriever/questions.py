@@ -1,0 +1,95 @@
+"""The questions of a batch: gaps in what is given, what is not read, notes as errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..recipes import spelled
+from .state import State
+
+#: The argument of a search by the field of one question.
+_COLUMNS = {"text": "questions", "vector": "vectors", "entities": "entities"}
+
+
+def has_gaps(rows: Any) -> bool:
+    """Return whether some questions are asked without this input, and others are not."""
+    return isinstance(rows, list | tuple) and any(one is None for one in rows)
+
+
+def check_rows(state: State, texts: Any, vectors: Any, entities: Any) -> None:
+    """Refuse the first question that lacks an input which cannot be made."""
+    columns = [
+        None if rows is None else [one is not None for one in rows] if has_gaps(rows) else True
+        for rows in (texts, vectors, entities)
+    ]
+    batch = max((len(one) for one in columns if isinstance(one, list)), default=0)
+    for b in range(max(1, batch)):
+        text, vector, named = (
+            bool(one[b]) if isinstance(one, list) and b < len(one) else one is True for one in columns
+        )
+        try:
+            state.check_inputs(text, vector, named)
+        except InputError as error:
+            place = f"[{b}]" if batch else ""
+            raise error.about(_COLUMNS[str(error.field)] + place) from None
+        lack = state.lack(vector, named)
+        if lack is not None:
+            raise lack[1].about()
+
+
+def unread_rows(state: State, vectors: Any, entities: Any) -> list[tuple[int, InputError]]:
+    """Return a note for each question with an input that the recipe does not read."""
+    needs, found = state.needs, list[tuple[int, InputError]]()
+    for field, rows, is_read in (("vector", vectors, needs.vectors), ("entities", entities, needs.entities)):
+        if rows is None or is_read:
+            continue
+        said = "{field} is given, and the recipe reads none over this index; it was not used"
+        found += [(b, InputError("unused", field, said)) for b, one in enumerate(rows) if one is not None]
+    return found
+
+
+def raise_first(notes: Sequence[Sequence[InputError]]) -> None:
+    """Raise the first note, with its place among the questions."""
+    for b, own in enumerate(notes):
+        for note in own:
+            field, bracket, rest = str(note.field).partition("[")
+            raise note.about(f"{_COLUMNS.get(field, field)}[{b}]{bracket}{rest}")
+
+
+def prepared(state: State, texts: Any, vectors: Any, entities: Any) -> tuple[Any, list[Any] | None]:
+    """Return the vectors and the entities that a search would read, None for what it does not read."""
+    needs, parts = state.needs, state.parts
+    vectors, entities = vectors if needs.vectors else None, entities if needs.entities else None
+    check_rows(state, texts, vectors, entities)
+    for b, vector in enumerate(() if vectors is None else vectors):
+        if vector is not None:
+            try:
+                state.check_vector(np.asarray(vector))
+            except InputError as error:
+                raise error.about(f"vectors[{b}]") from None
+    size = next((len(rows) for rows in (texts, vectors, entities) if rows is not None), 0)
+    if needs.entities:
+        entities = _filled(entities, size, lambda rows: parts.names.match([texts[b] for b in rows]))
+    if needs.vectors:
+        named = [()] * size if entities is None else entities
+
+        def encode(rows: list[int]) -> Any:
+            assert parts.encoder is not None
+            asked = spelled([texts[b] for b in rows], [named[b] for b in rows], parts.index)
+            return parts.encoder.encode_queries(asked)
+
+        vectors = _filled(vectors, size, encode)
+    return None if vectors is None else np.asarray(vectors), entities
+
+
+def _filled(rows: Any, size: int, make: Callable[[list[int]], Any]) -> Any:
+    """Return the rows with what is made for those that are None."""
+    gaps = [b for b in range(size) if rows is None or rows[b] is None]
+    if not gaps:
+        return rows
+    made = dict(zip(gaps, make(gaps), strict=True))
+    return [made[b] if b in made else rows[b] for b in range(size)]

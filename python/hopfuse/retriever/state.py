@@ -1,0 +1,201 @@
+"""A state of an index with the recipe that searches it, and what a question must have for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._validation import check_type
+from ..encoders.protocol import first_unencodable
+from ..errors import HopfuseError, InputError
+from ..index import Index
+from ..recipes import Needs, Recipe, apply_options
+from ..types import Corpus
+from .choices import recipe_class, unread, words_leg
+from .collaborators import Collaborators
+
+#: Arguments of recipes that have another name in a retriever.
+_ARGUMENTS = {"queries": "questions", "lexical": "words", "matcher": "names"}
+#: What is lacking where an input cannot be made.
+_MAKERS = {"vector": "no encoder makes", "entities": "nothing reads"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments of a retriever beside its index and its collaborators."""
+
+    recipe: Any = None
+    config: Any = None
+    options: Mapping[str, Any] | None = None
+    words: Any = None
+    reranker: Any = None
+    llm: Any = None
+    threads: int | None = None
+    strict: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A recipe over a state of an index, with its collaborators."""
+
+    parts: Collaborators
+    kind: type[Recipe]
+    recipe: Recipe
+
+    @classmethod
+    def make(cls, parts: Collaborators, own: Settings) -> State:
+        """Return the recipe that the settings, and for the rest the index, choose."""
+        index = parts.index
+        kind = recipe_class(index, own.recipe)
+        try:
+            if own.config is not None:
+                check_type(own.config, "config", kind.Config, f"a {kind.Config.__name__}, which {kind.name} reads")
+            config = apply_options(kind.Config() if own.config is None else own.config, own.options or {}, kind.name)
+            lacks = kind.missing(index, config)
+            if lacks is not None:
+                raise lacks
+            made = {"encoder": parts.encoder, "matcher": parts.names, "llm": own.llm}
+            made["lexical"] = words_leg(kind, config, own.words, parts)
+            if "fact_vectors" in kind.collaborators:
+                made["fact_vectors"] = parts.fact_vectors()
+            taken = {name: made[name] for name in kind.collaborators}
+            constructor: Any = kind
+            return cls(parts, kind, constructor(index, config, threads=own.threads, **taken))
+        except HopfuseError as error:
+            raise renamed(error) from error.__cause__
+
+    @property
+    def index(self) -> Index:
+        """The state of the index."""
+        return self.parts.index
+
+    @property
+    def needs(self) -> Needs:
+        """The inputs that a search reads."""
+        return self.recipe.needs
+
+    @property
+    def space(self) -> Corpus | None:
+        """The vectors that a question's is compared with; None if the recipe reads none."""
+        return self.kind.space(self.parts.index) if self.recipe.needs.vectors else None
+
+    @property
+    def encodes_more(self) -> bool:
+        """Whether an encoder encodes anything beside questions: names in them, or facts."""
+        names = self.needs.entities and self.index.entity_corpus is not None
+        return names or ("fact_vectors" in self.kind.collaborators and self.index.facts is not None)
+
+    def check_read(self, own: Settings, given: Mapping[str, Any]) -> None:
+        """Refuse arguments that the recipe does not read; ``given`` are those of the collaborators."""
+        reads = {
+            "encoder": self.needs.vectors or self.encodes_more,
+            "words": self.needs.words,
+            "names": self.needs.entities,
+            "llm": "llm" in self.kind.collaborators,
+            "fact_vectors": "fact_vectors" in self.kind.collaborators,
+            "reranker": self.kind.ranks == "passages",
+        }
+        arguments = {**given, "words": own.words, "llm": own.llm, "reranker": own.reranker}
+        for name, is_read in reads.items():
+            one = arguments[name]
+            if not (is_read or one is None or (isinstance(one, str) and one == "none")):
+                raise unread(name, self.kind)
+
+    # ---- A question --------------------------------------------------------------------------------------------------
+
+    def check_inputs(self, text: bool, vector: bool, entities: bool) -> None:
+        """Refuse a question, by what it has, that lacks an input and the text to make it from."""
+        needs, name = self.needs, self.kind.name
+        if text:
+            return
+        if needs.texts:
+            raise _missing("text", f"{name} needs it; give it")
+        if needs.vectors and not vector:
+            raise _missing("vector", f"so is the text, and {name} needs a vector; give one of them")
+        if needs.entities and not entities:
+            raise _missing("entities", f"so is the text, and {name} walks from entities; give one of them")
+
+    def lack(self, vector: bool, entities: bool) -> tuple[str, HopfuseError] | None:
+        """Return the input that nothing makes for a question without it, and why; None if there is none."""
+        encoder, space = self.parts.encoder, self.space
+        if self.needs.vectors and not vector:
+            if encoder is None:
+                assert self.parts.lack is not None
+                return "vector", self.parts.lack
+            if space is not None and encoder.dim != space.dim:
+                return "vector", InputError(
+                    "shape",
+                    "encoder",
+                    "{field} makes {given} values, and the vectors of the index have {allowed}; give their encoder",
+                    given=encoder.dim,
+                    allowed=space.dim,
+                )
+        lack = self.parts.names_lack() if self.needs.entities and not entities else None
+        return None if lack is None else ("entities", lack)
+
+    def check_question(self, text: str | None, vector: Any, entities: Any) -> None:
+        """Refuse a question that a search would refuse; fields of errors are those of one question."""
+        self.check_inputs(text is not None, vector is not None, entities is not None)
+        lack = self.lack(vector is not None, entities is not None)
+        if lack is not None:
+            raise _missing(lack[0], f"{_MAKERS[lack[0]]} it from the text; give it")
+        if self.needs.vectors and vector is not None:
+            self.check_vector(np.asarray(vector))
+        elif self.needs.vectors and text is not None:
+            self._check_text(text)
+        if entities is not None and self.needs.entities:
+            _check_numbers(entities, self.index.num_entities)
+
+    def check_vector(self, vector: NDArray[Any]) -> None:
+        """Refuse a vector of another dimension, or without a direction where one is needed."""
+        space = self.space
+        assert space is not None
+        if vector.shape != (space.dim,):
+            raise InputError(
+                "shape",
+                "vector",
+                "{field} has {given} values; the vectors of the index have {allowed}: use the encoder of the index",
+                given=vector.size,
+                allowed=space.dim,
+            )
+        if not np.isfinite(vector.astype(np.float32)).all():
+            raise InputError("finite", "vector", "{field} is not finite; encode the question again, or leave it out")
+        if (space.metric == "cosine" or self.kind.by_cosine) and not vector.any():
+            raise InputError(
+                "zero",
+                "vector",
+                "{field} is all zeros and has no direction; encode the question again, or leave it out",
+            )
+
+    def _check_text(self, text: str) -> None:
+        """Refuse a text for which the encoder has no vector."""
+        assert self.parts.encoder is not None
+        if first_unencodable(self.parts.encoder.encode_queries, [text]) is not None:
+            raise InputError("empty", "text", "{field} is empty, and the encoder has no vector for it; give it words")
+
+
+def renamed(error: HopfuseError) -> HopfuseError:
+    """Return a recipe's error with the name that its argument has in a retriever."""
+    field, bracket, rest = (error.field or "").partition("[")
+    return error.about(_ARGUMENTS[field] + bracket + rest) if field in _ARGUMENTS else error
+
+
+def _missing(field: str, reason: str) -> InputError:
+    return InputError("missing", field, "{field} is missing, and {reason}", reason=reason)
+
+
+def _check_numbers(entities: Sequence[Any], size: int) -> None:
+    """Refuse the number of an entity that the index does not have."""
+    for at, one in enumerate(entities):
+        if isinstance(one, int | np.integer) and not 0 <= one < size:
+            raise InputError(
+                "unknown",
+                f"entities[{at}]",
+                "{field} is {given}, and the index has the entities 0 .. {last}; correct the number, or give the name",
+                given=int(one),
+                last=size - 1,
+            )
