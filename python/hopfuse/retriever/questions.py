@@ -47,8 +47,10 @@ def unread_rows(state: State, vectors: Any, entities: Any) -> list[tuple[int, In
     for field, rows, is_read in (("vector", vectors, needs.vectors), ("entities", entities, needs.entities)):
         if rows is None or is_read:
             continue
-        said = "{field} is given, and the recipe reads none over this index; it was not used"
-        found += [(b, InputError("unused", field, said)) for b, one in enumerate(rows) if one is not None]
+        note = InputError(
+            "unused", field, "{field} is given, and the recipe reads none over this index; it was not used"
+        )
+        found += [(b, note) for b, one in enumerate(rows) if one is not None]
     return found
 
 
