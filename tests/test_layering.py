@@ -84,6 +84,8 @@ OUTSIDE = {
 }
 #: Classes of recipes; what uses a recipe takes the protocol, and what it is made of takes values.
 RECIPES = {"GuidedWalk", "PhaseGraph", "PolicyRAG", "HybridRRF", "TripleHybrid"}
+#: Their names.
+RECIPE_NAMES = {"guided-walk", "phase-graph", "policy-rag", "hybrid-rrf", "triple-hybrid"}
 #: Public methods of a named tuple, whatever their names begin with.
 NAMED_TUPLE = {"_asdict", "_fields", "_field_defaults", "_make", "_replace"}
 #: Headers of kernels/cpu that the bindings read: the table of kernels, input checks, pools of threads and workspaces,
@@ -187,7 +189,7 @@ def violations(source: str, module: str, is_package: bool = False) -> list[str]:
                 found.append(f"{module}:{one.line} imports {top}: {room or 'hopfuse'} may not, or not at its top")
     found += [f"{module}:{line} calls {name}" for line, name in unsafe_calls(source, room)]
     found += private_names(source, module, is_package)
-    return found + recipe_parameters(source, module)
+    return found + recipe_parameters(source, module) + recipe_tests(source, module)
 
 
 def unsafe_calls(source: str, room: str) -> Iterator[tuple[int, str]]:
@@ -239,6 +241,25 @@ def attributes(node: ast.AST) -> list[str]:
         parts.append(node.attr)
         node = node.value
     return [node.id, *reversed(parts)] if isinstance(node, ast.Name) and parts else []
+
+
+def recipe_tests(source: str, module: str) -> list[str]:
+    """Comparisons with the name or the class of a recipe: what a recipe is like stands on its class."""
+    if room_of(module) in ("recipes", "retriever"):
+        return []
+    found = []
+    for node in nodes(source):
+        if isinstance(node, ast.Compare):
+            compared = [part for side in (node.left, *node.comparators) for part in ast.walk(side)]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+            compared = [part for side in node.args for part in ast.walk(side)]
+        else:
+            continue
+        names = {part.value for part in compared if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+        names |= {part.id for part in compared if isinstance(part, ast.Name)}
+        if names & (RECIPES | RECIPE_NAMES):
+            found.append(f"{module}:{node.lineno} tests a recipe: ask its class what it is like")
+    return found
 
 
 def recipe_parameters(source: str, module: str) -> list[str]:
@@ -552,6 +573,21 @@ def test_a_planted_recipe_among_parameters_is_caught(module: str, source: str) -
 )
 def test_configs_and_the_protocol_outside_are_let_through(module: str, source: str) -> None:
     assert recipe_parameters(source, module) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "module", "count"),
+    [
+        ('print(1 if name == "guided-walk" else 2)', "hopfuse.serve.app", 1),
+        ('print(name in ("a", "triple-hybrid"))', "hopfuse.cli.recipes", 1),
+        ("print(isinstance(recipe, PolicyRAG))", "hopfuse.offline.scoring", 1),
+        ("print(kind is Recipes.PolicyRAG, kind is PolicyRAG)", "hopfuse.cli.recipes", 1),
+        ('print(name == "guided-walk")', "hopfuse.retriever.choices", 0),
+        ('TABLE = {"graph": Ranking("phase-graph")}', "hopfuse.diagnose.rankings", 0),
+    ],
+)
+def test_a_test_of_a_recipe_is_found(source: str, module: str, count: int) -> None:
+    assert len(recipe_tests(source, module)) == count
 
 
 # ---- C++ ------------------------------------------------------------------------------------------------------------

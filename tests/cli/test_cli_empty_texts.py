@@ -84,9 +84,9 @@ def test_a_query_without_words_is_named_before_any_is_scored(tmp_path: Path, ref
 
 def test_only_texts_can_be_searched_by_their_words() -> None:
     index = hf.Index.from_texts(ROWS)
-    with refused(InputError, "missing", "lexical"):
-        hf.recipes.default(index)
-    found = hf.recipes.default(index, lexical=hf.lexical.words_of(index)).search(["river?", ""], k=1)
+    with refused(InputError, "missing", "words"):
+        hf.Retriever(index, words="none")
+    found = hf.Retriever(index).search(["river?", ""], k=1)
     assert [[hit.id for hit in row] for row in found] == [["a"], []]
     with refused(InputError, "choice", "kind", given="fts"):
         hf.lexical.words_of(index, "fts")

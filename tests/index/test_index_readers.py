@@ -86,7 +86,7 @@ def test_one_call_makes_what_the_recipes_search() -> None:
     words = hf.lexical.words_of(index)
     given = {"encoder": encoder, "matcher": QuestionMatcher(index)}
     for recipe in (
-        hf.recipes.default(index, **given),
+        hf.recipes.GuidedWalk(index, **given),
         hf.recipes.GuidedWalk(index, **given, lexical=words),
         hf.recipes.HybridRRF(index, **given, lexical=words),
     ):
@@ -104,7 +104,7 @@ def test_without_an_encoder_words_and_bm25_are_searched() -> None:
     assert index.dim is None
     found = hf.recipes.HybridRRF(index, lexical=hf.lexical.words_of(index), matcher=QuestionMatcher(index))
     assert found.search([QUESTION], k=1)[0][0].id == "c"
-    assert hf.recipes.default(index, matcher=QuestionMatcher(index)).search([QUESTION], k=2)[0][0].id == "c"
+    assert hf.Retriever(index, words="none").search(QUESTION, k=2)[0][0].id == "c"
 
 
 def test_it_is_the_memorys_index_with_all_columns_of_the_rows() -> None:
@@ -131,9 +131,7 @@ def test_passages_without_words_find_nothing(rows: list[dict[str, str]]) -> None
     index = hf.Index.build(rows, reader="words")
     assert (index.num_passages, index.num_entities) == (len(rows), 0)
     assert index.words is not None
-    recipe = hf.recipes.default(index, matcher=QuestionMatcher(index), lexical=hf.lexical.words_of(index))
-    assert recipe.search([QUESTION], k=3)[0] == []
-    assert recipe.search([QUESTION], k=3)[0] == []
+    assert hf.Retriever(index).search(QUESTION, k=3)[0] == []
 
 
 def test_an_empty_index_keeps_its_encoder_for_passages_to_come() -> None:

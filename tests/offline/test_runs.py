@@ -101,7 +101,9 @@ def test_a_retriever_scores_queries_with_and_without_entities() -> None:
     assert pickle.loads(pickle.dumps(scorer)).score(queries, 0) == rows
     (row,) = scorer.score([Query("4", None, ["Nobody"], np.array([0.0, 1.0]))], 0)
     assert row["hits"][0]["id"] == 1
-    assert [(note["code"], note["field"]) for note in row["notes"]] == [("unknown", "entities[0]")]
+    assert [(note["code"], note["field"], set(note)) for note in row["notes"]] == [
+        ("unknown", "entities[0]", {"code", "field", "message"})
+    ]
 
 
 PARENT = """

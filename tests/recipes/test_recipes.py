@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from compare import assert_hits_equal
 from hopfuse.errors import InputError
-from hopfuse.lexical import FTS5
 from hopfuse.recipes import GuidedWalk, GuidedWalkConfig, HybridRRF, HybridRRFConfig, PhaseGraph, PhaseGraphConfig
 from numpy.typing import NDArray
 from recipes.policy_world import PolicyWorld
@@ -39,7 +38,7 @@ class Named:
     encode_document = encode_query
 
 
-@pytest.mark.parametrize("make", [*hf.recipes.RECIPES.values(), hf.recipes.default])
+@pytest.mark.parametrize("make", hf.recipes.RECIPES.values())
 def test_only_an_index_is_taken(make: Any) -> None:
     with refused(InputError, "type", "index", given="str"):
         make("my-index")
@@ -89,23 +88,6 @@ def test_a_result_is_a_list_of_hits_for_each_question(make: Any) -> None:
         found[5]
 
 
-def test_the_default_is_the_best_that_the_index_can_run() -> None:
-    passages = [{"text": "one"}, {"text": "two"}]
-    vectors, graph = np.eye(2, dtype=np.float32), [{"src": 0, "dst": 2}]
-    words = FTS5.build(["one", "two"])
-    whole = hf.Index.build(passages=passages, vectors=vectors, graph=graph)
-    assert isinstance(hf.recipes.default(whole), GuidedWalk)
-    recipe = hf.recipes.default(whole, lexical=words, threads=1)
-    assert recipe.lexical is words
-    assert recipe.threads == 1
-    for parts in ({"vectors": vectors}, {"graph": graph}):
-        assert isinstance(hf.recipes.default(hf.Index.build(passages=passages, **parts)), HybridRRF)
-    alone = hf.Index.build(passages=passages)
-    assert isinstance(hf.recipes.default(alone, lexical=words), HybridRRF)
-    with refused(InputError, "missing", "lexical", needed="lexical"):
-        hf.recipes.default(alone)
-
-
 def test_from_texts_to_passages() -> None:
     texts = ["Ada wrote notes.", "Babbage built the Engine."]
 
@@ -116,7 +98,7 @@ def test_from_texts_to_passages() -> None:
         encode_document = encode_query
 
     index = hf.Index.from_texts(texts, encoder=Letters("letters", 6))
-    recipe = hf.recipes.default(index, encoder=Letters("letters", 6))
+    recipe = HybridRRF(index, encoder=Letters("letters", 6))
     (found,) = recipe.search(["bbb"], k=5)
     assert [hit.text for hit in found] == texts[::-1]
 

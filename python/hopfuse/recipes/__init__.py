@@ -7,7 +7,7 @@ Examples
 >>> import hopfuse as hf
 >>> texts = ["Ada wrote notes on the Engine.", "The Engine was built by Babbage.", "The sea."]
 >>> index = hf.Index.build(passages=[{"id": name, "text": text} for name, text in zip("abc", texts)])
->>> recipe = hf.recipes.default(index, lexical=hf.lexical.FTS5.build(texts))
+>>> recipe = hf.recipes.HybridRRF(index, lexical=hf.lexical.FTS5.build(texts))
 >>> found = recipe.search(["Who built the engine?"], k=2)
 >>> [(hit.id, hit.text) for hit in found[0]]
 [('b', 'The Engine was built by Babbage.'), ('a', 'Ada wrote notes on the Engine.')]
@@ -15,7 +15,6 @@ Examples
 
 from ._parts.config import apply_options
 from ._parts.spelling import spelled
-from .default import default
 from .guided_walk import GuidedWalk, GuidedWalkConfig, GuidedWalkResult
 from .hybrid_rrf.config import HybridRRFConfig
 from .hybrid_rrf.core import HybridRRF
@@ -49,7 +48,6 @@ __all__ = [
     "TripleHybridConfig",
     "TripleHybridResult",
     "apply_options",
-    "default",
     "spelled",
 ]
 

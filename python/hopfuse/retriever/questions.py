@@ -9,24 +9,27 @@ import numpy as np
 
 from ..errors import InputError
 from ..recipes import spelled
-from .state import State, is_there
+from .state import State
 
 #: The argument of a search by the field of one question.
 _COLUMNS = {"text": "questions", "vector": "vectors", "entities": "entities"}
 
 
 def has_gaps(rows: Any) -> bool:
-    """Return whether some questions are asked without this input, perhaps since their text has no words."""
-    return isinstance(rows, list | tuple) and not all(map(is_there, rows))
+    """Return whether some questions are asked without this input, and others are not."""
+    return isinstance(rows, list | tuple) and any(one is None for one in rows)
 
 
 def check_rows(state: State, texts: Any, vectors: Any, entities: Any) -> None:
     """Refuse the first question that lacks an input which cannot be made."""
-    columns = [rows if rows is None or has_gaps(rows) else True for rows in (texts, vectors, entities)]
-    batch = max((len(one) for one in columns if isinstance(one, list | tuple)), default=0)
+    columns = [
+        None if rows is None else [one is not None for one in rows] if has_gaps(rows) else True
+        for rows in (texts, vectors, entities)
+    ]
+    batch = max((len(one) for one in columns if isinstance(one, list)), default=0)
     for b in range(max(1, batch)):
         text, vector, named = (
-            next(iter(one[b : b + 1]), None) if isinstance(one, list | tuple) else one for one in columns
+            bool(one[b]) if isinstance(one, list) and b < len(one) else one is True for one in columns
         )
         try:
             state.check_inputs(text, vector, named)
@@ -44,11 +47,12 @@ def unread_rows(state: State, vectors: Any, entities: Any) -> list[tuple[int, In
     for field, rows, is_read in (("vector", vectors, needs.vectors), ("entities", entities, needs.entities)):
         if rows is None or is_read:
             continue
-        note = InputError(
-            "unused", field, "{field} is given, and the recipe reads none over this index; it was not used"
-        )
-        found += [(b, note) for b, one in enumerate(rows) if one is not None]
+        found += [(b, _unread(field)) for b, one in enumerate(rows) if one is not None]
     return found
+
+
+def _unread(field: str) -> InputError:
+    return InputError("unused", field, "{field} is given, and the recipe reads none over this index; it was not used")
 
 
 def raise_first(notes: Sequence[Sequence[InputError]]) -> None:
