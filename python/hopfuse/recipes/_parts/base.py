@@ -7,11 +7,12 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..._arrays.rows_cache import RowsCache
 from ..._validation import check_k, check_threads
 from ...encoders import Encoder, as_encoder
-from ...errors import HopfuseError, InputError
+from ...errors import InputError
 from ...index import Index, IndexPart
 from ...types import Corpus
 from ..protocol import AllowScope, Needs, Ranks, Words
@@ -20,7 +21,7 @@ from .config import check_index, make_config
 from .filters import View, Views
 from .isolated import Group, collaborators_of, joined
 from .lexical import check_leg
-from .questions import Asked, read_asked
+from .questions import Asked, named_as_given, read_asked
 
 Result = TypeVar("Result", bound=SearchResult)
 
@@ -175,16 +176,10 @@ class BaseRecipe(Generic[Result]):
 
     def _answer(self, asked: Asked, k: int, allow: Any, allow_scope: AllowScope, trace: bool) -> Result:
         """Return the answers to questions, those with a filter from a part of the index or from the whole."""
-        try:
-            return self._answered(asked, k, allow, allow_scope, trace)
-        except InputError as error:
-            raise _of_vectors(error) from error.__cause__
-
-    def _answered(self, asked: Asked, k: int, allow: Any, allow_scope: AllowScope, trace: bool) -> Result:
         k = self._k(k)
         view = self._views.read(allow, asked.size, allow_scope)
         if view is None or allow_scope == "results" or asked.size == 0:
-            return self._search(self._completed(asked), view, k, trace)
+            return self._found(asked, view, k, trace)
         if not (self.needs.entities and asked.waits_for_names(encoded=self._compares_texts)):
             asked = self._with_vectors(asked)  # of all parts in one call
         parts = []
@@ -192,9 +187,17 @@ class BaseRecipe(Generic[Result]):
             part = self.index.part(passages)
             recipe = self._of_parts.get(passages, partial(self._over, part))
             group = Group(np.flatnonzero(view.of == number), part, self.index, asked.size)
-            completed = recipe._completed(group.asked(asked))
-            parts.append((group, recipe._search(completed, None, recipe._k(max(1, k)), trace)))
+            parts.append((group, recipe._found(group.asked(asked), None, recipe._k(max(1, k)), trace, group.rows)))
         return self._joined(parts, asked.size, k)
+
+    def _found(
+        self, asked: Asked, view: View | None, k: int, trace: bool, rows: NDArray[np.int64] | None = None
+    ) -> Result:
+        """Return the answers to questions as they are asked; ``rows`` are their numbers in the batch, for errors."""
+        try:
+            return self._search(self._completed(asked), view, k, trace)
+        except InputError as error:
+            raise named_as_given(error, rows) from error.__cause__
 
     def _joined(self, parts: Sequence[tuple[Group, Result]], batch: int, k: int) -> Result:
         """Return the result of a batch from those of its groups, in the whole index's numbers."""
@@ -241,13 +244,6 @@ class BaseRecipe(Generic[Result]):
 
     def _config_of(self, part: IndexPart) -> Any:
         return self.config
-
-
-def _of_vectors(error: InputError) -> HopfuseError:
-    """Return an error of an operation about its ``queries``, which are the vectors of a search, with that name."""
-    field, bracket, place = (error.field or "").partition("[")
-    is_vector = field == "queries" and error.code in ("shape", "finite", "zero")
-    return error.about(f"vectors{bracket}{place}") if is_vector else error
 
 
 def _make(kind: type[Any], positional: tuple[Any, ...], named: dict[str, Any]) -> Any:

@@ -53,7 +53,6 @@ def _unknown_text(text: str) -> InputError:
     return InputError(
         "unknown",
         "text",
-        "{field} is {given!r}, and nothing that is searched has a name or a word of it; use words of the passages, or "
-        "a wider filter if there is one",
+        "{field} is {given!r}, and no name and no word of it is known to what is searched",
         given=text,
     )
