@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..extract import QuestionMatcher
+from ..lexical import BM25, FTS5
+from ..types import TermMatrix
 from .collaborators import NoNames
 from .state import State
 
@@ -34,7 +36,7 @@ class Description:
     >>> retriever = hf.Retriever(hf.Index.build(passages=[{"text": "The sea."}]), words="fts5")
     >>> about = retriever.describe()
     >>> about.recipe, about.words
-    ('hybrid-rrf', 'FTS5(passages=1)')
+    ('hybrid-rrf', 'FTS5 built from the texts')
     """
 
     recipe: str
@@ -78,7 +80,7 @@ def describe(state: State, *, chosen: bool, reranker: Any) -> Description:
         reads=tuple(name for name, one in read.items() if one),
         encoder=f"{parts.encoder.name}, {parts.encoder.dim} dimensions" if encodes and parts.encoder else None,
         names=_names_words(parts.names) if needs.entities else None,
-        words=None if leg is None else repr(leg),
+        words=None if leg is None else _leg_words(leg, state.index.lexical),
         facts=facts,
         reranker=None if reranker is None else repr(reranker),
         lacks=_lacks(state),
@@ -91,17 +93,31 @@ def _names_words(matcher: Any) -> str | None:
     return "those of the index" if isinstance(matcher, QuestionMatcher) else repr(matcher)
 
 
+def _leg_words(leg: Any, stored: TermMatrix | None) -> str:
+    if isinstance(leg, BM25):
+        terms = f"{len(leg.matrix.terms):,} terms"
+        return f"BM25 of the index, {terms}" if leg.matrix is stored else f"BM25 built from the texts, {terms}"
+    return "FTS5 built from the texts" if isinstance(leg, FTS5) else repr(leg)
+
+
 def _lacks(state: State) -> dict[str, str]:
     """Return what is missing, and what that costs."""
     index, needs, parts, lacks = state.index, state.needs, state.parts, dict[str, str]()
     if needs.vectors and parts.encoder is None:
         lacks["an encoder"] = f"a question needs its vector ({parts.lack})"
     if state.kind.space(index) is None and state.kind.ranks == "passages":
-        lacks["vectors"] = "passages are found by words and by the graph, not by meaning"
+        lacks["vectors"] = (
+            "passages are found by words and by the graph, not by meaning; build the index with an encoder"
+        )
     if index.graph is None and "matcher" in state.kind.collaborators:
-        lacks["a graph"] = "passages that answer in several steps are found only if they resemble the question"
+        lacks["a graph"] = (
+            "passages that answer in several steps are found only if they resemble the question; build the index with "
+            "a reader, such as words"
+        )
     if "lexical" in state.kind.collaborators and not needs.words and state.kind.ranks == "passages":
-        lacks["words"] = "a rare word or a number of the question is found only if the vectors show it"
+        lacks["words"] = (
+            "a rare word or a number of the question is found only if the vectors show it; build the index with BM25"
+        )
     lack = parts.names_lack() if needs.entities else None
     if lack is not None or (needs.entities and isinstance(parts.names, NoNames)):
         lacks["names"] = "a walk starts only from entities that are given" + ("" if lack is None else f" ({lack})")
