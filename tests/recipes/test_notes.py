@@ -88,6 +88,18 @@ def test_a_question_without_a_known_name_or_word_is_noted(recipe: Any, allow: An
     assert said(recipe.search(texts, entities=[[], [], [], ["Ada"]], allow=allow)) == [[], unknown, [], []]
 
 
+@pytest.mark.parametrize("recipe", WITH_WORDS.values(), ids=WITH_WORDS)
+@pytest.mark.parametrize("scope", ["isolated", "results"])
+def test_a_filter_that_allows_nothing_is_noted_and_nothing_else(recipe: Any, scope: Any) -> None:
+    found = recipe.search(["Ada?", "Ada?", "Zzz?"], allow=[[], [0, 1], []], allow_scope=scope, k=3)
+    assert [[(note.code, note.field) for note in row] for row in found.notes] == [
+        [("empty", "allow")],
+        [],
+        [("empty", "allow")],
+    ]
+    assert [len(row) for row in found] == [0, 2, 0]
+
+
 def test_a_question_without_a_text_has_no_note_of_its_text() -> None:
     recipe, vectors = WITH_WORDS["guided"], ENCODER.encode_queries(["a", "b", "c"])
     assert said(recipe.search([None, "", "karl"], vectors=vectors, entities=[[]] * 3)) == [

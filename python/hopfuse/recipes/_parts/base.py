@@ -21,6 +21,7 @@ from .config import check_index, make_config
 from .filters import View, Views
 from .isolated import Group, collaborators_of, joined
 from .lexical import check_leg
+from .notes import nothing_allowed
 from .questions import Asked, named_as_given, read_asked
 
 Result = TypeVar("Result", bound=SearchResult)
@@ -178,8 +179,16 @@ class BaseRecipe(Generic[Result]):
         """Return the answers to questions, those with a filter from a part of the index or from the whole."""
         k = self._k(k)
         view = self._views.read(allow, asked.size, allow_scope)
-        if view is None or allow_scope == "results" or asked.size == 0:
+        if view is None or asked.size == 0:
             return self._found(asked, view, k, trace)
+        found = self._found(asked, view, k, trace) if allow_scope == "results" else self._alone(asked, view, k, trace)
+        empty = ~np.any(view.passages, axis=1)
+        for b in np.flatnonzero(np.asarray(empty)[view.of]).tolist():
+            found.notes[b][:] = [nothing_allowed()]
+        return found
+
+    def _alone(self, asked: Asked, view: View, k: int, trace: bool) -> Result:
+        """Return the answers to questions, each from the part of the index that it may see."""
         if not (self.needs.entities and asked.waits_for_names(encoded=self._compares_texts)):
             asked = self._with_vectors(asked)  # of all parts in one call
         parts = []

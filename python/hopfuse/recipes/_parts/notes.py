@@ -56,3 +56,8 @@ def _unknown_text(text: str) -> InputError:
         "{field} is {given!r}, and no name and no word of it is known to what is searched",
         given=text,
     )
+
+
+def nothing_allowed() -> InputError:
+    """Return the note for a question whose filter lets no passage through."""
+    return InputError("empty", "allow", "{field} lets no passage through, so nothing is found; change the filter")
