@@ -219,6 +219,20 @@ def test_a_leg_of_one_state_is_refused_for_a_live_index(tmp_path: Path) -> None:
         hf.Retriever.open(tmp_path).variant("hybrid-rrf", words=leg(index))
 
 
+def test_a_later_state_is_searched_without_an_encoder_that_is_not_wanted(tmp_path: Path) -> None:
+    pytest.importorskip("wordllama")
+    encoder = hf.encoders.open_encoder("wordllama:64")
+    hf.Index.build(passages=[{"id": "a", "text": "The sea."}], encoder=encoder).save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        retriever = hf.Retriever(live, encoder="none", words="none")
+        with live.change() as change:
+            change.add_passages([{"id": "b", "text": "A lake."}], vectors=encoder.encode_passages(["A lake."]))
+        assert retriever.refresh() == change.seq
+        assert retriever.encoder is None
+        with refused(InputError, "missing", "encoder"):
+            retriever.search("the sea")
+
+
 # ---- Copies and threads ----------------------------------------------------------------------------------------------
 
 

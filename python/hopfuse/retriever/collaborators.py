@@ -72,9 +72,9 @@ class Collaborators:
         """Return the collaborators of another state of the index, with the same encoder, names and vectors of facts."""
         encoder, names, fact_vectors = self._wanted
         keeps_encoder = encoder is not None or index.encoder == self.index.encoder
-        other = Collaborators(index, self.encoder if keeps_encoder else None, "none", fact_vectors)
+        other = Collaborators(index, "none" if keeps_encoder else None, "none", fact_vectors)
         if keeps_encoder:
-            other.lack = self.lack
+            other.encoder, other.lack = self.encoder, self.lack
         other._wanted, other._facts = self._wanted, self._facts
         follows = callable(getattr(self.names, "of_state", None))
         other.names = self.names.of_state(index) if follows else _matcher_of(names, index)
