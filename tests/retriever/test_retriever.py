@@ -273,3 +273,24 @@ def test_what_is_not_used_or_not_known_is_noted_and_refused_where_strict() -> No
             hf.Retriever(index, strict=True).search(**asked)
     clean = hf.Retriever(BOTH, **SPEAKS, strict=True).search([QUESTION, "London?"])
     assert clean.notes == [[], []]
+
+
+def test_inputs_that_are_not_read_have_a_row_for_each_question() -> None:
+    plain = hf.Retriever(built())
+    notes = plain.search(QUESTION, vectors=np.ones(6)).notes
+    assert [[(one.code, one.field) for one in row] for row in notes] == [[("unused", "vector")]]
+    cases: list[tuple[dict[str, Any], str, str]] = [
+        ({"vectors": np.ones((3, 6))}, "length", "vectors"),
+        ({"vectors": [None, np.ones(6)]}, "length", "vectors"),
+        ({"entities": [["London"], ["Thames"]]}, "length", "entities"),
+        ({"entities": 5}, "type", "entities"),
+    ]
+    for given, code, field in cases:
+        with refused(InputError, code, field):
+            plain.search(QUESTION, **given)
+
+
+def test_a_strict_retriever_warms_up() -> None:
+    facts = built("vectors", "graph", "facts")
+    hf.Retriever(facts, "triple-hybrid", encoder=Letters(), strict=True).warm_up()
+    hf.Retriever(hf.Index.build(passages=[{"text": "of the"}]), strict=True).warm_up()

@@ -348,7 +348,10 @@ class Retriever:
         state = self._now(at_least, timeout)
         texts = [questions] if isinstance(questions, str) else questions
         options: dict[str, Any] = {"allow": allow, "allow_scope": allow_scope, "trace": trace}
-        return self._search(state, texts, vectors, entities, k=k, per_document=per_document, **options)
+        found = self._search(state, texts, vectors, entities, k=k, per_document=per_document, **options)
+        if self._settings.strict:
+            raise_first(found.notes)
+        return found
 
     def prepare(
         self, questions: str | Sequence[str | None] | None, *, vectors: Any = None, entities: Any = None
@@ -414,7 +417,7 @@ class Retriever:
         """
         state = self._now()
         if self._settings.strict:
-            for _, note in unread_rows(state, [vector], [entities]):
+            for _, note in unread_rows(state, 1, [vector], [entities]):
                 raise note
         state.check_question(text, vector, entities)
 
@@ -432,7 +435,7 @@ class Retriever:
         **options: Any,
     ) -> SearchResult:
         needs, own, index = state.needs, self._settings, state.index
-        unread = unread_rows(state, vectors, entities)
+        given = vectors, entities
         vectors, entities = vectors if needs.vectors else None, entities if needs.entities else None
         depth = self._depth(state, texts, k, per_document)
         try:
@@ -448,10 +451,8 @@ class Retriever:
         if hits is not found.hits:
             hits = hits.head(k)
             found = replace(found, hits=hits, traces=traces_of(found.traces, hits))
-        for b, note in unread:
+        for b, note in unread_rows(state, len(found), *given):
             found.notes[b].append(note)
-        if own.strict:
-            raise_first(found.notes)
         return found
 
     def _depth(self, state: State, texts: Any, k: int, per_document: int | None) -> int:
