@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import time
 import timeit
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -268,6 +270,58 @@ def test_threads_share_a_retriever_whose_encoder_is_not_safe_for_threads() -> No
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(ask, range(160)))
     assert not encoder.together
+
+
+class OneByOne:
+    """A leg, a matcher and a reranker of a user's that is not safe for threads."""
+
+    def __init__(self) -> None:
+        self.together, self._inside = False, threading.Lock()
+
+    def _alone(self) -> None:
+        free = self._inside.acquire(blocking=False)
+        self.together |= not free
+        time.sleep(0.0005)
+        if free:
+            self._inside.release()
+
+    def __reduce__(self) -> Any:
+        return OneByOne, ()
+
+    def search(self, questions: Any, k: int) -> hf.Hits:
+        self._alone()
+        return hf.Hits.from_lists([[(0, 1.0)] for _ in questions])
+
+    def match(self, texts: Any) -> list[list[str]]:
+        self._alone()
+        return [["London"] for _ in texts]
+
+
+def test_variants_and_states_share_the_lock_of_a_collaborator() -> None:
+    own = OneByOne()
+    first = hf.Retriever(FACTS, encoder=Letters(), words=own, names=own)
+    every = [first, first.variant("hybrid-rrf"), first.of_state(FACTS), hf.Retriever(FACTS, "hybrid-rrf", words=own)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda at: every[at % 3].search(QUESTION), range(60)))
+    assert not own.together
+    assert len({id(one.words) for one in every}) == 1
+
+
+def test_an_error_names_the_class_of_a_collaborator_of_the_users() -> None:
+    retriever = hf.Retriever(FACTS, encoder=Letters(), words=OneByOne(), names=OneByOne())
+    for options in ({}, {"entities": [["London"]]}):
+        with pytest.raises(InputError, match=r"a OneByOne, has no part"):
+            retriever.search(QUESTION, allow=["a"], **options)
+
+
+def test_recipes_of_a_retriever_can_be_pickled() -> None:
+    own = OneByOne()
+    retriever = hf.Retriever(FACTS, encoder=Letters(), words=own, names=own)
+    copy = pickle.loads(pickle.dumps(retriever.recipe))
+    asked: dict[str, Any] = {"queries": [QUESTION], "k": 3}
+    assert same(copy.search(**asked), retriever.recipe.search(**asked))
+    again = pickle.loads(pickle.dumps(retriever.variant(encoder=retriever.encoder)))
+    assert same(again.search(QUESTION), retriever.search(QUESTION))
 
 
 def test_a_retriever_warms_up_and_checks_without_an_encoder() -> None:

@@ -198,7 +198,7 @@ class Retriever:
         arguments = {
             "config": config,
             "words": own.words,
-            "reranker": getattr(own.reranker, "_inner", own.reranker),
+            "reranker": own.reranker,
             "llm": own.llm,
             "threads": own.threads,
             "strict": own.strict,
