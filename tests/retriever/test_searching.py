@@ -219,6 +219,42 @@ def test_a_leg_of_one_state_is_refused_for_a_live_index(tmp_path: Path) -> None:
         hf.Retriever.open(tmp_path, words=leg(index))
     with refused(InputError, "conflict", "words"):
         hf.Retriever.open(tmp_path).variant("hybrid-rrf", words=leg(index))
+class Reading:
+    """A language model that answers with the passages that it is given."""
+
+    def ask(self, prompts: Any, schema: Any, *, check: Any) -> list[str]:
+        return [check({"answer": prompt}) for prompt in prompts]
+
+
+def test_answers_read_the_passages_that_were_searched(tmp_path: Path) -> None:
+    FACTS.save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        retriever = hf.Retriever(live, "policy-rag", encoder=Letters(), llm=Reading())
+        found = retriever.search("Who built the Engine in London?", k=1)
+        first = found[0][0].text
+        assert first in retriever.answer("Who built the Engine in London?", found)[0]
+        with live.change() as change:
+            change.delete_passages(["a", "b"])
+        retriever.refresh()
+        assert first in retriever.answer("Who built the Engine in London?", found)[0]
+
+
+def test_a_thread_that_waited_searches_the_last_state(tmp_path: Path) -> None:
+    built("graph").save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live, ThreadPoolExecutor(1) as pool:
+        retriever = hf.Retriever(live, words="fts5")
+        with retriever._lock:
+            for id in "ef":
+                with live.change() as change:
+                    change.add_passages([{"id": id, "text": "Grace Hopper wrote a compiler."}])
+                live.refresh()
+                if id == "e":
+                    waiting = pool.submit(retriever.search, "compiler")
+                    time.sleep(0.1)
+            assert retriever.search("compiler").seq == change.seq
+        assert waiting.result().seq == change.seq
+
+
 
 
 def test_a_later_state_is_searched_without_an_encoder_that_is_not_wanted(tmp_path: Path) -> None:
