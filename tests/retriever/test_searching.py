@@ -89,6 +89,13 @@ def test_passages_without_a_document_are_limited_only_by_their_texts() -> None:
     assert sorted(ids(retriever.search("Engine London Thames", k=4, per_document=1))[0]) == ["a", "b", "c"]
 
 
+def test_passages_without_texts_are_not_equal() -> None:
+    rows = [{"title": title, "text": ""} for title in ("Ada", "Babbage", "Thames")]
+    vectors = Letters().encode_passages(["Ada", "Babbage", "Thames"])
+    retriever = hf.Retriever(hf.Index.build(passages=rows, vectors=vectors), encoder=Letters(), words="none")
+    assert len(ids(retriever.search("Ada", per_document=1))[0]) == 3
+
+
 def test_hits_of_a_document_are_limited_among_the_allowed_passages() -> None:
     retriever = hf.Retriever(FACTS, encoder=Letters())
     for scope in ("isolated", "results"):
