@@ -255,6 +255,13 @@ def test_a_thread_that_waited_searches_the_last_state(tmp_path: Path) -> None:
                 with live.change() as change:
                     change.add_passages([{"id": id, "text": "Grace Hopper wrote a compiler."}])
                 live.refresh()
+def test_a_leg_of_one_state_is_refused_for_a_live_index(tmp_path: Path) -> None:
+    index = built("graph")
+    index.save(tmp_path)
+    with refused(InputError, "conflict", "words"):
+        hf.Retriever.open(tmp_path, words=leg(index))
+    with refused(InputError, "conflict", "words"):
+        hf.Retriever.open(tmp_path).variant("hybrid-rrf", words=leg(index))
                 if id == "e":
                     waiting = pool.submit(retriever.search, "compiler")
                     time.sleep(0.1)

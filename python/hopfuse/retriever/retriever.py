@@ -479,6 +479,7 @@ class Retriever:
         if live is None:
             if at_least is not None and state.index.seq < at_least:
                 raise InputError(
+            index = live.index  # another thread may have taken over a later one
                     "unsupported",
                     "at_least",
                     "{field} is {given}, and the retriever searches one state of the index, at {allowed}; open it with "
