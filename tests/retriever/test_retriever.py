@@ -188,6 +188,13 @@ def test_an_invalid_argument_is_refused(arguments: dict[str, Any], code: str, fi
     assert (caught.value.code, caught.value.field) == (code, field)
 
 
+def test_an_error_names_the_arguments_of_the_retriever() -> None:
+    with pytest.raises(InputError, match=r"needs words=, or an index with vectors"):
+        hf.Retriever(built(), words="none")
+    with pytest.raises(InputError, match=r"word_boost is given without words="):
+        hf.Retriever(BOTH, words="none", word_boost=2)
+
+
 def test_a_directory_is_opened_by_open() -> None:
     with refused(InputError, "type", "index"):
         hf.Retriever("my-index")  # type: ignore[arg-type]
