@@ -219,13 +219,6 @@ def test_a_retriever_follows_a_live_index(tmp_path: Path) -> None:
             reader.search(asked, at_least=99, timeout=0.01)
 
 
-def test_a_leg_of_one_state_is_refused_for_a_live_index(tmp_path: Path) -> None:
-    index = built("graph")
-    index.save(tmp_path)
-    with refused(InputError, "conflict", "words"):
-        hf.Retriever.open(tmp_path, words=leg(index))
-    with refused(InputError, "conflict", "words"):
-        hf.Retriever.open(tmp_path).variant("hybrid-rrf", words=leg(index))
 class Reading:
     """A language model that answers with the passages that it is given."""
 
@@ -255,13 +248,6 @@ def test_a_thread_that_waited_searches_the_last_state(tmp_path: Path) -> None:
                 with live.change() as change:
                     change.add_passages([{"id": id, "text": "Grace Hopper wrote a compiler."}])
                 live.refresh()
-def test_a_leg_of_one_state_is_refused_for_a_live_index(tmp_path: Path) -> None:
-    index = built("graph")
-    index.save(tmp_path)
-    with refused(InputError, "conflict", "words"):
-        hf.Retriever.open(tmp_path, words=leg(index))
-    with refused(InputError, "conflict", "words"):
-        hf.Retriever.open(tmp_path).variant("hybrid-rrf", words=leg(index))
                 if id == "e":
                     waiting = pool.submit(retriever.search, "compiler")
                     time.sleep(0.1)
@@ -269,6 +255,13 @@ def test_a_leg_of_one_state_is_refused_for_a_live_index(tmp_path: Path) -> None:
         assert waiting.result().seq == change.seq
 
 
+def test_a_leg_of_one_state_is_refused_for_a_live_index(tmp_path: Path) -> None:
+    index = built("graph")
+    index.save(tmp_path)
+    with refused(InputError, "conflict", "words"):
+        hf.Retriever.open(tmp_path, words=leg(index))
+    with refused(InputError, "conflict", "words"):
+        hf.Retriever.open(tmp_path).variant("hybrid-rrf", words=leg(index))
 
 
 def test_a_later_state_is_searched_without_an_encoder_that_is_not_wanted(tmp_path: Path) -> None:
@@ -302,6 +295,9 @@ def test_copies_answer_alike(tmp_path: Path) -> None:
         assert str(copy.describe()) == str(retriever.describe())
         assert (copy.threads, copy.recipe.config) == (1, retriever.recipe.config)
     assert len(pickle.dumps(live)) < len(pickle.dumps(in_memory))
+    named = hf.Retriever(FACTS, encoder=Letters(), words="fts5", names="case-sensitive")
+    for variant in (named.variant("triple-hybrid"), named.variant(lexical_weight=0, word_boost=0)):
+        assert same(pickle.loads(pickle.dumps(variant)).search(ASKED), variant.search(ASKED))
     reranked = hf.Retriever(FACTS, encoder=Letters(), reranker=ByLength(), strict=True)
     assert same(pickle.loads(pickle.dumps(reranked)).search(ASKED), reranked.search(ASKED))
 

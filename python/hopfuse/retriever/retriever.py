@@ -15,7 +15,7 @@ from .._validation import check_flag, check_k, check_type, check_whole, wrong_ty
 from ..encoders import rerank
 from ..errors import HopfuseError, InputError
 from ..index import Index, LiveIndex
-from ..recipes import AllowScope, Needs, Recipe, SearchResult, apply_options
+from ..recipes import AllowScope, Needs, Recipe, SearchResult
 from ..types import Hits
 from .choices import recipe_class
 from .collaborators import Collaborators
@@ -193,20 +193,9 @@ class Retriever:
         return f"Retriever({state.index!r}, {state.kind.name!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        own = self._settings
-        config = own.options if own.config is None else apply_options(own.config, own.options or {}, "config")
-        arguments = {
-            "config": config,
-            "words": own.words,
-            "reranker": own.reranker,
-            "llm": own.llm,
-            "threads": own.threads,
-            "strict": own.strict,
-            **self._given,
-        }
         if self._live is not None:
-            return _reopened, (os.fspath(self._live.directory), own.recipe, arguments)
-        return _made, (self._state.index, own.recipe, arguments)
+            return _reopened, (os.fspath(self._live.directory), self._settings, self._given)
+        return _remade, (self._state.index, self._settings, self._given)
 
     # ---- Other retrievers over the same index ------------------------------------------------------------------------
 
@@ -245,14 +234,13 @@ class Retriever:
             changed = replace(changed, llm=None)
         if kind.ranks != "passages":
             changed = replace(changed, reranker=None)
-        other = self._like(changed, state.parts if encoder is None else state.parts.with_encoder(encoder), self._live)
-        if encoder is not None:
-            other._given = {**self._given, "encoder": encoder}
-        return other
+        if encoder is None:
+            return _made(state.parts, changed, self._given, self._live)
+        return _made(state.parts.with_encoder(encoder), changed, {**self._given, "encoder": encoder}, self._live)
 
     def of_state(self, index: Index) -> Retriever:
         """Return this retriever for another state of its index: its encoder, names and vectors of facts are kept."""
-        return self._like(self._settings, self._now().parts.of_state(index), None)
+        return _made(self._now().parts.of_state(index), self._settings, self._given)
 
     def refresh(self) -> int:
         """Read later changes of a live index, and return the seq that is searched from now on."""
@@ -479,7 +467,6 @@ class Retriever:
         if live is None:
             if at_least is not None and state.index.seq < at_least:
                 raise InputError(
-            index = live.index  # another thread may have taken over a later one
                     "unsupported",
                     "at_least",
                     "{field} is {given}, and the retriever searches one state of the index, at {allowed}; open it with "
@@ -492,23 +479,29 @@ class Retriever:
         if index is state.index:
             return state
         with self._lock:
+            index = live.index  # another thread may have taken over a later one
             if self._state.index is not index:
                 self._state = State.make(self._state.parts.of_state(index), self._settings)
             return self._state
 
-    def _like(self, settings: Settings, parts: Collaborators, live: Any) -> Retriever:
-        other = object.__new__(Retriever)
-        other._live, other._lock, other._settings, other._given = live, RLock(), settings, self._given
-        other._state = State.make(parts, settings)
-        return other
+
+def _made(
+    parts: Collaborators, settings: Settings, given: dict[str, Any], live: LiveIndex[Index] | None = None
+) -> Retriever:
+    """Return a retriever of checked arguments; those of another one that this recipe does not read are kept."""
+    made = object.__new__(Retriever)
+    made._live, made._lock, made._settings, made._given = live, RLock(), settings, given
+    made._state = State.make(parts, settings)
+    return made
 
 
-def _made(index: Index, recipe: Any, arguments: Mapping[str, Any]) -> Retriever:
-    return Retriever(index, recipe, **arguments)
+def _remade(index: Index, settings: Settings, given: dict[str, Any]) -> Retriever:
+    return _made(Collaborators(index, **given), settings, given)
 
 
-def _reopened(directory: str, recipe: Any, arguments: Mapping[str, Any]) -> Retriever:
-    return Retriever.open(directory, recipe, **arguments)
+def _reopened(directory: str, settings: Settings, given: dict[str, Any]) -> Retriever:
+    live = Index.open(directory, live=True)
+    return _made(Collaborators(live.index, **given), settings, given, live)
 
 
 def _fields(config: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
