@@ -188,6 +188,21 @@ def test_an_invalid_argument_is_refused(arguments: dict[str, Any], code: str, fi
     assert (caught.value.code, caught.value.field) == (code, field)
 
 
+def test_an_error_about_a_vector_names_its_place_among_the_questions() -> None:
+    wrong: list[tuple[Any, str, str]] = [
+        (np.ones((2, 5)), "shape", "vectors"),
+        (np.array([["a"] * 6] * 2), "dtype", "vectors"),
+        (np.array([[1.0] * 6, [np.nan] * 6]), "finite", "vectors[1]"),
+        (np.array([[1.0] * 6, [0.0] * 6]), "zero", "vectors[1]"),
+    ]
+    retriever = hf.Retriever(BOTH, **SPEAKS)
+    for vectors, code, field in wrong:
+        for search in (retriever.search, retriever.recipe.search):
+            for allow in (None, [["a"], ["b"]], ["a"]):
+                with refused(InputError, code, field):
+                    search([QUESTION] * 2, vectors=vectors, allow=allow)
+
+
 def test_an_error_names_the_arguments_of_the_retriever() -> None:
     with pytest.raises(InputError, match=r"needs words=, or an index with vectors"):
         hf.Retriever(built(), words="none")
