@@ -129,6 +129,13 @@ def test_a_reranker_orders_the_first_hits_anew() -> None:
     assert ids(reranked.variant("triple-hybrid").search(QUESTION, k=1)) != []
 
 
+def test_a_reranker_leaves_as_many_hits_as_asked_for() -> None:
+    rows = [{"text": f"The sea, number {number}."} for number in range(70)]
+    reranked = hf.Retriever(hf.Index.build(passages=rows), words="fts5", reranker=ByLength(), lexical_k=70)
+    assert reranked.search("sea", k=60).hits.counts.tolist() == [60]
+    assert reranked.search("sea", k=3).hits.counts.tolist() == [3]
+
+
 # ---- Variants --------------------------------------------------------------------------------------------------------
 
 

@@ -25,7 +25,7 @@ from .questions import check_rows, has_gaps, prepared, raise_first, unread_rows
 from .serialized import shared
 from .state import Settings, State, renamed
 
-#: Hits of each question that a reranker reads.
+#: Hits of each question that a reranker reads, at least.
 RERANKED = 50
 
 
@@ -54,7 +54,7 @@ class Retriever:
     names : matcher or {"any-case", "case-sensitive", "none"}, optional
         What finds entities in questions. By default ``"any-case"``: :class:`hopfuse.extract.QuestionMatcher`.
     reranker : Reranker, optional
-        Scores the first 50 hits of each question anew (:mod:`hopfuse.encoders`).
+        Scores the first 50 hits of each question anew, or k if that is more (:mod:`hopfuse.encoders`).
     llm : optional
         The language model of policy-rag, for :meth:`answer` and a policy that asks it.
     fact_vectors : optional
@@ -433,7 +433,7 @@ class Retriever:
             raise renamed(error) from error.__cause__
         hits: Hits = found.hits
         if own.reranker is not None:
-            hits = rerank(hits, texts, TitledTexts(index), own.reranker, k=RERANKED)
+            hits = rerank(hits, texts, TitledTexts(index), own.reranker, k=max(RERANKED, k))
         if per_document is not None:
             hits = first_of_documents(hits, index, per_document, k)
         if hits is not found.hits:
