@@ -180,6 +180,8 @@ def test_an_argument_that_the_recipe_does_not_read_is_refused(
         ({"recipe": "triple-hybrid"}, "missing", "index"),
         ({"strict": "yes"}, "type", "strict"),
         ({"threads": 0}, "range", "threads"),
+        ({"names": 5}, "type", "names"),
+        ({"reranker": "best"}, "type", "reranker"),
     ],
 )
 def test_an_invalid_argument_is_refused(arguments: dict[str, Any], code: str, field: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_choice
+from .._validation import check_choice, wrong_type
 from ..encoders import Encoder, as_encoder, open_encoder, recorded_encoder
 from ..errors import HopfuseError, InputError, MissingExtraError
 from ..extract import QuestionMatcher
@@ -162,4 +162,6 @@ def _matcher_of(wanted: Any, index: Index) -> Any:
     if wanted is None or isinstance(wanted, str):
         way = "any-case" if wanted is None else check_choice(wanted, "names", NAMES)
         return NoNames() if way == "none" else QuestionMatcher(index, case_sensitive=way == "case-sensitive")
+    if not callable(getattr(wanted, "match", None)):
+        raise wrong_type(wanted, "names", f"a matcher with match(texts), or one of {', '.join(NAMES)}")
     return shared(wanted)

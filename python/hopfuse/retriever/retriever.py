@@ -106,6 +106,8 @@ class Retriever:
         first = index.index if isinstance(index, LiveIndex) else index
         check_type(first, "index", Index, "an Index or a LiveIndex; a directory is opened by Retriever.open(directory)")
         self._check_states(words=words, fact_vectors=fact_vectors)
+        if reranker is not None and not callable(getattr(reranker, "score", None)):
+            raise wrong_type(reranker, "reranker", "an object with score(queries, candidates)")
         self._lock = RLock()
         config, options = _fields(config, options)
         self._settings = Settings(
