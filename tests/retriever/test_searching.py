@@ -49,6 +49,17 @@ def test_one_question_is_a_batch_of_one_and_gaps_are_filled() -> None:
     assert ids(given) == ids(whole)[:1]
 
 
+def test_no_questions_have_no_hits() -> None:
+    assert hf.Retriever(FACTS, encoder=FlatIfEmpty()).search([], k=3).hits.shape == (0, 3)
+
+
+class FlatIfEmpty(Letters):
+    """An encoder whose vectors of no texts have no dimension."""
+
+    def encode_queries(self, texts: Any) -> Any:
+        return Letters.encode_queries(self, texts) if texts else np.array([])
+
+
 def test_prepared_inputs_are_those_that_a_search_makes() -> None:
     encoder = Letters()
     retriever = hf.Retriever(FACTS, encoder=encoder)
