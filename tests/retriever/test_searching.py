@@ -280,6 +280,10 @@ def test_a_leg_of_one_state_is_refused_for_a_live_index(tmp_path: Path) -> None:
         hf.Retriever.open(tmp_path, words=leg(index))
     with refused(InputError, "conflict", "words"):
         hf.Retriever.open(tmp_path).variant("hybrid-rrf", words=leg(index))
+    given = hf.Retriever(index, words=leg(index))
+    assert given.of_state(index).words is given.words
+    with refused(InputError, "conflict", "words"):
+        given.of_state(built())
 
 
 def test_a_later_state_is_searched_without_an_encoder_that_is_not_wanted(tmp_path: Path) -> None:

@@ -105,7 +105,8 @@ class Retriever:
         self._live = index if isinstance(index, LiveIndex) else None
         first = index.index if isinstance(index, LiveIndex) else index
         check_type(first, "index", Index, "an Index or a LiveIndex; a directory is opened by Retriever.open(directory)")
-        self._check_states(words=words, fact_vectors=fact_vectors)
+        if self._live is not None:
+            _check_states(words=words, fact_vectors=fact_vectors)
         if reranker is not None and not callable(getattr(reranker, "score", None)):
             raise wrong_type(reranker, "reranker", "an object with score(queries, candidates)")
         self._lock = RLock()
@@ -116,16 +117,6 @@ class Retriever:
         self._given = {"encoder": encoder, "names": names, "fact_vectors": fact_vectors}
         self._state = State.make(Collaborators(first, encoder, names, fact_vectors), self._settings)
         self._state.check_read(self._settings, self._given)
-
-    def _check_states(self, **given: Any) -> None:
-        """Refuse what was made from one state of a live index."""
-        for name, one in given.items():
-            if self._live is not None and one is not None and not isinstance(one, str):
-                raise InputError(
-                    "conflict",
-                    name,
-                    "{field} was made from one state of the index, which changes; leave it out, or give a name",
-                )
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str], recipe: Any = None, **arguments: Any) -> Retriever:
@@ -224,7 +215,8 @@ class Retriever:
         >>> retriever.variant(rank_constant=60).recipe.config.rank_constant
         60.0
         """
-        self._check_states(words=words)
+        if self._live is not None:
+            _check_states(words=words)
         own, state = self._settings, self._now()
         config, options = _fields(config, options)
         kind = state.kind if recipe is None else recipe_class(state.index, recipe)
@@ -241,8 +233,17 @@ class Retriever:
         return _made(state.parts.with_encoder(encoder), changed, {**self._given, "encoder": encoder}, self._live)
 
     def of_state(self, index: Index) -> Retriever:
-        """Return this retriever for another state of its index: its encoder, names and vectors of facts are kept."""
-        return _made(self._now().parts.of_state(index), self._settings, self._given)
+        """Return this retriever for another state of its index: its encoder, names and vectors of facts are kept.
+
+        Raises
+        ------
+        InputError
+            ``words`` or ``fact_vectors`` are an argument that was made from this state.
+        """
+        state = self._now()
+        if index is not state.index:
+            _check_states(words=self._settings.words, fact_vectors=self._given["fact_vectors"])
+        return _made(state.parts.of_state(index), self._settings, self._given)
 
     def refresh(self) -> int:
         """Read later changes of a live index, and return the seq that is searched from now on."""
@@ -485,6 +486,17 @@ class Retriever:
             if self._state.index is not index:
                 self._state = State.make(self._state.parts.of_state(index), self._settings)
             return self._state
+
+
+def _check_states(**given: Any) -> None:
+    """Refuse what was made from one state of an index that changes."""
+    for name, one in given.items():
+        if one is not None and not isinstance(one, str):
+            raise InputError(
+                "conflict",
+                name,
+                "{field} was made from one state of the index, which changes; leave it out, or give a name",
+            )
 
 
 def _made(
