@@ -51,7 +51,7 @@ FRAMEWORKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 SUITE: dict[str, tuple[str, ...]] = {
     "kernels": ("tests/kernels", "tests/api", "tests/reference"),
     "programs": (
-        *("tests/adapters", "tests/bench", "tests/cli", "tests/examples", "tests/experiments"),
+        *("tests/adapters", "tests/bench", "tests/cli", "tests/doors", "tests/examples", "tests/experiments"),
         *("tests/offline", "tests/serve"),
     ),
     "simt": ("tests/simt",),
@@ -326,14 +326,15 @@ def integrations(w: Workplace) -> str:
         python = w.venv(f"venv-{extra}", (f"{wheel}[{extra}]",), cwd=clone)
         for example in sorted((clone / "examples" / "frameworks").glob(f"{extra}_*.py")):
             w.run(python / "python", example, cwd=clone)
-        w.run(python / "pip", "install", f"{wheel}[lexical,serve]", "pytest", "hypothesis", *versions)
+        w.run(python / "pip", "install", f"{wheel}[demo,serve]", "pytest", "hypothesis", *versions)
         files = [str(clone / "tests" / "adapters" / name) for name in ("test_searcher.py", *tests)]
         settings = ("-W", "ignore::pytest.PytestConfigWarning", "-o", "asyncio_mode=auto")
         loops = ("-o", "asyncio_default_fixture_loop_scope=function")  # for pytest-asyncio, if installed
-        line = w.pytest(python, clone, *settings, *loops, *files, HOPFUSE_TESTS="full")
-        if "skipped" in line:
-            raise RuntimeError(f"{extra}: {line}; with the framework installed, no test may be skipped")
-        lines.append(f"{extra}: {line}")
+        for tests_of in (files, (str(clone / "tests" / "doors"), "-k", extra)):
+            line = w.pytest(python, clone, *settings, *loops, *tests_of, HOPFUSE_TESTS="full")
+            if "skipped" in line:
+                raise RuntimeError(f"{extra}: {line}; with the framework installed, no test may be skipped")
+            lines.append(f"{extra}: {line}")
     lines += drop_ins(w, clone, wheel)
     return "; ".join(lines)
 
@@ -362,8 +363,9 @@ def site(w: Workplace) -> str:
 def ray(w: Workplace) -> str:
     """Parts by Ray on real clusters with loopback alone: actors, drivers and raylets killed, equal bytes"""
     clone = w.clone("ray")
-    python = w.venv("venv-ray", ("-e", ".[cli,ray]", "hypothesis>=6.100", "pytest>=8"), cwd=clone)
+    python = w.venv("venv-ray", ("-e", ".[demo,ray]", "hypothesis>=6.100", "pytest>=8"), cwd=clone)
     w.run(python / "python", "-c", "import ray.data")
+    w.pytest(python, clone, "tests/doors", "-k", "Ray-", HOPFUSE_TESTS="full")
     line = w.pytest(python, clone, "tests/offline/test_ray.py", HOPFUSE_TESTS="full")
     skipped = int((re.search(r"(\d+) skipped", line) or [0, 0])[1])
     if skipped > 1:  # one test is for environments without Ray

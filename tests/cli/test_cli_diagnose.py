@@ -195,7 +195,7 @@ def test_the_command_rewrites_the_mentions_of_the_questions(spoken, tmp_path, re
         means = {name: estimate.mean for name, estimate in stability.summary().items()}
         assert {name: row[name] for name in means} == pytest.approx(means)
     write_jsonl(questions, [rows[0], {"id": "b", "text": "Who?", "entities": [9]}])
-    assert refused_here(*given) == about("unknown", "entities[1]", given=9)
+    assert refused_here(*given) == about("unknown", "entities[1][0]", given=9)
 
 
 def test_the_table_of_stability_and_questions_that_nothing_rewrites(spoken, tmp_path):

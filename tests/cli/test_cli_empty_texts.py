@@ -86,7 +86,9 @@ def test_only_texts_can_be_searched_by_their_words() -> None:
     index = hf.Index.from_texts(ROWS)
     with refused(InputError, "missing", "words"):
         hf.Retriever(index, words="none")
-    found = hf.Retriever(index).search(["river?", ""], k=1)
-    assert [[hit.id for hit in row] for row in found] == [["a"], []]
+    retriever = hf.Retriever(index)
+    assert [[hit.id for hit in row] for row in retriever.search(["river?", "?"], k=1)] == [["a"], []]
+    with refused(InputError, "empty", "questions[1]"):
+        retriever.search(["river?", ""], k=1)
     with refused(InputError, "choice", "kind", given="fts"):
         hf.lexical.words_of(index, "fts")

@@ -48,7 +48,7 @@ def test_with_strict_a_note_is_an_error(words, refused_here) -> None:
     asked = (words, "Who wrote?", "--entity", "Nobody", "--words", "fts5", "--strict")
     for command in ("search", "trace"):
         assert refused_here(command, *asked) == about("unknown", "entities[0]")
-        assert refused_here(command, words, "Zzz?", *asked[4:]) == about("unknown", "questions")
+        assert refused_here(command, words, "Zzz?", *asked[4:]) == about("unknown", "question")
 
 
 def test_notes_of_queries_are_written_and_counted(words, tmp_path, refused_here) -> None:

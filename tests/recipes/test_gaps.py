@@ -145,10 +145,20 @@ def test_a_wrong_row_is_named_by_its_number(allow: Any) -> None:
         recipe.search(**ask, entities=[None, ["a"]])
     with refused(InputError, "type", "entities[2]"):
         recipe.search(**ask, entities=[None, ["a"], "b"])
-    with refused(InputError, "type", "entities[1]"):
+    with refused(InputError, "type", "entities[1][1]"):
         recipe.search(**ask, entities=[None, ["a", None], ["b"]])
-    with refused(InputError, "unknown", "entities[2]", given=INDEX.num_entities):
+    with refused(InputError, "unknown", "entities[2][0]", given=INDEX.num_entities):
         recipe.search(**ask, entities=[None, ["a"], [INDEX.num_entities]])
+
+
+@pytest.mark.parametrize("allow", [None, MASKS[:3]])
+@pytest.mark.parametrize("name", ["guided", "policy", "triples"])
+def test_a_wrong_vector_is_named_by_its_number(name: str, allow: Any) -> None:
+    for wrong, code in ((VECTORS[0] * 0, "zero"), (VECTORS[0] * np.float32("nan"), "finite")):
+        with refused(InputError, code, "vectors[2]"):
+            RECIPES[name].search(TEXTS[:3], vectors=np.stack([VECTORS[0], VECTORS[1], wrong]), allow=allow)
+    with refused(InputError, "shape", "vectors"):
+        RECIPES[name].search(TEXTS[:3], vectors=VECTORS[:3, :2], allow=allow)
 
 
 @pytest.mark.parametrize("allow", [None, MASKS[:3]])

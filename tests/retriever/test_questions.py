@@ -24,6 +24,13 @@ class Letters:
     encode_passages = encode_queries
 
 
+class Lenient(Letters):
+    """Has a vector for a blank text too."""
+
+    def encode_queries(self, texts: list[str]) -> Any:
+        return super().encode_queries([text.strip() or "b" for text in texts])
+
+
 @pytest.fixture
 def index() -> hf.Index:
     edges = [{"src": 0, "dst": 2}, {"src": 1, "dst": 3}]
@@ -44,6 +51,25 @@ def test_a_question_is_refused_as_a_search_would(index: hf.Index) -> None:
     ):
         with refused(InputError, code, field):
             retriever.check_question(*given)
+
+
+@pytest.mark.parametrize("encoder", [Letters(), Lenient()])
+@pytest.mark.parametrize("text", ["", " \t"])
+def test_a_text_without_words_is_as_none_whatever_the_encoder_says(index: hf.Index, encoder: Any, text: str) -> None:
+    retriever = hf.Retriever(index, encoder=encoder)
+    for vectors, entities in ((None, None), ([None, [1.0, 2.0]], None), (None, [None, ["Ada"]])):
+        with refused(InputError, "empty", "questions[1]", given=text):
+            retriever.search(["Ada?", text], vectors=vectors, entities=entities)
+    given: dict[str, Any] = {"vectors": [None, [1.0, 2.0]], "entities": [None, ["Ada"]]}
+    asked, none = retriever.search(["Ada?", text], **given), retriever.search(["Ada?", None], **given)
+    assert asked.hits.ids.tolist() == none.hits.ids.tolist()
+    assert asked.notes == none.notes == [[], []]
+    retriever.check_question(text, [1.0, 2.0], ["Ada"])
+    with refused(InputError, "empty", "text", given=text):
+        retriever.check_question(text, [1.0, 2.0])
+    words = retriever.variant("hybrid-rrf", words="fts5")
+    with refused(InputError, "empty", "questions[0]", given=text):
+        words.search(text, vectors=[[1.0, 2.0]], entities=[[]])
 
 
 def test_an_encoder_of_another_space_is_refused_where_it_is_needed(index: hf.Index) -> None:

@@ -224,7 +224,7 @@ def test_a_directory_is_opened_by_open() -> None:
         ({"questions": [QUESTION, None], "vectors": np.ones((2, 6))}, "missing", "entities[1]"),
         ({"questions": None}, "missing", "vectors"),
         ({"questions": [3]}, "type", "questions[0]"),
-        ({"questions": [QUESTION], "entities": [[9]]}, "unknown", "entities[0]"),
+        ({"questions": [QUESTION], "entities": [[9]]}, "unknown", "entities[0][0]"),
         ({"questions": [QUESTION], "vectors": np.ones((2, 6))}, "length", "vectors"),
         ({"questions": QUESTION, "k": -1}, "range", "k"),
         ({"questions": QUESTION, "at_least": 9}, "unsupported", "at_least"),

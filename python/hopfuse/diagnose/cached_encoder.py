@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..encoders import Encoder
+from ..encoders.protocol import WrappedEncoder
 from ..errors import FormatError
 from ..io.files import write_whole
 from ..io.npy import read_npy
@@ -17,7 +18,7 @@ from ..io.npy import read_npy
 Vectors = NDArray[np.float32]
 
 
-class CachedEncoder:
+class CachedEncoder(WrappedEncoder):
     """An encoder that caches the vectors of another.
 
     Vectors of queries are cached in memory. With a folder, vectors of queries and passages are also cached there, in a
@@ -50,24 +51,9 @@ class CachedEncoder:
     """
 
     def __init__(self, encoder: Encoder, folder: Path | None = None) -> None:
-        self._encoder = encoder
+        super().__init__(encoder)
         self._folder = folder
         self._queries: dict[str, Vectors] = {}
-
-    @property
-    def name(self) -> str:
-        """Name of the other encoder."""
-        return self._encoder.name
-
-    @property
-    def dim(self) -> int:
-        """Dimension of the vectors."""
-        return self._encoder.dim
-
-    @property
-    def normalize(self) -> bool:
-        """True if the other encoder scales every row to length 1."""
-        return self._encoder.normalize
 
     def encode_passages(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of passages: float32, shape (n, dim)."""

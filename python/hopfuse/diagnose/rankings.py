@@ -11,7 +11,7 @@ import numpy as np
 from ..index import Index
 from ..ops.dense import dense_topk
 from ..ops.projection import project_topk
-from ..recipes import SearchResult
+from ..recipes import RECIPES, SearchResult
 from ..retriever import Retriever
 from ..types import Hits, Incidence
 
@@ -146,8 +146,7 @@ def by_mention(retriever: Retriever) -> Search:
 
 
 _GRAPH = {"graph_k": DEPTH, "dense_k": 1, "dense_fallback": False}
-#: The rankings that are compared: single legs, then recipes.
-RANKINGS: Mapping[str, Ranking] = {
+_OWN = {
     BASELINE: Ranking("phase-graph", leg="dense"),
     "words": Ranking("hybrid-rrf", words=True, leg="lexical"),
     "graph": Ranking("phase-graph", _GRAPH, leg="graph"),
@@ -160,6 +159,6 @@ RANKINGS: Mapping[str, Ranking] = {
     "phase-graph+words": Ranking("phase-graph", words=True),
     "hybrid-rrf": Ranking("hybrid-rrf", words=True),
     "hybrid-convex": Ranking("hybrid-rrf", {"fusion": "convex"}, words=True),
-    "policy-rag": Ranking("policy-rag"),
-    "triple-hybrid": Ranking("triple-hybrid"),
 }
+#: The rankings that are compared: single legs, then recipes. A recipe without a line of its own has its defaults.
+RANKINGS: Mapping[str, Ranking] = _OWN | {name: Ranking(name) for name in RECIPES if name not in _OWN}

@@ -118,6 +118,28 @@ class NamedEncoder:
         return checked_vectors(vectors, count, self._dim, self._normalize)
 
 
+class WrappedEncoder:
+    """Base class of encoders that wrap another one, and have its name, dimension and scaling."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+
+    @property
+    def name(self) -> str:
+        """The name of the wrapped encoder."""
+        return self._encoder.name
+
+    @property
+    def dim(self) -> int:
+        """The dimension of a vector."""
+        return self._encoder.dim
+
+    @property
+    def normalize(self) -> bool:
+        """Whether every row is scaled to length 1."""
+        return self._encoder.normalize
+
+
 def as_encoder(encoder: Any) -> Encoder:
     """Return an object as an :class:`Encoder`.
 

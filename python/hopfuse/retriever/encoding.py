@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..encoders import Encoder
+from ..encoders.protocol import WrappedEncoder
 
 #: Passages that are encoded in one turn, and so the most that a question waits for.
 AT_ONCE = 16
 
 
-class SharedEncoder:
+class SharedEncoder(WrappedEncoder):
     """An encoder that threads use in turns, one at a time: a passage's turn begins when no question waits.
 
     Parameters
@@ -25,25 +26,10 @@ class SharedEncoder:
     """
 
     def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
+        super().__init__(encoder)
         self._changed = threading.Condition()
         self._busy = False
         self._questions = 0  # waiting
-
-    @property
-    def name(self) -> str:
-        """The encoder's name."""
-        return self._encoder.name
-
-    @property
-    def dim(self) -> int:
-        """The dimension of its vectors."""
-        return self._encoder.dim
-
-    @property
-    def normalize(self) -> bool:
-        """Whether its vectors have length 1."""
-        return self._encoder.normalize
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of questions."""

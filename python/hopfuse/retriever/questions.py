@@ -11,27 +11,24 @@ from .._arrays.convert import to_numpy
 from .._validation import check_length, check_type
 from ..errors import InputError
 from ..recipes import spelled
-from .state import State
+from .state import State, is_there
 
 #: The argument of a search by the field of one question.
 _COLUMNS = {"text": "questions", "vector": "vectors", "entities": "entities"}
 
 
 def has_gaps(rows: Any) -> bool:
-    """Return whether some questions are asked without this input, and others are not."""
-    return isinstance(rows, list | tuple) and any(one is None for one in rows)
+    """Return whether some questions are asked without this input, perhaps since their text has no words."""
+    return isinstance(rows, list | tuple) and not all(map(is_there, rows))
 
 
 def check_rows(state: State, texts: Any, vectors: Any, entities: Any) -> None:
     """Refuse the first question that lacks an input which cannot be made."""
-    columns = [
-        None if rows is None else [one is not None for one in rows] if has_gaps(rows) else True
-        for rows in (texts, vectors, entities)
-    ]
-    batch = max((len(one) for one in columns if isinstance(one, list)), default=0)
+    columns = [rows if rows is None or has_gaps(rows) else True for rows in (texts, vectors, entities)]
+    batch = max((len(one) for one in columns if isinstance(one, list | tuple)), default=0)
     for b in range(max(1, batch)):
         text, vector, named = (
-            bool(one[b]) if isinstance(one, list) and b < len(one) else one is True for one in columns
+            next(iter(one[b : b + 1]), None) if isinstance(one, list | tuple) else one for one in columns
         )
         try:
             state.check_inputs(text, vector, named)

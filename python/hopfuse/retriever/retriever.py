@@ -403,8 +403,7 @@ class Retriever:
     def check_question(self, text: str | None = None, vector: Any = None, entities: Any = None) -> None:
         """Refuse a question that a search would refuse, such as one without an input that cannot be made.
 
-        Its text is encoded only if it is blank. The field of an error is that of one question: ``"text"``, ``"vector"``
-        or ``"entities[2]"``.
+        The field of an error is that of one question: ``"text"``, ``"vector"`` or ``"entities[2]"``.
         """
         state = self._now()
         if self._settings.strict:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_type
-from ..encoders.protocol import first_unencodable
 from ..errors import HopfuseError, InputError
 from ..index import Index
 from ..recipes import Needs, Recipe, apply_options
@@ -107,22 +106,31 @@ class State:
 
     # ---- A question --------------------------------------------------------------------------------------------------
 
-    def check_inputs(self, text: bool, vector: bool, entities: bool) -> None:
-        """Refuse a question, by what it has, that lacks an input and the text to make it from."""
+    def check_inputs(self, text: Any, vector: Any, entities: Any) -> None:
+        """Refuse a question that lacks an input and the text to make it from; True stands for what is given."""
         needs, name = self.needs, self.kind.name
-        if text:
+        if is_there(text):
             return
+        lacks_vector, lacks_entities = needs.vectors and vector is None, needs.entities and entities is None
+        if text is not None and (needs.texts or lacks_vector or lacks_entities):
+            raise InputError(
+                "empty",
+                "text",
+                "{field} is {given!r}, which has no words, and {recipe} reads it; give it words",
+                given=text,
+                recipe=name,
+            )
         if needs.texts:
             raise _missing("text", f"{name} needs it; give it")
-        if needs.vectors and not vector:
+        if lacks_vector:
             raise _missing("vector", f"so is the text, and {name} needs a vector; give one of them")
-        if needs.entities and not entities:
+        if lacks_entities:
             raise _missing("entities", f"so is the text, and {name} walks from entities; give one of them")
 
-    def lack(self, vector: bool, entities: bool) -> tuple[str, HopfuseError] | None:
+    def lack(self, vector: Any, entities: Any) -> tuple[str, HopfuseError] | None:
         """Return the input that nothing makes for a question without it, and why; None if there is none."""
         encoder, space = self.parts.encoder, self.space
-        if self.needs.vectors and not vector:
+        if self.needs.vectors and vector is None:
             if encoder is None:
                 assert self.parts.lack is not None
                 return "vector", self.parts.lack
@@ -134,19 +142,17 @@ class State:
                     given=encoder.dim,
                     allowed=space.dim,
                 )
-        lack = self.parts.names_lack() if self.needs.entities and not entities else None
+        lack = self.parts.names_lack() if self.needs.entities and entities is None else None
         return None if lack is None else ("entities", lack)
 
     def check_question(self, text: str | None, vector: Any, entities: Any) -> None:
         """Refuse a question that a search would refuse; fields of errors are those of one question."""
-        self.check_inputs(text is not None, vector is not None, entities is not None)
-        lack = self.lack(vector is not None, entities is not None)
+        self.check_inputs(text, vector, entities)
+        lack = self.lack(vector, entities)
         if lack is not None:
             raise _missing(lack[0], f"{_MAKERS[lack[0]]} it from the text; give it")
         if self.needs.vectors and vector is not None:
             self.check_vector(np.asarray(vector))
-        elif self.needs.vectors and text is not None:
-            self._check_text(text)
         if entities is not None and self.needs.entities:
             _check_numbers(entities, self.index.num_entities)
 
@@ -171,11 +177,10 @@ class State:
                 "{field} is all zeros and has no direction; encode the question again, or leave it out",
             )
 
-    def _check_text(self, text: str) -> None:
-        """Refuse a text for which the encoder has no vector."""
-        assert self.parts.encoder is not None
-        if first_unencodable(self.parts.encoder.encode_queries, [text]) is not None:
-            raise InputError("empty", "text", "{field} is empty, and the encoder has no vector for it; give it words")
+
+def is_there(given: Any) -> bool:
+    """Return whether an input of a question is given; a text without words is not."""
+    return given is not None and not (isinstance(given, str) and not given.strip())
 
 
 def renamed(error: HopfuseError) -> HopfuseError:

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from .._validation import check_text
 from ..errors import InputError
 from .config import Limits
 from .errors import check_most, invalid_value
@@ -94,27 +93,21 @@ def read_query(
 ) -> Query:
     """Return one checked query, restricted to the passages that the key sees; ``vector`` has been checked already."""
     if isinstance(given, str):
-        _check_text(given, f"{field}.text", limits)
+        check_most(len(given), f"{field}.text", limits.text_chars, "character")
         return Query(given, allow=snapshot.rows(None, principal, f"{field}.allow"))
     if given.text is not None:
-        _check_text(given.text, f"{field}.text", limits)
+        check_most(len(given.text), f"{field}.text", limits.text_chars, "character")
     if given.allow is not None:
         check_most(len(given.allow), f"{field}.allow", limits.allow)
-    known = snapshot.index.num_entities if principal.where is None else None
     return Query(
         given.text,
         vector_of(given, field) if vector is None else vector,
-        _entities(given.entities, f"{field}.entities", known, limits),
+        _entities(given.entities, f"{field}.entities", limits, sees_all=principal.where is None),
         snapshot.rows(given.allow, principal, f"{field}.allow"),
     )
 
 
-def _check_text(text: str, field: str, limits: Limits) -> None:
-    check_most(len(text), field, limits.text_chars, "character")
-    check_text(text, field)
-
-
-def _entities(given: list[str | int] | None, field: str, known: int | None, limits: Limits) -> list[str | int] | None:
+def _entities(given: list[str | int] | None, field: str, limits: Limits, *, sees_all: bool) -> list[str | int] | None:
     if given is None:
         return None
     check_most(len(given), field, limits.entities)
@@ -122,15 +115,11 @@ def _entities(given: list[str | int] | None, field: str, known: int | None, limi
         place = f"{field}[{at}]"
         if isinstance(one, str):
             check_most(len(one), place, limits.text_chars, "character")
-        elif known is None:
+        elif not sees_all:
             raise InputError(
                 "unsupported",
                 place,
                 "{field} is {given}, and the key sees only a part of the index; give the entity's name",
                 given=one,
-            )
-        elif not 0 <= one < known:
-            raise InputError(
-                "unknown", place, "{field} is {given}; entities are 0 .. {last}", given=one, last=known - 1
             )
     return given

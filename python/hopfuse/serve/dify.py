@@ -75,7 +75,10 @@ async def retrieval(service: Service, request: Request) -> Response:
         snapshot=snapshot, queries=[query], k=asked.retrieval_setting.top_k, principal=principal, nbytes=len(body)
     )
     request.state.search = search
-    request.state.answer = answer = await service.search(search, watch=request.receive)
+    try:
+        request.state.answer = answer = await service.search(search, watch=request.receive)
+    except HopfuseError as error:
+        raise error.about("query.text" if error.field == "queries[0].text" else None) from None
     (found,) = answer.results
     return json_response(
         RetrievalResponse(records(found.hits, asked.retrieval_setting.score_threshold or 0.0), found.notes)

@@ -139,14 +139,15 @@ def ask(options: Mapping[str, Any], *, trace: bool = False) -> Answer:
     try:
         found = retriever.search(question, **inputs, trace=trace)
     except InputError as error:
-        raise error.about((error.field or "").replace("[0]", "", 1)) from None
+        field = (error.field or "").replace("[0]", "", 1)
+        raise error.about(_ARGUMENTS.get(field, field)) from None
     notes = [one.about(_ARGUMENTS.get(str(one.field))) for one in found.notes[0]]
     answer = retriever.answer(question, found)[0] if options["answers"] else None
     return Answer(found, note_data(notes, Names.here()), answer)
 
 
-#: Arguments by the fields of notes.
-_ARGUMENTS = {"text": "question", "vector": "vectors"}
+#: Arguments by the fields of notes and of errors.
+_ARGUMENTS = {"text": "question", "questions": "question", "vector": "vectors"}
 
 
 def read_row(path: Path, row: int) -> NDArray[Any]:

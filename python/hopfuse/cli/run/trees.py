@@ -28,7 +28,9 @@ def tree_of(question: str, trace: Mapping[str, Any], show: int) -> Tree:
         return policy_tree(question, trace, show)
     if "second_seeds" in trace:
         return guided_tree(question, trace, show)
-    return (fused_tree if any(leg in trace for leg in LEGS) else triple_tree)(question, trace, show)
+    if any(leg in trace for leg in LEGS):
+        return fused_tree(question, trace, show)
+    return triple_tree(question, trace, show) if "seeds" in trace else hits_tree(question, trace, show)
 
 
 def has_page(trace: Mapping[str, Any]) -> bool:
@@ -97,6 +99,15 @@ def triple_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
         if hit["triple"] is not None:
             triple = " — ".join(hit["triple"][part] for part in ("head", "relation", "tail"))
             branch.add(f"triple: {_safe(triple)}  {hit['triple']['score']:.4f}")
+    return tree
+
+
+def hits_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+    """Return a tree of the hits alone, for a trace in no other form."""
+    tree = Tree(f"[bold]{_safe(question)}[/bold]")
+    hits = tree.add(f"Hits: the first {min(show, len(trace['hits']))}")
+    for rank, hit in enumerate(trace["hits"][:show], 1):
+        _hit(hits, rank, hit, "")
     return tree
 
 

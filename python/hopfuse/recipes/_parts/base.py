@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..._arrays.rows_cache import RowsCache
 from ..._validation import check_k, check_threads
 from ...encoders import Encoder, as_encoder
-from ...errors import HopfuseError, InputError
+from ...errors import InputError
 from ...index import Index, IndexPart
 from ...types import Corpus
 from ..protocol import AllowScope, Needs, Ranks, Words
@@ -21,10 +21,7 @@ from .config import check_index, make_config
 from .filters import View, Views
 from .isolated import Group, collaborators_of, joined
 from .lexical import check_leg
-from .questions import Asked, read_asked
-
-#: A field of an error about the questions of a search, and the place among them.
-_PLACE = re.compile(r"(queries|vectors|entities)\b(?:\[(\d+)\])?")
+from .questions import Asked, named_as_given, read_asked
 
 Result = TypeVar("Result", bound=SearchResult)
 
@@ -182,10 +179,7 @@ class BaseRecipe(Generic[Result]):
         k = self._k(k)
         view = self._views.read(allow, asked.size, allow_scope)
         if view is None or allow_scope == "results" or asked.size == 0:
-            try:
-                return self._search(self._completed(asked), view, k, trace)
-            except InputError as error:
-                raise _of_batch(error, range(asked.size)) from error.__cause__
+            return self._found(asked, view, k, trace)
         if not (self.needs.entities and asked.waits_for_names(encoded=self._compares_texts)):
             asked = self._with_vectors(asked)  # of all parts in one call
         parts = []
@@ -193,12 +187,17 @@ class BaseRecipe(Generic[Result]):
             part = self.index.part(passages)
             recipe = self._of_parts.get(passages, partial(self._over, part))
             group = Group(np.flatnonzero(view.of == number), part, self.index, asked.size)
-            try:
-                completed = recipe._completed(group.asked(asked))
-                parts.append((group, recipe._search(completed, None, recipe._k(max(1, k)), trace)))
-            except InputError as error:
-                raise _of_batch(error, group.rows.tolist()) from error.__cause__
+            parts.append((group, recipe._found(group.asked(asked), None, recipe._k(max(1, k)), trace, group.rows)))
         return self._joined(parts, asked.size, k)
+
+    def _found(
+        self, asked: Asked, view: View | None, k: int, trace: bool, rows: NDArray[np.int64] | None = None
+    ) -> Result:
+        """Return the answers to questions as they are asked; ``rows`` are their numbers in the batch, for errors."""
+        try:
+            return self._search(self._completed(asked), view, k, trace)
+        except InputError as error:
+            raise named_as_given(error, rows) from error.__cause__
 
     def _joined(self, parts: Sequence[tuple[Group, Result]], batch: int, k: int) -> Result:
         """Return the result of a batch from those of its groups, in the whole index's numbers."""
@@ -249,15 +248,6 @@ class BaseRecipe(Generic[Result]):
 
 def _make(kind: type[Any], positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
     return kind(*positional, **named)
-
-
-def _of_batch(error: InputError, rows: Sequence[int]) -> HopfuseError:
-    """Return an error about some questions of a batch, by their rows; operations call the vectors ``queries``."""
-    found = _PLACE.match(error.field or "")
-    if found is None or (found[2] is not None and int(found[2]) >= len(rows)):
-        return error
-    place = "" if found[2] is None else f"[{rows[int(found[2])]}]"
-    return error.about(("vectors" if found[1] == "queries" else found[1]) + place + str(error.field)[found.end() :])
 
 
 def _encoder_of(index: Index, encoder: Any) -> Encoder | None:

@@ -51,7 +51,7 @@ def read_row(row: Any, field: str, num_entities: int) -> list[Any]:
     """Return the mentions of a question: names (str), entity numbers (int) and matches (:class:`Mention`)."""
     if not isinstance(row, list) and (isinstance(row, str) or not isinstance(row, Iterable)):
         raise wrong_type(row, field, "a list of mentions")
-    return [one if isinstance(one, str) else _read(one, field, num_entities) for one in row]
+    return [one if isinstance(one, str) else _read(one, f"{field}[{i}]", num_entities) for i, one in enumerate(row)]
 
 
 def _read(given: Any, field: str, num_entities: int) -> Any:
@@ -61,7 +61,7 @@ def _read(given: Any, field: str, num_entities: int) -> Any:
         raise InputError(
             "type",
             field,
-            "{field} has the mention {given!r}; a mention is {allowed}",
+            "{field} is {given!r}; a mention is {allowed}",
             given=given,
             allowed="a name (str) or an entity number (int)",
         )
@@ -69,7 +69,7 @@ def _read(given: Any, field: str, num_entities: int) -> Any:
         raise InputError(
             "unknown",
             field,
-            "{field} has the entity {given}; entities are {allowed}",
+            "{field} is {given}; entities are {allowed}",
             given=int(number),
             allowed=f"0 .. {num_entities - 1}",
         )

@@ -53,6 +53,6 @@ def _unknown_text(text: str) -> InputError:
     return InputError(
         "unknown",
         "text",
-        "{field} is {given!r}, and nothing that is searched has a name or a word of it; the search went on without",
+        "{field} is {given!r}, and no name and no word of it is known to what is searched",
         given=text,
     )

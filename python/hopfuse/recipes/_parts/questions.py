@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from ..._arrays.convert import to_numpy
 from ..._validation import check_length, check_shape, check_type, wrong_type
 from ...encoders import Encoder
 from ...encoders.protocol import first_unencodable
-from ...errors import InputError
+from ...errors import HopfuseError, InputError
 from ...index import Index
 from ..protocol import Needs
 from .config import check_unused, needed
@@ -20,6 +21,8 @@ from .mentions import Matcher, read_mentions, read_row
 from .spelling import is_one_case, spelled
 
 _LISTS = (list, tuple)
+#: Codes of the operations' errors about vectors.
+_OF_VECTORS = ("dtype", "finite", "shape", "zero")
 
 
 class Asked(NamedTuple):
@@ -187,6 +190,19 @@ def _read_vectors(vectors: Any, dim: int | None) -> Any:
         if row is not None:
             check_shape(row.shape, f"vectors[{b}]", ("d" if dim is None else dim,))
     return rows
+
+
+def named_as_given(error: InputError, rows: NDArray[np.int64] | None = None) -> HopfuseError:
+    """Return an error of a search with the argument that it is about, and the question's number in the batch.
+
+    The operations name vectors ``queries``. ``rows`` are the batch's numbers of the questions that were searched.
+    """
+    found = re.match(r"(queries|vectors|entities)(?:\[(\d+)\])?", error.field or "")
+    if found is None:
+        return error
+    name = "vectors" if found[1] == "queries" and error.code in _OF_VECTORS else found[1]
+    place = "" if found[2] is None else f"[{found[2] if rows is None else rows[int(found[2])]}]"
+    return error.about(name + place + str(error.field)[found.end() :])
 
 
 def _is_nothing(rows: Any) -> bool:
