@@ -182,6 +182,9 @@ class HopfuseError(Exception):
     def __str__(self) -> str:
         return self.sentence()
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.code!r}, {self.field!r}, {str(self)!r})"
+
     def data(self, name: Callable[[str], str] | None = None) -> dict[str, Any]:
         """Return the error as plain values, as the command line prints it for programs and the server sends it.
 
@@ -217,7 +220,7 @@ class HopfuseError(Exception):
         --------
         >>> error = InputError("shape", "X", "{field} has no columns")
         >>> error.about("vectors"), error.about(kind=FormatError)
-        (InputError('shape', 'vectors', '{field} has no columns'), FormatError('shape', 'X', '{field} has no columns'))
+        (InputError('shape', 'vectors', 'vectors has no columns'), FormatError('shape', 'X', 'X has no columns'))
         """
         made = _restored(kind or type(self), self.code, field or self.field, self.template, self.values, self.places)
         made.__dict__.update(self._more())

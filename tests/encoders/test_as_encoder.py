@@ -71,6 +71,8 @@ def test_no_texts_have_the_models_dimension():
 def test_an_object_that_cannot_encode():
     with refused(InputError, "type", "encoder", given="object"):
         as_encoder(object())
+    with refused(InputError, "type", "encoder", given="ArrayEncoder"):
+        as_encoder(ArrayEncoder)
 
 
 def test_vectors_of_a_wrong_shape_are_named():

@@ -166,3 +166,8 @@ def test_an_asymmetric_graph_that_says_undirected_is_refused() -> None:
     wrong = dataclasses.replace(typed_graph(directed=True), directed=False)
     with refused(InputError, "conflict", "graph"):
         full_index(graph=wrong)
+
+
+def test_rows_in_place_of_the_parts_are_refused() -> None:
+    with refused(InputError, "type", given="list"):
+        Index([{"text": "The sea."}])  # type: ignore[call-arg, list-item]

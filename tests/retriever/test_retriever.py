@@ -215,6 +215,9 @@ def test_an_error_names_the_arguments_of_the_retriever() -> None:
 def test_a_directory_is_opened_by_open() -> None:
     with refused(InputError, "type", "index"):
         hf.Retriever("my-index")  # type: ignore[arg-type]
+    for opened in (hf.Retriever.open, hf.Index.open):
+        with refused(InputError, "type", "directory", given="Index"):
+            opened(BOTH)
 
 
 @pytest.mark.parametrize(
@@ -226,6 +229,9 @@ def test_a_directory_is_opened_by_open() -> None:
         ({"questions": [3]}, "type", "questions[0]"),
         ({"questions": [QUESTION], "entities": [[9]]}, "unknown", "entities[0][0]"),
         ({"questions": [QUESTION], "vectors": np.ones((2, 6))}, "length", "vectors"),
+        ({"questions": [QUESTION], "vectors": np.ones((1, 5))}, "shape", "vectors"),
+        ({"questions": [QUESTION] * 2, "vectors": [np.ones(6), np.full(6, np.nan)]}, "finite", "vectors[1]"),
+        ({"questions": b"Who?"}, "type", "questions"),
         ({"questions": QUESTION, "k": -1}, "range", "k"),
         ({"questions": QUESTION, "at_least": 9}, "unsupported", "at_least"),
         ({"questions": QUESTION, "per_document": 0}, "range", "per_document"),

@@ -86,6 +86,13 @@ def test_errors(ask, url, monkeypatch):
         ask.search()
     with refused(InputError, "length", "allow", given=2, allowed="3 questions"):
         ask.search(QUESTIONS, allow=[None, ["p1"]])
+    for allow, given in ((hf.where(tenant="a"), "Where"), ([hf.where(tenant="a")], "Where"), ("p1", "str")):
+        with refused(InputError, "type", "allow", given=given):
+            ask.search(QUESTIONS, allow=allow)
+    with refused(InputError, "type", "passages", given="dict"):
+        ask.add_passages({"id": "q", "text": "Here."})
+    with refused(InputError, "type", "passages[0]", given="str"):
+        ask.add_passages(["Here."])
     with refused(InputError, "syntax", "url", given="localhost:8080"):
         Client("localhost:8080")
     with refused(InputError, "range", "timeout", given=0):

@@ -198,3 +198,12 @@ def test_a_graph_without_entities_is_asked_by_text(tmp_path, has_vectors):
             assert ids
             assert allow is None or not {int(id[1:]) % 2 for id in ids} - {0}
             assert allow is not None or "p3" in ids
+
+
+def test_an_index_that_a_recipe_cannot_walk_is_the_field_of_the_refusal(tmp_path):
+    rows = [{"id": f"p{at}", "text": text, "document": "d", "position": at} for at, text in enumerate(TEXTS[:3])]
+    hf.Index.build(rows, reader="words", encoder=Letters()).save(tmp_path / "index")
+    with running(configured(str(tmp_path / "index"))) as url:
+        answer = httpx.post(f"{url}/v1/search", json={"queries": [QUESTIONS[0]], "recipe": "policy-rag"}, timeout=60)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["field"]) == (400, "unsupported", "index")

@@ -12,12 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_length
+from .._validation import check_length, check_list, check_type
 from ..errors import InputError
 from .results import FoundIds, padded
 
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
+#: What a search takes as ``allow``.
+_FILTERS = (
+    "ids of passages, conditions such as {'year__ge': 2020}, or a list with one of these or None for each question"
+)
 #: Key in the schema's metadata for the fields of a JSON body other than the queries.
 KEY = b"hopfuse"
 
@@ -122,9 +126,9 @@ def encoded(vector: Any) -> str:
     return base64.b64encode(np.asarray(vector, "<f4").tobytes()).decode()
 
 
-def with_vector(row: Mapping[str, Any]) -> dict[str, Any]:
+def with_vector(row: Mapping[str, Any], field: str) -> dict[str, Any]:
     """Return a passage or an entity with its vector as base64."""
-    given = dict(row)
+    given = dict(check_type(row, field, Mapping, "a mapping"))
     vector = given.pop("vector", None)
     return given if vector is None else {**given, "vector_base64": encoded(vector)}
 
@@ -139,9 +143,17 @@ def _allowed(allow: Any, count: int) -> list[Any] | None:
     """Return one filter for each question."""
     if allow is None:
         return None
-    is_one = isinstance(allow, Mapping) or not any(
-        one is None or isinstance(one, list | tuple | Mapping) for one in allow
-    )
-    each: Sequence[Any] = [allow] * count if is_one else list(allow)
+    is_filter = isinstance(allow, Mapping)
+    listed = [] if is_filter else check_list(allow, "allow", _FILTERS)
+    is_one = is_filter or not any(one is None or isinstance(one, list | tuple | Mapping) for one in listed)
+    each: Sequence[Any] = [allow if is_filter else listed] * count if is_one else listed
     check_length(len(each), "allow", count, "question")
-    return [one if one is None or isinstance(one, Mapping) else list(one) for one in each]
+    return [one if one is None or isinstance(one, Mapping) else _ids(one) for one in each]
+
+
+def _ids(given: Any) -> list[Any]:
+    """Return ids of passages as a list."""
+    ids = check_list(given, "allow", _FILTERS)
+    for one in ids:
+        check_type(one, "allow", (str, int), _FILTERS)
+    return ids

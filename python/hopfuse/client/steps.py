@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 from urllib.parse import quote
 
-from .._validation import check_number
+from .._validation import check_list, check_number
 from ..errors import EndpointError, HopfuseError, InputError, error_of
 from .bodies import ARROW, JSON, Questions, as_stream, read_stream, with_vector
 from .results import Found, FoundIds, found_of, ids_of
@@ -148,9 +148,13 @@ class Requests:
     ) -> Steps:
         """Add passages and more; return the seq."""
         stated = {name: value for name, value in given.items() if value is not None}
-        stated["passages"] = [with_vector(one) for one in passages]
+        listed = check_list(passages, "passages", "a list of mappings with id and text")
+        stated["passages"] = [with_vector(one, f"passages[{i}]") for i, one in enumerate(listed)]
         if "entities" in stated:
-            stated["entities"] = [with_vector(one) if isinstance(one, Mapping) else one for one in stated["entities"]]
+            stated["entities"] = [
+                with_vector(one, f"entities[{i}]") if isinstance(one, Mapping) else one
+                for i, one in enumerate(stated["entities"])
+            ]
         answer = yield from self._answered("POST", "/v1/passages", stated, timeout)
         return answer["seq"]
 

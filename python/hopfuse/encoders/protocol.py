@@ -173,6 +173,13 @@ def as_encoder(encoder: Any) -> Encoder:
     >>> encoder.name, encoder.dim, encoder.encode_passages(["a river"])
     ('Lengths', 2, array([[7., 1.]], dtype=float32))
     """
+    if isinstance(encoder, type):
+        raise InputError(
+            "type",
+            "encoder",
+            "{field} is the class {given}; give an object of it: {given}(...)",
+            given=encoder.__name__,
+        )
     if isinstance(encoder, Encoder):
         return encoder
     if not any(callable(getattr(encoder, name, None)) for name in _QUERY_METHODS):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,18 @@ class Index(Contents):
     storage : {"float32", "float16", "bfloat16", "int8"}
         Storage of ``corpus``; except for ``"int8"``, also the precision of the vectors.
     """
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """Refuse data in place of the parts, and say which method takes them."""
+        if len(given) == 1 and not named:
+            raise InputError(
+                "type",
+                None,
+                "Index(...) does not take data of the type {given}; call Index.build(...) or Index.from_texts(...), or "
+                "Index.open(directory) for a saved one",
+                given=type(given[0]).__name__,
+            )
+        return super().__new__(cls)
 
     @classmethod
     def build(
@@ -382,6 +394,7 @@ class Index(Contents):
         >>> index.texts[1]
         'two'
         """
+        check_type(directory, "directory", (str, os.PathLike), "the path of a directory that Index.save wrote")
         check_choice(verify, "verify", VERIFY)
         if live or writable:
             from .live import LiveIndex  # only those who change or follow an index need it

@@ -54,7 +54,7 @@ def unread_rows(state: State, batch: int, vectors: Any, entities: Any) -> list[t
 
 
 def _unread(field: str) -> InputError:
-    return InputError("unused", field, "{field} is given, and the recipe reads none over this index; it was not used")
+    return InputError("unused", field, "{field} is given, and the recipe reads none over this index; leave it out")
 
 
 def raise_first(notes: Sequence[Sequence[InputError]]) -> None:

@@ -136,6 +136,10 @@ class Retriever:
         >>> hf.Retriever.open(folder).search("Which river?", k=1)[0][0].text
         'A river.'
         """
+        if isinstance(directory, Index | LiveIndex):
+            raise wrong_type(
+                directory, "directory", "the path of a saved index; an index is searched by Retriever(index)"
+            )
         return cls(Index.open(directory, live=True), recipe, **arguments)
 
     # ---- What it is --------------------------------------------------------------------------------------------------

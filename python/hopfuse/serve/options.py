@@ -75,6 +75,8 @@ class RetrieverCache:
             self._made.pop(key, None)
             if error.field in (None, "index", "recipe") and error.field not in options:
                 raise error.at(field=error.field or "recipe") from None
+            if error.field == "graph":  # that of the index, which this recipe does not walk
+                raise error.about("index") from None
             raise in_request(error, "options") from None
 
     def forget(self, index: str) -> None:

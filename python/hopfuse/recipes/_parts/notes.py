@@ -44,7 +44,7 @@ def _unknown_name(place: int, name: str) -> InputError:
     return InputError(
         "unknown",
         f"entities[{place}]",
-        "{field} is {given!r}, and no entity that is searched has this name; the search went on without it",
+        "{field} is {given!r}, and no entity that is searched has this name; correct the name, or leave it out",
         given=name,
     )
 

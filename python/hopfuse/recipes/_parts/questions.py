@@ -169,7 +169,9 @@ def read_asked(
 
 
 def _read_texts(queries: Any) -> list[Any]:
-    if not isinstance(queries, list) and (isinstance(queries, str) or not isinstance(queries, Sequence | np.ndarray)):
+    if not isinstance(queries, list) and (
+        isinstance(queries, str | bytes) or not isinstance(queries, Sequence | np.ndarray)
+    ):
         raise wrong_type(queries, "queries", "a list of strings: [question]")
     listed = list(queries)
     for b, text in enumerate(listed):

@@ -137,7 +137,7 @@ def _typed(index: Index, policy: Policy) -> Graph:
             "unsupported",
             "graph",
             "{field} has an edge between the passages {source} and {target}; PolicyRAG joins passages by their "
-            "entities: build the graph without such edges",
+            "entities: build the graph without such edges, which a reader makes of the column position",
             source=int(src[between[0]]),
             target=int(dst[between[0]]),
         )
