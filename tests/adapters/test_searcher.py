@@ -171,6 +171,14 @@ def test_notes_stand_beside_the_hits(source, caplog):
         strict.search(["Xyzzy?"])
 
 
+def test_options_are_fields_of_the_config_alone(folder):
+    for name in ("words", "recipe", "strict", "source"):
+        with refused(InputError, "unknown", name):
+            Searcher(folder, options={name: "none"})
+    made = Searcher(folder, config={"graph_k": 5}, options={"graph_k": 1})
+    assert told(made.search(QUESTIONS)) == told(Searcher(folder, options={"graph_k": 1}).search(QUESTIONS))
+
+
 def test_at_most_so_many_hits_of_a_document(tmp_path):
     rows = [{"id": f"p{at}", "text": f"A road {at}.", "document": "ab"[at % 2]} for at in range(6)]
     index = hf.Index.build(passages=rows)

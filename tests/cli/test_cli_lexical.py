@@ -101,11 +101,11 @@ def test_words_of_the_index_raise_weights_unless_they_are_left_out(lexical_index
 def test_bad_lexical_options_are_refused(refused_here, scoring, index, files, tmp_path):
     out = ["--out", tmp_path / "out.jsonl"]
     plain = [*scoring, *out, "--recipe", "phase-graph"]
-    assert refused_here(*plain, "--lexical-k", 5) == about("unused", "lexical_k", other="lexical")
-    assert refused_here(*plain, "--lexical-weight", 0.3) == about("unused", "lexical_weight", other="lexical")
+    assert refused_here(*plain, "--lexical-k", 5) == about("unused", "lexical_k", other="words")
+    assert refused_here(*plain, "--lexical-weight", 0.3) == about("unused", "lexical_weight", other="words")
     assert refused_here(*scoring, *out, "--lexical-k", 5).field == "lexical_k"
     bare = [*scoring, *out, "--words", "none", "--option"]
-    assert refused_here(*bare, "word_boost=1") == about("unused", "word_boost", other="lexical")
+    assert refused_here(*bare, "word_boost=1") == about("unused", "word_boost", other="words")
     assert refused_here(*scoring, *out, "--words", "--lexical-weight", -1) == about(
         "range", "lexical_weight", given=-1.0
     )

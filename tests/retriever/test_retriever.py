@@ -180,12 +180,36 @@ def test_an_argument_that_the_recipe_does_not_read_is_refused(
         ({"recipe": "triple-hybrid"}, "missing", "index"),
         ({"strict": "yes"}, "type", "strict"),
         ({"threads": 0}, "range", "threads"),
+        ({"names": 5}, "type", "names"),
+        ({"reranker": "best"}, "type", "reranker"),
     ],
 )
 def test_an_invalid_argument_is_refused(arguments: dict[str, Any], code: str, field: str) -> None:
     with pytest.raises(HopfuseError) as caught:
         hf.Retriever(BOTH, **arguments)
     assert (caught.value.code, caught.value.field) == (code, field)
+
+
+def test_an_error_about_a_vector_names_its_place_among_the_questions() -> None:
+    wrong: list[tuple[Any, str, str]] = [
+        (np.ones((2, 5)), "shape", "vectors"),
+        (np.array([["a"] * 6] * 2), "dtype", "vectors"),
+        (np.array([[1.0] * 6, [np.nan] * 6]), "finite", "vectors[1]"),
+        (np.array([[1.0] * 6, [0.0] * 6]), "zero", "vectors[1]"),
+    ]
+    retriever = hf.Retriever(BOTH, **SPEAKS)
+    for vectors, code, field in wrong:
+        for search in (retriever.search, retriever.recipe.search):
+            for allow in (None, [["a"], ["b"]], ["a"]):
+                with refused(InputError, code, field):
+                    search([QUESTION] * 2, vectors=vectors, allow=allow)
+
+
+def test_an_error_names_the_arguments_of_the_retriever() -> None:
+    with pytest.raises(InputError, match=r"needs words=, or an index with vectors"):
+        hf.Retriever(built(), words="none")
+    with pytest.raises(InputError, match=r"word_boost is given without words="):
+        hf.Retriever(BOTH, words="none", word_boost=2)
 
 
 def test_a_directory_is_opened_by_open() -> None:
@@ -279,3 +303,24 @@ def test_what_is_not_used_or_not_known_is_noted_and_refused_where_strict() -> No
             hf.Retriever(index, strict=True).search(**asked)
     clean = hf.Retriever(BOTH, **SPEAKS, strict=True).search([QUESTION, "London?"])
     assert clean.notes == [[], []]
+
+
+def test_inputs_that_are_not_read_have_a_row_for_each_question() -> None:
+    plain = hf.Retriever(built())
+    notes = plain.search(QUESTION, vectors=np.ones(6)).notes
+    assert [[(one.code, one.field) for one in row] for row in notes] == [[("unused", "vector")]]
+    cases: list[tuple[dict[str, Any], str, str]] = [
+        ({"vectors": np.ones((3, 6))}, "length", "vectors"),
+        ({"vectors": [None, np.ones(6)]}, "length", "vectors"),
+        ({"entities": [["London"], ["Thames"]]}, "length", "entities"),
+        ({"entities": 5}, "type", "entities"),
+    ]
+    for given, code, field in cases:
+        with refused(InputError, code, field):
+            plain.search(QUESTION, **given)
+
+
+def test_a_strict_retriever_warms_up() -> None:
+    facts = built("vectors", "graph", "facts")
+    hf.Retriever(facts, "triple-hybrid", encoder=Letters(), strict=True).warm_up()
+    hf.Retriever(hf.Index.build(passages=[{"text": "of the"}]), strict=True).warm_up()

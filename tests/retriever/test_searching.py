@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import time
 import timeit
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -47,6 +49,17 @@ def test_one_question_is_a_batch_of_one_and_gaps_are_filled() -> None:
     assert ids(given) == ids(whole)[:1]
 
 
+def test_no_questions_have_no_hits() -> None:
+    assert hf.Retriever(FACTS, encoder=FlatIfEmpty()).search([], k=3).hits.shape == (0, 3)
+
+
+class FlatIfEmpty(Letters):
+    """An encoder whose vectors of no texts have no dimension."""
+
+    def encode_queries(self, texts: Any) -> Any:
+        return Letters.encode_queries(self, texts) if texts else np.array([])
+
+
 def test_prepared_inputs_are_those_that_a_search_makes() -> None:
     encoder = Letters()
     retriever = hf.Retriever(FACTS, encoder=encoder)
@@ -87,6 +100,13 @@ def test_passages_without_a_document_are_limited_only_by_their_texts() -> None:
     assert sorted(ids(retriever.search("Engine London Thames", k=4, per_document=1))[0]) == ["a", "b", "c"]
 
 
+def test_passages_without_texts_are_not_equal() -> None:
+    rows = [{"title": title, "text": ""} for title in ("Ada", "Babbage", "Thames")]
+    vectors = Letters().encode_passages(["Ada", "Babbage", "Thames"])
+    retriever = hf.Retriever(hf.Index.build(passages=rows, vectors=vectors), encoder=Letters(), words="none")
+    assert len(ids(retriever.search("Ada", per_document=1))[0]) == 3
+
+
 def test_hits_of_a_document_are_limited_among_the_allowed_passages() -> None:
     retriever = hf.Retriever(FACTS, encoder=Letters())
     for scope in ("isolated", "results"):
@@ -118,6 +138,13 @@ def test_a_reranker_orders_the_first_hits_anew() -> None:
     with refused(InputError, "missing", "questions"):
         reranked.search(vectors=np.ones((1, 6)), entities=[[0]])
     assert ids(reranked.variant("triple-hybrid").search(QUESTION, k=1)) != []
+
+
+def test_a_reranker_leaves_as_many_hits_as_asked_for() -> None:
+    rows = [{"text": f"The sea, number {number}."} for number in range(70)]
+    reranked = hf.Retriever(hf.Index.build(passages=rows), words="fts5", reranker=ByLength(), lexical_k=70)
+    assert reranked.search("sea", k=60).hits.counts.tolist() == [60]
+    assert reranked.search("sea", k=3).hits.counts.tolist() == [3]
 
 
 # ---- Variants --------------------------------------------------------------------------------------------------------
@@ -210,6 +237,42 @@ def test_a_retriever_follows_a_live_index(tmp_path: Path) -> None:
             reader.search(asked, at_least=99, timeout=0.01)
 
 
+class Reading:
+    """A language model that answers with the passages that it is given."""
+
+    def ask(self, prompts: Any, schema: Any, *, check: Any) -> list[str]:
+        return [check({"answer": prompt}) for prompt in prompts]
+
+
+def test_answers_read_the_passages_that_were_searched(tmp_path: Path) -> None:
+    FACTS.save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        retriever = hf.Retriever(live, "policy-rag", encoder=Letters(), llm=Reading())
+        found = retriever.search("Who built the Engine in London?", k=1)
+        first = found[0][0].text
+        assert first in retriever.answer("Who built the Engine in London?", found)[0]
+        with live.change() as change:
+            change.delete_passages(["a", "b"])
+        retriever.refresh()
+        assert first in retriever.answer("Who built the Engine in London?", found)[0]
+
+
+def test_a_thread_that_waited_searches_the_last_state(tmp_path: Path) -> None:
+    built("graph").save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live, ThreadPoolExecutor(1) as pool:
+        retriever = hf.Retriever(live, words="fts5")
+        with retriever._lock:
+            for id in "ef":
+                with live.change() as change:
+                    change.add_passages([{"id": id, "text": "Grace Hopper wrote a compiler."}])
+                live.refresh()
+                if id == "e":
+                    waiting = pool.submit(retriever.search, "compiler")
+                    time.sleep(0.1)
+            assert retriever.search("compiler").seq == change.seq
+        assert waiting.result().seq == change.seq
+
+
 def test_a_leg_of_one_state_is_refused_for_a_live_index(tmp_path: Path) -> None:
     index = built("graph")
     index.save(tmp_path)
@@ -217,6 +280,24 @@ def test_a_leg_of_one_state_is_refused_for_a_live_index(tmp_path: Path) -> None:
         hf.Retriever.open(tmp_path, words=leg(index))
     with refused(InputError, "conflict", "words"):
         hf.Retriever.open(tmp_path).variant("hybrid-rrf", words=leg(index))
+    given = hf.Retriever(index, words=leg(index))
+    assert given.of_state(index).words is given.words
+    with refused(InputError, "conflict", "words"):
+        given.of_state(built())
+
+
+def test_a_later_state_is_searched_without_an_encoder_that_is_not_wanted(tmp_path: Path) -> None:
+    pytest.importorskip("wordllama")
+    encoder = hf.encoders.open_encoder("wordllama:64")
+    hf.Index.build(passages=[{"id": "a", "text": "The sea."}], encoder=encoder).save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        retriever = hf.Retriever(live, encoder="none", words="none")
+        with live.change() as change:
+            change.add_passages([{"id": "b", "text": "A lake."}], vectors=encoder.encode_passages(["A lake."]))
+        assert retriever.refresh() == change.seq
+        assert retriever.encoder is None
+        with refused(InputError, "missing", "encoder"):
+            retriever.search("the sea")
 
 
 # ---- Copies and threads ----------------------------------------------------------------------------------------------
@@ -236,6 +317,9 @@ def test_copies_answer_alike(tmp_path: Path) -> None:
         assert str(copy.describe()) == str(retriever.describe())
         assert (copy.threads, copy.recipe.config) == (1, retriever.recipe.config)
     assert len(pickle.dumps(live)) < len(pickle.dumps(in_memory))
+    named = hf.Retriever(FACTS, encoder=Letters(), words="fts5", names="case-sensitive")
+    for variant in (named.variant("triple-hybrid"), named.variant(lexical_weight=0, word_boost=0)):
+        assert same(pickle.loads(pickle.dumps(variant)).search(ASKED), variant.search(ASKED))
     reranked = hf.Retriever(FACTS, encoder=Letters(), reranker=ByLength(), strict=True)
     assert same(pickle.loads(pickle.dumps(reranked)).search(ASKED), reranked.search(ASKED))
 
@@ -254,6 +338,58 @@ def test_threads_share_a_retriever_whose_encoder_is_not_safe_for_threads() -> No
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(ask, range(160)))
     assert not encoder.together
+
+
+class OneByOne:
+    """A leg, a matcher and a reranker of a user's that is not safe for threads."""
+
+    def __init__(self) -> None:
+        self.together, self._inside = False, threading.Lock()
+
+    def _alone(self) -> None:
+        free = self._inside.acquire(blocking=False)
+        self.together |= not free
+        time.sleep(0.0005)
+        if free:
+            self._inside.release()
+
+    def __reduce__(self) -> Any:
+        return OneByOne, ()
+
+    def search(self, questions: Any, k: int) -> hf.Hits:
+        self._alone()
+        return hf.Hits.from_lists([[(0, 1.0)] for _ in questions])
+
+    def match(self, texts: Any) -> list[list[str]]:
+        self._alone()
+        return [["London"] for _ in texts]
+
+
+def test_variants_and_states_share_the_lock_of_a_collaborator() -> None:
+    own = OneByOne()
+    first = hf.Retriever(FACTS, encoder=Letters(), words=own, names=own)
+    every = [first, first.variant("hybrid-rrf"), first.of_state(FACTS), hf.Retriever(FACTS, "hybrid-rrf", words=own)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda at: every[at % 3].search(QUESTION), range(60)))
+    assert not own.together
+    assert len({id(one.words) for one in every}) == 1
+
+
+def test_an_error_names_the_class_of_a_collaborator_of_the_users() -> None:
+    retriever = hf.Retriever(FACTS, encoder=Letters(), words=OneByOne(), names=OneByOne())
+    for options in ({}, {"entities": [["London"]]}):
+        with pytest.raises(InputError, match=r"a OneByOne, has no part"):
+            retriever.search(QUESTION, allow=["a"], **options)
+
+
+def test_recipes_of_a_retriever_can_be_pickled() -> None:
+    own = OneByOne()
+    retriever = hf.Retriever(FACTS, encoder=Letters(), words=own, names=own)
+    copy = pickle.loads(pickle.dumps(retriever.recipe))
+    asked: dict[str, Any] = {"queries": [QUESTION], "k": 3}
+    assert same(copy.search(**asked), retriever.recipe.search(**asked))
+    again = pickle.loads(pickle.dumps(retriever.variant(encoder=retriever.encoder)))
+    assert same(again.search(QUESTION), retriever.search(QUESTION))
 
 
 def test_a_retriever_warms_up_and_checks_without_an_encoder() -> None:

@@ -117,7 +117,8 @@ class Searcher:
             refuse_settings(own, "a Retriever")
             self._retriever = source
         else:
-            self._retriever = _retriever_of(source, recipe, strict=strict, **arguments, **(options or {}))
+            fields = {"config": options} if "config" not in arguments else dict(options or {})
+            self._retriever = _retriever_of(source, recipe, strict=strict, **arguments, **fields)
         if self._retriever.needs.vectors and self._retriever.encoder is None:
             self._retriever.search(["text"], k=1)  # raises why there is no encoder
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +82,9 @@ class _RecordedEncoder:
 
     def __init__(self, dim: int, normalize: bool) -> None:
         self.dim, self.normalize = dim, normalize
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _RecordedEncoder, (self.dim, self.normalize)
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return self._loaded.encode_queries(texts)

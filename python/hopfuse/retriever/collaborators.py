@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_choice
+from .._validation import check_choice, wrong_type
 from ..encoders import Encoder, as_encoder, open_encoder, recorded_encoder
 from ..errors import HopfuseError, InputError, MissingExtraError
 from ..extract import QuestionMatcher
@@ -72,9 +72,9 @@ class Collaborators:
         """Return the collaborators of another state of the index, with the same encoder, names and vectors of facts."""
         encoder, names, fact_vectors = self._wanted
         keeps_encoder = encoder is not None or index.encoder == self.index.encoder
-        other = Collaborators(index, self.encoder if keeps_encoder else None, "none", fact_vectors)
+        other = Collaborators(index, "none" if keeps_encoder else None, "none", fact_vectors)
         if keeps_encoder:
-            other.lack = self.lack
+            other.encoder, other.lack = self.encoder, self.lack
         other._wanted, other._facts = self._wanted, self._facts
         follows = callable(getattr(self.names, "of_state", None))
         other.names = self.names.of_state(index) if follows else _matcher_of(names, index)
@@ -162,4 +162,6 @@ def _matcher_of(wanted: Any, index: Index) -> Any:
     if wanted is None or isinstance(wanted, str):
         way = "any-case" if wanted is None else check_choice(wanted, "names", NAMES)
         return NoNames() if way == "none" else QuestionMatcher(index, case_sensitive=way == "case-sensitive")
+    if not callable(getattr(wanted, "match", None)):
+        raise wrong_type(wanted, "names", f"a matcher with match(texts), or one of {', '.join(NAMES)}")
     return shared(wanted)

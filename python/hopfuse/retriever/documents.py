@@ -14,7 +14,7 @@ from ..types import Hits
 def first_of_documents(hits: Hits, index: Index, most: int, k: int) -> Hits:
     """Return the first k hits of each question of which at most ``most`` are of a document; of equal texts the first.
 
-    A passage without a document is a document of its own.
+    A passage without a document is a document of its own; passages without texts have no equal ones.
     """
     documents, texts = index.documents, index.texts
     rows: list[list[tuple[int, float]]] = []
@@ -25,7 +25,7 @@ def first_of_documents(hits: Hits, index: Index, most: int, k: int) -> Hits:
             if len(kept) == k:
                 break
             document, text = documents[passage], texts[passage]
-            if text in seen or (document is not None and counts[document] >= most):
+            if (text and text in seen) or (document is not None and counts[document] >= most):
                 continue
             seen.add(text)
             if document is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -34,8 +35,10 @@ class SharedEncoder(WrappedEncoder):
         """Return the vectors of questions."""
         with self._changed:
             self._questions += 1
-            self._changed.wait_for(lambda: not self._busy)
-            self._questions -= 1
+            try:
+                self._changed.wait_for(lambda: not self._busy)
+            finally:
+                self._questions -= 1
             self._busy = True
         return self._in_turn(self._encoder.encode_queries, texts)
 
@@ -62,6 +65,9 @@ class SharedEncoder(WrappedEncoder):
     def __repr__(self) -> str:
         return repr(self._encoder)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _shared_again, (self._encoder,)
+
 
 _SHARED: WeakValueDictionary[Hashable, SharedEncoder] = WeakValueDictionary()
 _LOCK = threading.Lock()
@@ -74,3 +80,7 @@ def shared_encoder(key: Hashable, make: Callable[[], Encoder]) -> SharedEncoder:
         if found is None:
             found = _SHARED[key] = SharedEncoder(make())
         return found
+
+
+def _shared_again(encoder: Encoder) -> SharedEncoder:
+    return shared_encoder(id(encoder), lambda: encoder)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .._arrays.convert import to_numpy
+from .._validation import check_length, check_type
 from ..errors import InputError
 from ..recipes import spelled
 from .state import State, is_there
@@ -38,14 +40,17 @@ def check_rows(state: State, texts: Any, vectors: Any, entities: Any) -> None:
             raise lack[1].about()
 
 
-def unread_rows(state: State, vectors: Any, entities: Any) -> list[tuple[int, InputError]]:
-    """Return a note for each question with an input that the recipe does not read."""
-    needs, found = state.needs, list[tuple[int, InputError]]()
-    for field, rows, is_read in (("vector", vectors, needs.vectors), ("entities", entities, needs.entities)):
-        if rows is None or is_read:
-            continue
-        found += [(b, _unread(field)) for b, one in enumerate(rows) if one is not None]
-    return found
+def unread_rows(state: State, batch: int, vectors: Any, entities: Any) -> list[tuple[int, InputError]]:
+    """Return a note for each of a batch of questions with an input that the recipe does not read."""
+    needs, unread = state.needs, dict[str, Any]()
+    if vectors is not None and not needs.vectors:
+        unread["vector"] = vectors if has_gaps(vectors) else np.atleast_2d(to_numpy(vectors, "vectors"))
+    if entities is not None and not needs.entities:
+        check_type(entities, "entities", Sequence, "the mentions of each question: [[name, ...], ...]")
+        unread["entities"] = entities
+    for field, rows in unread.items():
+        check_length(len(rows), _COLUMNS[field], batch, "question")
+    return [(b, _unread(field)) for field, rows in unread.items() for b, one in enumerate(rows) if one is not None]
 
 
 def _unread(field: str) -> InputError:

@@ -15,7 +15,7 @@ from .._validation import check_flag, check_k, check_type, check_whole, wrong_ty
 from ..encoders import rerank
 from ..errors import HopfuseError, InputError
 from ..index import Index, LiveIndex
-from ..recipes import AllowScope, Needs, Recipe, SearchResult, apply_options
+from ..recipes import AllowScope, Needs, Recipe, SearchResult
 from ..types import Hits
 from .choices import recipe_class
 from .collaborators import Collaborators
@@ -25,7 +25,7 @@ from .questions import check_rows, has_gaps, prepared, raise_first, unread_rows
 from .serialized import shared
 from .state import Settings, State, renamed
 
-#: Hits of each question that a reranker reads.
+#: Hits of each question that a reranker reads, at least.
 RERANKED = 50
 
 
@@ -54,7 +54,7 @@ class Retriever:
     names : matcher or {"any-case", "case-sensitive", "none"}, optional
         What finds entities in questions. By default ``"any-case"``: :class:`hopfuse.extract.QuestionMatcher`.
     reranker : Reranker, optional
-        Scores the first 50 hits of each question anew (:mod:`hopfuse.encoders`).
+        Scores the first 50 hits of each question anew, or k if that is more (:mod:`hopfuse.encoders`).
     llm : optional
         The language model of policy-rag, for :meth:`answer` and a policy that asks it.
     fact_vectors : optional
@@ -105,7 +105,10 @@ class Retriever:
         self._live = index if isinstance(index, LiveIndex) else None
         first = index.index if isinstance(index, LiveIndex) else index
         check_type(first, "index", Index, "an Index or a LiveIndex; a directory is opened by Retriever.open(directory)")
-        self._check_states(words=words, fact_vectors=fact_vectors)
+        if self._live is not None:
+            _check_states(words=words, fact_vectors=fact_vectors)
+        if reranker is not None and not callable(getattr(reranker, "score", None)):
+            raise wrong_type(reranker, "reranker", "an object with score(queries, candidates)")
         self._lock = RLock()
         config, options = _fields(config, options)
         self._settings = Settings(
@@ -114,16 +117,6 @@ class Retriever:
         self._given = {"encoder": encoder, "names": names, "fact_vectors": fact_vectors}
         self._state = State.make(Collaborators(first, encoder, names, fact_vectors), self._settings)
         self._state.check_read(self._settings, self._given)
-
-    def _check_states(self, **given: Any) -> None:
-        """Refuse what was made from one state of a live index."""
-        for name, one in given.items():
-            if self._live is not None and one is not None and not isinstance(one, str):
-                raise InputError(
-                    "conflict",
-                    name,
-                    "{field} was made from one state of the index, which changes; leave it out, or give a name",
-                )
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str], recipe: Any = None, **arguments: Any) -> Retriever:
@@ -197,20 +190,9 @@ class Retriever:
         return f"Retriever({state.index!r}, {state.kind.name!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        own = self._settings
-        config = own.options if own.config is None else apply_options(own.config, own.options or {}, "config")
-        arguments = {
-            "config": config,
-            "words": own.words,
-            "reranker": getattr(own.reranker, "_inner", own.reranker),
-            "llm": own.llm,
-            "threads": own.threads,
-            "strict": own.strict,
-            **self._given,
-        }
         if self._live is not None:
-            return _reopened, (os.fspath(self._live.directory), own.recipe, arguments)
-        return _made, (self._state.index, own.recipe, arguments)
+            return _reopened, (os.fspath(self._live.directory), self._settings, self._given)
+        return _remade, (self._state.index, self._settings, self._given)
 
     # ---- Other retrievers over the same index ------------------------------------------------------------------------
 
@@ -237,7 +219,8 @@ class Retriever:
         >>> retriever.variant(rank_constant=60).recipe.config.rank_constant
         60.0
         """
-        self._check_states(words=words)
+        if self._live is not None:
+            _check_states(words=words)
         own, state = self._settings, self._now()
         config, options = _fields(config, options)
         kind = state.kind if recipe is None else recipe_class(state.index, recipe)
@@ -249,14 +232,22 @@ class Retriever:
             changed = replace(changed, llm=None)
         if kind.ranks != "passages":
             changed = replace(changed, reranker=None)
-        other = self._like(changed, state.parts if encoder is None else state.parts.with_encoder(encoder), self._live)
-        if encoder is not None:
-            other._given = {**self._given, "encoder": encoder}
-        return other
+        if encoder is None:
+            return _made(state.parts, changed, self._given, self._live)
+        return _made(state.parts.with_encoder(encoder), changed, {**self._given, "encoder": encoder}, self._live)
 
     def of_state(self, index: Index) -> Retriever:
-        """Return this retriever for another state of its index: its encoder, names and vectors of facts are kept."""
-        return self._like(self._settings, self._now().parts.of_state(index), None)
+        """Return this retriever for another state of its index: its encoder, names and vectors of facts are kept.
+
+        Raises
+        ------
+        InputError
+            ``words`` or ``fact_vectors`` are an argument that was made from this state.
+        """
+        state = self._now()
+        if index is not state.index:
+            _check_states(words=self._settings.words, fact_vectors=self._given["fact_vectors"])
+        return _made(state.parts.of_state(index), self._settings, self._given)
 
     def refresh(self) -> int:
         """Read later changes of a live index, and return the seq that is searched from now on."""
@@ -352,7 +343,10 @@ class Retriever:
         state = self._now(at_least, timeout)
         texts = [questions] if isinstance(questions, str) else questions
         options: dict[str, Any] = {"allow": allow, "allow_scope": allow_scope, "trace": trace}
-        return self._search(state, texts, vectors, entities, k=k, per_document=per_document, **options)
+        found = self._search(state, texts, vectors, entities, k=k, per_document=per_document, **options)
+        if self._settings.strict:
+            raise_first(found.notes)
+        return found
 
     def prepare(
         self, questions: str | Sequence[str | None] | None, *, vectors: Any = None, entities: Any = None
@@ -417,7 +411,7 @@ class Retriever:
         """
         state = self._now()
         if self._settings.strict:
-            for _, note in unread_rows(state, [vector], [entities]):
+            for _, note in unread_rows(state, 1, [vector], [entities]):
                 raise note
         state.check_question(text, vector, entities)
 
@@ -435,7 +429,7 @@ class Retriever:
         **options: Any,
     ) -> SearchResult:
         needs, own, index = state.needs, self._settings, state.index
-        unread = unread_rows(state, vectors, entities)
+        given = vectors, entities
         vectors, entities = vectors if needs.vectors else None, entities if needs.entities else None
         depth = self._depth(state, texts, k, per_document)
         try:
@@ -445,16 +439,14 @@ class Retriever:
             raise renamed(error) from error.__cause__
         hits: Hits = found.hits
         if own.reranker is not None:
-            hits = rerank(hits, texts, TitledTexts(index), own.reranker, k=RERANKED)
+            hits = rerank(hits, texts, TitledTexts(index), own.reranker, k=max(RERANKED, k))
         if per_document is not None:
             hits = first_of_documents(hits, index, per_document, k)
         if hits is not found.hits:
             hits = hits.head(k)
             found = replace(found, hits=hits, traces=traces_of(found.traces, hits))
-        for b, note in unread:
+        for b, note in unread_rows(state, len(found), *given):
             found.notes[b].append(note)
-        if own.strict:
-            raise_first(found.notes)
         return found
 
     def _depth(self, state: State, texts: Any, k: int, per_document: int | None) -> int:
@@ -493,23 +485,40 @@ class Retriever:
         if index is state.index:
             return state
         with self._lock:
+            index = live.index  # another thread may have taken over a later one
             if self._state.index is not index:
                 self._state = State.make(self._state.parts.of_state(index), self._settings)
             return self._state
 
-    def _like(self, settings: Settings, parts: Collaborators, live: Any) -> Retriever:
-        other = object.__new__(Retriever)
-        other._live, other._lock, other._settings, other._given = live, RLock(), settings, self._given
-        other._state = State.make(parts, settings)
-        return other
+
+def _check_states(**given: Any) -> None:
+    """Refuse what was made from one state of an index that changes."""
+    for name, one in given.items():
+        if one is not None and not isinstance(one, str):
+            raise InputError(
+                "conflict",
+                name,
+                "{field} was made from one state of the index, which changes; leave it out, or give a name",
+            )
 
 
-def _made(index: Index, recipe: Any, arguments: Mapping[str, Any]) -> Retriever:
-    return Retriever(index, recipe, **arguments)
+def _made(
+    parts: Collaborators, settings: Settings, given: dict[str, Any], live: LiveIndex[Index] | None = None
+) -> Retriever:
+    """Return a retriever of checked arguments; those of another one that this recipe does not read are kept."""
+    made = object.__new__(Retriever)
+    made._live, made._lock, made._settings, made._given = live, RLock(), settings, given
+    made._state = State.make(parts, settings)
+    return made
 
 
-def _reopened(directory: str, recipe: Any, arguments: Mapping[str, Any]) -> Retriever:
-    return Retriever.open(directory, recipe, **arguments)
+def _remade(index: Index, settings: Settings, given: dict[str, Any]) -> Retriever:
+    return _made(Collaborators(index, **given), settings, given)
+
+
+def _reopened(directory: str, settings: Settings, given: dict[str, Any]) -> Retriever:
+    live = Index.open(directory, live=True)
+    return _made(Collaborators(live.index, **given), settings, given, live)
 
 
 def _fields(config: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

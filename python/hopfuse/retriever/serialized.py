@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any
+from weakref import WeakValueDictionary
 
 
 class Serialized:
-    """An object whose methods run one at a time. What ``part`` returns is serialized too."""
+    """An object whose methods run one at a time. What ``part`` and ``of_state`` return is serialized with it."""
 
-    def __init__(self, inner: Any, lock: Any = None) -> None:
-        self._inner, self._lock = inner, RLock() if lock is None else lock
+    def __init__(self, inner: Any, lock: Any) -> None:
+        self._inner, self._lock = inner, lock
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._inner, name)
@@ -24,7 +25,7 @@ class Serialized:
         def in_turn(*args: Any, **options: Any) -> Any:
             with self._lock:
                 found = method(*args, **options)
-            return Serialized(found, self._lock) if name == "part" else found
+            return _serialized(found, self._lock) if name in ("part", "of_state") else found
 
         vars(self)[name] = in_turn
         return in_turn
@@ -32,9 +33,30 @@ class Serialized:
     def __repr__(self) -> str:
         return repr(self._inner)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return shared, (self._inner,)
+
+
+#: By the ids of objects, which those that are in use keep.
+_SHARED: WeakValueDictionary[int, Serialized] = WeakValueDictionary()
+_LOCK = Lock()
+
 
 def shared(collaborator: Any) -> Any:
-    """Return a collaborator that threads may share: this package's own are safe as they are."""
+    """Return a collaborator that threads may share: this package's own are safe as they are.
+
+    An object has one lock, whichever retrievers share it.
+    """
     if collaborator is None or type(collaborator).__module__.startswith("hopfuse."):
         return collaborator
-    return Serialized(collaborator)
+    with _LOCK:
+        found = _SHARED.get(id(collaborator))
+        if found is None:
+            found = _SHARED[id(collaborator)] = _serialized(collaborator, RLock())
+        return found
+
+
+def _serialized(inner: Any, lock: Any) -> Serialized:
+    """Return an object serialized; its class has the name of the object's, which errors and reports give."""
+    kind: type[Serialized] = type(type(inner).__name__, (Serialized,), {})
+    return kind(inner, lock)

@@ -184,9 +184,15 @@ def is_there(given: Any) -> bool:
 
 
 def renamed(error: HopfuseError) -> HopfuseError:
-    """Return a recipe's error with the name that its argument has in a retriever."""
+    """Return a recipe's error with the names that its arguments have in a retriever."""
     field, bracket, rest = (error.field or "").partition("[")
-    return error.about(_ARGUMENTS[field] + bracket + rest) if field in _ARGUMENTS else error
+    others = {name: error.values.get(name) for name in ("needed", "other")}
+    named = {name: _ARGUMENTS[one] for name, one in others.items() if isinstance(one, str) and one in _ARGUMENTS}
+    if field not in _ARGUMENTS and not named:
+        return error
+    found = error.about(_ARGUMENTS.get(field, field) + bracket + rest)
+    found.values = {**error.values, **named}
+    return found
 
 
 def _missing(field: str, reason: str) -> InputError:

@@ -80,7 +80,8 @@ class Asked(NamedTuple):
         texts = [self.texts[b] for b in rows]
         if self.mentions is not None:
             texts = spelled(texts, [self.mentions[b] or () for b in rows], index)
-        made = np.atleast_2d(to_numpy(encoder.encode_queries(texts), "vectors"))
+        made = encoder.encode_queries(texts) if rows else np.zeros((0, encoder.dim), np.float32)
+        made = np.atleast_2d(to_numpy(made, "vectors"))
         check_length(len(made), "vectors", len(rows), "query")
         whole = made if encoded else None
         if self.vectors is None:

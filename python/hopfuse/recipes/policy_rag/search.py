@@ -280,7 +280,7 @@ class PolicyRAG(BaseRecipe[PolicyRAGResult]):
         if self.llm is None:
             raise model_needed("answer()")
         check_length(len(queries), "queries", len(found.hits), "result")
-        titles, texts = self.index.titles, self.index.texts
+        titles, texts = found.index.titles, found.index.texts
         return grounded_answers(self.llm, self.config.answers, queries, found.hits, titles, texts)
 
     @property
