@@ -57,6 +57,13 @@ def _unread(field: str) -> InputError:
     return InputError("unused", field, "{field} is given, and the recipe reads none over this index; leave it out")
 
 
+def without_names(texts: Any, vectors: Any, entities: Any) -> list[Any]:
+    """Return the entities as given, and none for questions in which no names are looked for."""
+    if entities is not None:
+        return [[] if row is None else row for row in entities]
+    return [[] for _ in (texts if texts is not None else vectors)]
+
+
 def raise_first(notes: Sequence[Sequence[InputError]]) -> None:
     """Raise the first note, with its place among the questions."""
     for b, own in enumerate(notes):

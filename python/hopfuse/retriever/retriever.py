@@ -18,10 +18,10 @@ from ..index import Index, LiveIndex
 from ..recipes import AllowScope, Needs, Recipe, SearchResult
 from ..types import Hits
 from .choices import recipe_class
-from .collaborators import Collaborators
+from .collaborators import Collaborators, NoNames
 from .description import Description, describe
 from .documents import TitledTexts, first_of_documents, traces_of
-from .questions import check_rows, has_gaps, prepared, raise_first, unread_rows
+from .questions import check_rows, has_gaps, prepared, raise_first, unread_rows, without_names
 from .serialized import shared
 from .state import Settings, State, renamed
 
@@ -106,7 +106,7 @@ class Retriever:
         first = index.index if isinstance(index, LiveIndex) else index
         check_type(first, "index", Index, "an Index or a LiveIndex; a directory is opened by Retriever.open(directory)")
         if self._live is not None:
-            _check_states(words=words, fact_vectors=fact_vectors)
+            _check_states(words=words, fact_vectors=fact_vectors, names=names)
         if reranker is not None and not callable(getattr(reranker, "score", None)):
             raise wrong_type(reranker, "reranker", "an object with score(queries, candidates)")
         self._lock = RLock()
@@ -242,18 +242,18 @@ class Retriever:
         Raises
         ------
         InputError
-            ``words`` or ``fact_vectors`` are an argument that was made from this state.
+            ``words``, ``fact_vectors`` or ``names`` are an argument that was made from this state.
         """
         state = self._now()
         if index is not state.index:
-            _check_states(words=self._settings.words, fact_vectors=self._given["fact_vectors"])
+            _check_states(words=self._settings.words, **{name: self._given[name] for name in ("fact_vectors", "names")})
         return _made(state.parts.of_state(index), self._settings, self._given)
 
     def refresh(self) -> int:
         """Read later changes of a live index, and return the seq that is searched from now on."""
-        if self._live is not None:
-            self._live.refresh()
-        return self.index.seq
+        if self._live is None:
+            return self.index.seq
+        return self._now(self._live.refresh().seq).index.seq
 
     def warm_up(self, k: int = 10) -> None:
         """Search once and read all ids, so that the first question does not wait for what is made only once."""
@@ -340,7 +340,7 @@ class Retriever:
         >>> [[hit.id for hit in hits] for hits in retriever.search(["Who sailed?", "the sea"], k=1)]
         [['b'], ['c']]
         """
-        state = self._now(at_least, timeout)
+        state, k = self._now(at_least, timeout), check_whole(k, "k")
         texts = [questions] if isinstance(questions, str) else questions
         options: dict[str, Any] = {"allow": allow, "allow_scope": allow_scope, "trace": trace}
         found = self._search(state, texts, vectors, entities, k=k, per_document=per_document, **options)
@@ -434,6 +434,8 @@ class Retriever:
         depth = self._depth(state, texts, k, per_document)
         try:
             check_rows(state, texts, vectors, entities)
+            if needs.entities and isinstance(state.parts.names, NoNames):
+                entities = without_names(texts, vectors, entities)
             found = state.recipe.search(texts, vectors=vectors, entities=entities, k=depth, **options)
         except HopfuseError as error:
             raise renamed(error) from error.__cause__
@@ -484,17 +486,21 @@ class Retriever:
         index = live.index if at_least is None else live.wait_for(at_least, timeout)
         if index is state.index:
             return state
-        with self._lock:
+        if not self._lock.acquire(blocking=at_least is not None):
+            return state  # until the thread that has the lock has made the new one
+        try:
             index = live.index  # another thread may have taken over a later one
             if self._state.index is not index:
                 self._state = State.make(self._state.parts.of_state(index), self._settings)
             return self._state
+        finally:
+            self._lock.release()
 
 
 def _check_states(**given: Any) -> None:
     """Refuse what was made from one state of an index that changes."""
     for name, one in given.items():
-        if one is not None and not isinstance(one, str):
+        if one is not None and not isinstance(one, str) and not callable(getattr(one, "of_state", None)):
             raise InputError(
                 "conflict",
                 name,
