@@ -437,3 +437,19 @@ def test_without_a_matcher_names_are_not_said_to_be_unknown() -> None:
     assert retriever.search([QUESTION, "Zzz?"], entities=[None, ["London"]], k=2).notes == [[], []]
     with refused(InputError, "range", "k"):
         retriever.search(QUESTION, k=0)
+
+
+def test_options_belong_to_the_recipe_that_was_chosen() -> None:
+    plain, later = hf.Index.from_texts(["Ada wrote."], encoder=Letters()), FACTS
+    free = hf.Retriever(plain, encoder=Letters())
+    chosen = hf.Retriever(plain, encoder=Letters(), rank_constant=7)
+    assert (free.recipe.name, free.of_state(later).recipe.name) == ("hybrid-rrf", "guided-walk")
+    assert chosen.of_state(later).recipe.config.rank_constant == 7
+    assert chosen.describe().chosen
+
+
+def test_a_variant_refuses_words_that_it_does_not_read_and_has_its_own_leg() -> None:
+    retriever = hf.Retriever(FACTS, encoder=Letters(), words=leg(FACTS))
+    with refused(InputError, "unused", "words"):
+        retriever.variant(word_boost=0, words="fts5")
+    assert retriever.variant("triple-hybrid", mode="lexical").words is not retriever.words

@@ -17,7 +17,7 @@ from ..errors import HopfuseError, InputError
 from ..index import Index, LiveIndex
 from ..recipes import AllowScope, Needs, Recipe, SearchResult
 from ..types import Hits
-from .choices import recipe_class
+from .choices import recipe_class, unread
 from .collaborators import Collaborators, NoNames
 from .description import Description, describe
 from .documents import TitledTexts, first_of_documents, traces_of
@@ -117,6 +117,8 @@ class Retriever:
         self._given = {"encoder": encoder, "names": names, "fact_vectors": fact_vectors}
         self._state = State.make(Collaborators(first, encoder, names, fact_vectors), self._settings)
         self._state.check_read(self._settings, self._given)
+        if recipe is None and (config is not None or options):  # they are those of the recipe that was chosen
+            self._settings = replace(self._settings, recipe=self._state.kind, chosen=True)
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str], recipe: Any = None, **arguments: Any) -> Retriever:
@@ -183,7 +185,7 @@ class Retriever:
     def describe(self) -> Description:
         """Return which recipe, encoder, names and words are used, what is missing and what that costs."""
         own = self._settings
-        return describe(self._now(), chosen=own.recipe is None, reranker=own.reranker)
+        return describe(self._now(), chosen=own.chosen or own.recipe is None, reranker=own.reranker)
 
     def __repr__(self) -> str:
         state = self._now()
@@ -226,15 +228,21 @@ class Retriever:
         kind = state.kind if recipe is None else recipe_class(state.index, recipe)
         same = kind is state.kind
         base = state.recipe.config if same and config is None else config
-        leg = own.words if words is None and "lexical" in kind.collaborators else words
+        leg = words
+        if words is None and "lexical" in kind.collaborators:
+            others = isinstance(own.words, str) or kind.ranks == state.kind.ranks  # a leg over what this one ranks
+            leg = own.words if others else None
         changed = replace(own, recipe=kind, config=base, options=options, words=leg)
         if "llm" not in kind.collaborators:
             changed = replace(changed, llm=None)
         if kind.ranks != "passages":
             changed = replace(changed, reranker=None)
-        if encoder is None:
-            return _made(state.parts, changed, self._given, self._live)
-        return _made(state.parts.with_encoder(encoder), changed, {**self._given, "encoder": encoder}, self._live)
+        parts = state.parts if encoder is None else state.parts.with_encoder(encoder)
+        given = self._given if encoder is None else {**self._given, "encoder": encoder}
+        made = _made(parts, changed, given, self._live)
+        if words not in (None, "none") and not made.needs.words:
+            raise unread("words", kind)
+        return made
 
     def of_state(self, index: Index) -> Retriever:
         """Return this retriever for another state of its index: its encoder, names and vectors of facts are kept.

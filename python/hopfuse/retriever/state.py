@@ -35,6 +35,8 @@ class Settings:
     llm: Any = None
     threads: int | None = None
     strict: bool = False
+    #: Whether a recipe that is named here was chosen by what the index held.
+    chosen: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -55,7 +56,7 @@ class RetrieverCache:
         key = (snapshot, wanted, msgspec.json.encode(options, order="deterministic"))
         made = self._made.get(key)
         if made is None:
-            make = partial(snapshot.retriever.variant, wanted, config=options)
+            make = partial(_variant, snapshot.retriever, wanted, options)
             made = asyncio.get_running_loop().run_in_executor(self._maker, make)
             self._made[key] = made
             while len(self._made) > self._config.limits.option_sets:
@@ -83,3 +84,11 @@ class RetrieverCache:
         """Drop the retrievers of an index, which has a later state."""
         for key in [key for key in self._made if key[0].name == index]:
             del self._made[key]
+
+
+def _variant(retriever: Retriever, recipe: str, options: Mapping[str, Any]) -> Retriever:
+    """Return a variant that has indexed the names, which no request then does on the event loop."""
+    made = retriever.variant(recipe, config=options)
+    with contextlib.suppress(HopfuseError):
+        made.check_question("text")
+    return made
