@@ -478,6 +478,7 @@ def test_an_index_must_have_what_the_policy_needs() -> None:
     joined = hf.Index.build(
         passages=[{"text": "one"}, {"text": "two"}], graph=[{"src": 0, "dst": 1}], vectors=np.eye(2)
     )
+    assert PolicyRAG.missing(joined) is not None
     with refused(InputError, "unsupported", "graph", source=0, target=1):
         PolicyRAG(joined)
 

@@ -78,8 +78,9 @@ def test_errors(ask, url, monkeypatch):
         ask.search(QUESTIONS, k=51)
     with refused(InputError, "unknown", "index", given="nope", allowed="cities"):
         ask.search(QUESTIONS, index="nope")
-    with refused(InputError, "type", "queries", given="What?"):
-        ask.search("What?")
+    with refused(InputError, "type", "entities", given="Lima"):
+        ask.search("What?", entities="Lima")
+    assert told(ask.search(QUESTIONS[0])) == told(ask.search(QUESTIONS[:1]))
     with refused(InputError, "length", "queries", given={"queries": 3, "vectors": 2}):
         ask.search(QUESTIONS, vectors=np.ones((2, 8)))
     with refused(InputError, "length", "queries", given="none"):

@@ -53,7 +53,7 @@ class Questions:
             All columns are missing, or their lengths differ.
         """
         columns: dict[str, Any] = {
-            "queries": None if texts is None else _listed(texts, "queries"),
+            "queries": [texts] if isinstance(texts, str) else None if texts is None else _listed(texts, "queries"),
             "vectors": None if vectors is None else np.atleast_2d(np.asarray(vectors, "<f4")),
             "entities": None if entities is None else _listed(entities, "entities"),
         }

@@ -45,14 +45,15 @@ class Client:
         self._requests = Requests(url, timeout)
         self._http = _httpx().Client(**_options(self._requests.url, key, connections))
 
-    def search(self, queries: Sequence[str] | None = None, **asked: Unpack[SearchOptions]) -> Found:
+    def search(self, queries: str | Sequence[str] | None = None, **asked: Unpack[SearchOptions]) -> Found:
         """Rank the passages for a batch of questions, as a recipe's ``search`` does.
 
         After a response 429 or 503 the request is sent again once ``Retry-After`` has passed, if the timeout allows.
 
         Parameters
         ----------
-        queries : sequence of str, optional
+        queries : str or sequence of str, optional
+            One question is a batch of one.
         vectors : array_like of float (B, d), optional
             By default the server encodes the texts.
         entities : sequence of B sequences of str or int, optional
@@ -194,7 +195,7 @@ class AsyncClient:
         self._requests = Requests(url, timeout)
         self._http = _httpx().AsyncClient(**_options(self._requests.url, key, connections))
 
-    async def search(self, queries: Sequence[str] | None = None, **asked: Unpack[SearchOptions]) -> Found:
+    async def search(self, queries: str | Sequence[str] | None = None, **asked: Unpack[SearchOptions]) -> Found:
         """Rank the passages for a batch of questions: see :meth:`Client.search`."""
         found: Found = await self._drive(self._requests.search(queries, **asked))
         return found

@@ -18,7 +18,6 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ..errors import FormatError, HopfuseError, InputError
-from ..recipes import RECIPES
 from .arrow import ARROW, read_arrow, write_arrow
 from .config import is_loopback
 from .decoding import read_change, read_search
@@ -352,7 +351,7 @@ def about(snapshot: Snapshot, principal: Principal, writable: bool) -> IndexOut:
         entities=index.num_entities if seen is None else None,
         dim=retriever.dim,
         recipe=retriever.recipe.name,
-        recipes=[name for name, kind in RECIPES.items() if not kind.missing(index)],
+        recipes=snapshot.recipes,
         encoder=None if encoder is None else encoder.name,
         reads_texts=snapshot.reads_texts,
         writable=writable,

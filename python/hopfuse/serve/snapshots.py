@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .. import Index
 from ..errors import HopfuseError, InputError
 from ..index import where
+from ..recipes import RECIPES
 from ..retriever import Retriever
 from .config import IndexConfig
 from .errors import in_request
@@ -75,6 +76,11 @@ class Snapshot:
         self._rows: dict[str, NDArray[np.int64]] = {}  # by key
         # Bound to the index, not to the snapshot, which would then be in a reference cycle.
         self.passage = lru_cache(PASSAGES)(partial(_passage, self.index))
+
+    @cached_property
+    def recipes(self) -> list[str]:
+        """The names of the recipes that the index can run."""
+        return [name for name, kind in RECIPES.items() if not kind.missing(self.index)]
 
     @property
     def reads_texts(self) -> bool:

@@ -125,22 +125,28 @@ def _graph_of(index: Index) -> Graph:
     return index.graph
 
 
+def joined_passages(index: Index) -> InputError | None:
+    """Return the error for a graph with an edge between two passages, or None."""
+    src, dst, _, _ = _graph_of(index).edges()
+    between = np.flatnonzero((src < index.num_passages) & (dst < index.num_passages))
+    if not between.size:
+        return None
+    return InputError(
+        "unsupported",
+        "graph",
+        "{field} has an edge between the passages {source} and {target}; PolicyRAG joins passages by their "
+        "entities: build the graph without such edges, which a reader makes of the column position",
+        source=int(src[between[0]]),
+        target=int(dst[between[0]]),
+    )
+
+
 def _typed(index: Index, policy: Policy) -> Graph:
     """Return the index's graph with the edge types of the walk; types of weight 0 are left out."""
     graph, passages, weights = _graph_of(index), index.num_passages, np.asarray(policy.edge_type_weights)
     if not weights.any():
         raise InputError("conflict", "switches", "{field} leave no edges for the walk; leave one of them on")
     src, dst, weight, types = graph.edges()
-    between = np.flatnonzero((src < passages) & (dst < passages))
-    if between.size:
-        raise InputError(
-            "unsupported",
-            "graph",
-            "{field} has an edge between the passages {source} and {target}; PolicyRAG joins passages by their "
-            "entities: build the graph without such edges, which a reader makes of the column position",
-            source=int(src[between[0]]),
-            target=int(dst[between[0]]),
-        )
     names = graph.edge_type_names
     synonym = np.array([name == "synonym" for name in names], bool)
     context = (src < passages) != (dst < passages)

@@ -31,7 +31,7 @@ from .config import Policy
 from .core import Knowledge, Questions, restart, start, walk
 from .facts import fact_corpus
 from .gate import Verdict
-from .graph import PolicyGraph, read_edge_weights
+from .graph import PolicyGraph, joined_passages, read_edge_weights
 from .language_model import GATE, LanguageModel, grounded_answers, model_needed
 from .rerank import Reranker
 from .seeds import Candidates, ambiguous_surfaces, mentioned_candidates
@@ -164,7 +164,7 @@ class PolicyRAG(BaseRecipe[PolicyRAGResult]):
             return lacking("PolicyRAG", "corpus", fix=", or set seeds.passages = 0 and switches.dense_fallback = false")
         if index.entity_corpus is None and policy.seeds.source != "entities":
             return lacking("PolicyRAG", "entity_corpus", fix=", or set seeds.source = 'entities'")
-        return None
+        return joined_passages(index)
 
     @property
     def reach(self) -> int:
