@@ -368,6 +368,12 @@ def check_excludes(field: str, given: Any, other: str | Sequence[str], there: An
         )
 
 
+def check_unused(field: str, given: Any, reason: str) -> None:
+    """Refuse an input that a search would not use."""
+    if given is not None:
+        raise InputError("unused", field, "{field} is given, and {reason}; leave it out", reason=reason)
+
+
 def check_names(names: Iterable[str], field: str, known: Iterable[str]) -> None:
     """Raise if a name is not among those that exist."""
     there = tuple(known)

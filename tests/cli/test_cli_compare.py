@@ -14,6 +14,7 @@ PASSAGES, ENTITIES, DIM, QUESTIONS = 30, 12, 8, 40
 RUNS = [
     "dense",
     "words",
+    "plain-hybrid",
     "graph",
     "graph-else-dense",
     "guided-walk",
@@ -86,6 +87,9 @@ def test_the_table_is_the_recipes_own(work, tmp_path):
     texts = [row["question"] for row in rows]
     expected = {
         "dense": hf.dense_topk(asked["vectors"], index.corpus, 10),
+        "plain-hybrid": hf.fuse(
+            [words.search(texts, 100), hf.dense_topk(asked["vectors"], index.corpus, 100)], method="rrf", k=10
+        ),
         "guided-walk": hf.recipes.GuidedWalk(index).search(**asked, k=10).hits,
         "guided-walk+words": hf.recipes.GuidedWalk(index, lexical=words).search(texts, **asked, k=10).hits,
         "phase-graph": hf.recipes.PhaseGraph(index).search(**asked, k=10).hits,
@@ -254,7 +258,7 @@ def test_an_invalid_comparison_is_refused(work, tmp_path):
     texts = tmp_path / "texts"
     hf.Index.build(passages=[{"id": f"p{at}", "text": "a"} for at in range(PASSAGES)]).save(texts)
     files = ("--queries", folder / "queries.jsonl", "--vectors", folder / "vectors.npy")
-    assert refused("compare", texts, *files) == about("missing", "index")
+    assert refused("compare", texts, *files) == about("unused", "vectors")
     np.save(tmp_path / "short.npy", np.zeros((QUESTIONS, DIM - 1), np.float32))
     short = ("--queries", folder / "queries.jsonl", "--vectors", tmp_path / "short.npy")
     message = refused("compare", folder / "index", *short)

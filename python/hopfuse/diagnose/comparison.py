@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from .._validation import check_names, check_needs
+from .._validation import check_names, check_needs, check_unused
 from ..errors import InputError
 from ..evaluate.evaluation import Evaluation, evaluate
 from ..evaluate.qrels import Qrels
@@ -21,7 +21,7 @@ from ..index import Index
 from ..retriever import Retriever
 from ..types import Hits
 from .cached_encoder import CachedEncoder
-from .rankings import BASELINE, RANKINGS, Questions, Search, retriever_of
+from .rankings import RANKINGS, Questions, Search, baseline_of, retriever_of
 
 #: Questions per batch.
 BATCH = 32
@@ -36,7 +36,7 @@ class RecipeComparison:
     Attributes
     ----------
     evaluation : Evaluation
-        Of every ranking, with the dense one as baseline.
+        Of every ranking; the baseline is the dense one or, without vectors, that by words.
     left_out : mapping of str to str
         Rankings that were not run, and what the index or the arguments lack.
     words : str or None
@@ -96,7 +96,7 @@ def compare_recipes(
     Parameters
     ----------
     retriever : Retriever or Index
-        Has vectors and a graph. The encoder, names and threads of a retriever are those of the rankings, its
+        The encoder, names and threads of a retriever are those of the rankings, its
         options those of its own recipe. With an encoder, PolicyRAG also searches facts by vectors.
     questions : sequence of str, B entries
     qrels : Qrels
@@ -111,7 +111,7 @@ def compare_recipes(
         The lexical leg, as of :class:`hopfuse.Retriever`; by default the retriever's, else the index's own or one over
         its texts.
     rankings : collection of str
-        Which of :data:`RANKINGS` to run; the dense one is always run.
+        Which of :data:`RANKINGS` to run; the baseline is always run.
     timed : bool
         Also measure the time, after an untimed first search, and the memory of searches.
     cache : Path, optional
@@ -126,8 +126,9 @@ def compare_recipes(
     Raises
     ------
     InputError
-        The index has no vectors or no graph, a ranking is unknown, a run has the name of a ranking, vectors or an
-        encoder of another dimension than the index, or :func:`hopfuse.evaluate.evaluate` raises it.
+        The index has neither vectors nor words to rank, a ranking is unknown, a run has the name of a ranking, vectors
+        that the index has none to compare with, vectors or an encoder of another dimension than the index, or
+        :func:`hopfuse.evaluate.evaluate` raises it.
 
     Examples
     --------
@@ -155,10 +156,20 @@ def compare_recipes(
     if whole.encoder is not None:
         whole = whole.variant(encoder=CachedEncoder(whole.encoder, cache))
     asked = _asked(whole, questions, vectors, entities)
-    leg, searches, left_out = _searches(whole, words, rankings, asked.vectors.shape[1])
+    if asked.vectors is None:
+        check_unused("vectors", vectors, "the index has none to compare them with")
+    dim = None if asked.vectors is None else asked.vectors.shape[1]
+    leg, searches, left_out = _searches(whole, words, rankings, dim)
     parts = list(asked.batches(BATCH))
     ranked = {name: join_hits([search(part) for part in parts]) for name, search in searches.items()}
-    evaluation = evaluate(qrels, {**ranked, **others}, metrics, baseline=BASELINE)
+    baseline = baseline_of(whole.index)
+    if baseline not in searches:
+        raise InputError(
+            "missing",
+            "words",
+            "{field} is 'none', and the index has no vectors, so there is no baseline; leave {field} out",
+        )
+    evaluation = evaluate(qrels, {**ranked, **others}, metrics, baseline=baseline)
     size = min(BATCH, asked.size)
     timings = {n: {b: _milliseconds(s, asked, b) for b in (1, size)} for n, s in searches.items()} if timed else {}
     peaks = {name: search_peak(search, parts[0]) for name, search in searches.items()} if timed else {}
@@ -189,7 +200,9 @@ def _asked(retriever: Retriever, texts: Sequence[str], vectors: Any, entities: A
     encoder, names = retriever.encoder, retriever.index.entity_corpus
     if encoder is not None and names is not None:
         _check_dim("encoder", encoder.dim, names.dim, "entities")
-    return Questions(texts, *RANKINGS["graph"].over(retriever).prepare(texts, vectors=vectors, entities=entities))
+    # The recipe that reads whatever the index has; its leg of words, which costs time, is not needed to prepare.
+    reader = retriever.variant("hybrid-rrf", words="none" if retriever.index.corpus is not None else None)
+    return Questions(texts, *reader.prepare(texts, vectors=vectors, entities=entities))
 
 
 def _check_dim(field: str, given: int, allowed: int | None, owner: str) -> None:
@@ -206,21 +219,25 @@ def _check_dim(field: str, given: int, allowed: int | None, owner: str) -> None:
 
 
 def _searches(
-    retriever: Retriever, words: Any, wanted: Collection[str], dim: int
+    retriever: Retriever, words: Any, wanted: Collection[str], dim: int | None
 ) -> tuple[str | None, dict[str, Search], dict[str, str]]:
     """Return the name of the lexical leg, the searches of the wanted rankings, and why the others are left out.
 
-    ``dim`` is the dimension of the questions' vectors.
+    ``dim`` is the dimension of the questions' vectors, None without any.
     """
-    chosen = {name: ranking for name, ranking in RANKINGS.items() if name in wanted or name == BASELINE}
+    chosen = {
+        name: ranking for name, ranking in RANKINGS.items() if name in wanted or name == baseline_of(retriever.index)
+    }
     leg = RANKINGS["words"].over(retriever, words).words if any(one.words for one in chosen.values()) else None
     searches, left_out = dict[str, Search](), dict[str, str]()
     for name, ranking in chosen.items():
         try:
+            if ranking.leg == "dense" and retriever.index.corpus is None:
+                raise InputError("missing", "index", "{field} has no vectors; build it with an encoder")
             made = ranking.over(retriever, leg)
             if ranking.words and leg is None:
                 raise InputError("missing", "words", "{field} is 'none', and the ranking needs a lexical leg")
-            if made.encoder is None:
+            if made.encoder is None and dim is not None:
                 _check_dim("vectors", dim, made.dim, made.recipe.ranks)
         except InputError as error:
             left_out[name] = str(error)

@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 CHUNK = 256
 #: Hits per ranking.
 DEPTH = 10
-BASELINE = "dense"
 #: Entities whose scores are added to the passages that mention them.
 ENTITIES = 100
+
+
+def baseline_of(index: Index) -> str:
+    """Return the ranking that the others are compared with: by vectors or, in an index without them, by words."""
+    return "words" if index.corpus is None else "dense"
 
 
 def retriever_of(given: Retriever | Index) -> Retriever:
@@ -146,9 +150,11 @@ def by_mention(retriever: Retriever) -> Search:
 
 
 _GRAPH = {"graph_k": DEPTH, "dense_k": 1, "dense_fallback": False}
+_PLAIN = {"walk": False, "weights": (1.0, 1.0, 1.0), "rank_constant": 60.0}
 _OWN = {
-    BASELINE: Ranking("phase-graph", leg="dense"),
-    "words": Ranking("hybrid-rrf", words=True, leg="lexical"),
+    "dense": Ranking("hybrid-rrf", {"walk": False}, leg="dense"),
+    "words": Ranking("hybrid-rrf", {"walk": False}, words=True, leg="lexical"),
+    "plain-hybrid": Ranking("hybrid-rrf", _PLAIN, words=True),
     "graph": Ranking("phase-graph", _GRAPH, leg="graph"),
     "graph-else-dense": Ranking("phase-graph", {"graph_k": DEPTH, "dense_k": DEPTH}, leg="graph"),
     "triple-vector": Ranking("triple-hybrid", {"mode": "vector"}),

@@ -14,7 +14,6 @@ from ... import Index
 from ..._validation import check_choice
 from ...diagnose import RANKINGS, RecipeComparison, compare_recipes
 from ...diagnose.comparison import BATCH
-from ...diagnose.rankings import BASELINE
 from ...evaluate import PassageNames, parse_metric, read_run
 from ...io.files import write_all
 from ...io.queries import count_queries
@@ -64,7 +63,7 @@ MEASURED = (
 )
 @click.option(
     "--skip",
-    type=click.Choice([name for name in RANKINGS if name != BASELINE]),
+    type=click.Choice([name for name in RANKINGS if name != "dense"]),
     multiple=True,
     help="Leave this ranking out; may be given several times.",
 )
@@ -100,7 +99,8 @@ def compare(
 ) -> None:
     """Run all recipes and legs of an index on the same questions.
 
-    Prints the quality of each and the significance of its difference from dense retrieval; with --time also the
+    Prints the quality of each and the significance of its difference from dense retrieval (in an index without vectors,
+    from words); with --time also the
     milliseconds per question, alone and in batches of 32 (encoding and matching names excluded), and the memory of a
     search. With --encoder, PolicyRAG also searches facts by vectors: all facts of the index are encoded, and --cache
     keeps the vectors. TripleHybrid needs facts and entity vectors; it ranks passages by the entities that they
@@ -157,12 +157,12 @@ def _quality(found: RecipeComparison, metrics: Sequence[str]) -> Table:
 
 def _certainty(found: RecipeComparison, against: str) -> Table:
     columns = ["ranking", "won", "lost", "p"]
-    sizes = [] if not found.milliseconds else list(found.milliseconds[BASELINE])
+    sizes = [] if not found.milliseconds else list(next(iter(found.milliseconds.values())))
     columns += [f"ms, {'alone' if size == 1 else f'in {size}'}" for size in sizes] + (["peak MB"] if sizes else [])
     rows = []
     for run in found.evaluation.runs:
         compared = ["", "", ""]
-        if run != BASELINE:
+        if run != found.evaluation.baseline:
             c = found.evaluation.comparison(run, against)
             compared = [str(c.wins), str(c.losses), f"{c.p_value:.2g}"]
         times = [""] * (len(sizes) + 1) if sizes else []
@@ -171,4 +171,4 @@ def _certainty(found: RecipeComparison, against: str) -> Table:
             times.append(f"{found.search_bytes[run] / 1e6:.1f}")
         rows.append([run, *compared, *times])
     batch = f"; times and peak of up to {BATCH} questions" if sizes else ""
-    return table(f"Against {BASELINE}, {against}{batch}", columns, rows)
+    return table(f"Against {found.evaluation.baseline}, {against}{batch}", columns, rows)

@@ -210,12 +210,6 @@ def lacking(name: str, *parts: str, fix: str = "") -> InputError:
 _NOUNS = {"corpus": "vectors", "graph": "a graph", "facts": "facts", "entity_corpus": "vectors of its entities"}
 
 
-def check_unused(field: str, given: Any, reason: str) -> None:
-    """Refuse an input that a search would not use."""
-    if given is not None:
-        raise InputError("unused", field, "{field} is given, and {reason}; leave it out", reason=reason)
-
-
 def check_lexical(leg: Any, options: Mapping[str, Any]) -> None:
     """Refuse options of a lexical leg, given by name, without one."""
     for name, value in options.items():

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays.convert import to_numpy
-from ..._validation import check_length, check_shape, check_type, wrong_type
+from ..._validation import check_length, check_shape, check_type, check_unused, wrong_type
 from ...encoders import Encoder
 from ...encoders.protocol import first_unencodable
 from ...errors import HopfuseError, InputError
 from ...index import Index
 from ..protocol import Needs
-from .config import check_unused, needed
+from .config import needed
 from .mentions import Matcher, read_mentions, read_row
 from .spelling import is_one_case, spelled
 

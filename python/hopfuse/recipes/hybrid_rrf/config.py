@@ -31,6 +31,12 @@ class HybridRRFConfig:
     {'lexical': 1.0, 'graph': 0.5}
     """
 
+    walk: bool = option(
+        True,
+        "Walk the graph, if there is one.\n"
+        "Without it the recipe is the plain hybrid of words and vectors, whatever the index has; see also "
+        ":meth:`plain`.",
+    )
     weights: Sequence[float] = option((0.35, 0.5, 1.0), "Weights of the lexical, dense and graph lists.", own=True)
     rank_constant: float = option(5.0, "RRF's k.", low=0)
     lexical_k: int = option(100, "Length of the lexical list.", low=1)
@@ -93,10 +99,25 @@ class HybridRRFConfig:
             dense_fallback=False,
         )
 
+    @classmethod
+    def plain(cls) -> HybridRRFConfig:
+        """Return the plain hybrid that other systems have: words and vectors alone, of equal weight, k = 60.
+
+        Examples
+        --------
+        >>> from hopfuse.recipes import HybridRRFConfig
+        >>> HybridRRFConfig.plain().walk
+        False
+        """
+        return cls(walk=False, weights=(1.0, 1.0, 1.0), rank_constant=60.0)
+
     @property
     def unread(self) -> dict[str, str]:
-        """Return the options that the fusion does not use, each with the reason."""
-        return {"rank_constant": "fusion is convex"} if self.fusion == "convex" else {}
+        """Return the options that the others make irrelevant, each with the reason."""
+        unread = {"rank_constant": "fusion is convex"} if self.fusion == "convex" else {}
+        if not self.walk:
+            unread |= dict.fromkeys(("graph_k", "damping", "entity_threshold", "dense_fallback"), "walk is false")
+        return unread
 
     def fusing(self, legs: Sequence[str]) -> dict[str, Any]:
         """Return the arguments of :func:`hopfuse.fuse` for the lists of these legs."""

@@ -171,8 +171,9 @@ class HybridRRF(BaseRecipe[SearchResult]):
     ) -> None:
         made_with = {"encoder": encoder, "matcher": matcher, "lexical": lexical, "threads": threads}
         super().__init__(index, config, options, **made_with)
-        if lexical is None and index.corpus is None and index.graph is None:
-            raise needed("lexical", "HybridRRF", "or an index with vectors or a graph")
+        self._graph = index.graph if self.config.walk else None
+        if lexical is None and index.corpus is None and self._graph is None:
+            raise needed("lexical", "HybridRRF", "or an index with vectors or, unless walk is false, a graph")
         prior = self.config.importance
         if prior is not None:
             check_length(prior.factors.size, "importance", index.num_passages, "passage")
@@ -182,7 +183,7 @@ class HybridRRF(BaseRecipe[SearchResult]):
         self._fixed: dict[str, Any] = {
             "config": self.config,
             "corpus": index.corpus.with_metric("cosine") if index.corpus is not None and by_cosine else index.corpus,
-            "graph": index.graph,
+            "graph": self._graph,
             "num_passages": index.num_passages,
             "threads": self.threads,
         }
@@ -192,6 +193,11 @@ class HybridRRF(BaseRecipe[SearchResult]):
         if config.importance is None:
             return config
         return replace(config, importance=config.importance.part(part.passages))
+
+    @staticmethod
+    def plain() -> HybridRRFConfig:
+        """Return :meth:`HybridRRFConfig.plain`: ``HybridRRF(index, HybridRRF.plain())``."""
+        return HybridRRFConfig.plain()
 
     @staticmethod
     def adr() -> HybridRRFConfig:
@@ -205,7 +211,7 @@ class HybridRRF(BaseRecipe[SearchResult]):
         return Needs(
             vectors=self.index.corpus is not None,
             texts=words or self._titles is not None,
-            entities=self.index.graph is not None,
+            entities=self._graph is not None,
             words=words,
         )
 
