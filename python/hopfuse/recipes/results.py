@@ -44,6 +44,14 @@ class HitTables:
     """Base class of rankings that print as tables, in a notebook too: of each question's best hits, with its notes.
 
     A subclass has ``notes`` and defines ``__len__``, the number of questions, and ``_hits(query, most)``.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> print(hf.Retriever(hf.Index.from_texts(["The sea.", "A river."]), words="fts5").search("Which sea?"))
+    question 0
+    rank  score     id  title or text
+       1  0.058333  0   The sea.
     """
 
     notes: Any
