@@ -73,6 +73,14 @@ def test_the_asynchronous_client(url, collaborators):
     assert listed[0]["passages"] == 12
 
 
+def test_a_result_prints_as_a_table(ask):
+    found = ask.search(QUESTIONS, k=2)
+    lines = str(found).splitlines()
+    assert lines[0] == "question 0"
+    assert lines[2].split()[:3] == ["1", f"{found[0][0].score:#.5g}", found[0][0].id]
+    assert found._repr_html_().count("<table>") == len(QUESTIONS)
+
+
 def test_errors(ask, url, monkeypatch):
     with refused(InputError, "range", "k"):
         ask.search(QUESTIONS, k=51)

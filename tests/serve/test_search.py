@@ -219,6 +219,20 @@ def test_bad_input_is_refused_by_code_and_field(client, case):
     assert "/" not in answer.text.replace("0 .. ", "")  # no path of the machine
 
 
+@pytest.mark.parametrize(
+    ("body", "given", "allowed"),
+    [
+        ({"queries": ["x"], "k": 0}, 0, "a whole number >= 1"),
+        ({"queries": "x"}, "x", "a list"),
+        ({"queries": [{"text": 3}]}, 3, "a string or null"),
+        ({"queries": ["x"], "trace": "y" * 90}, '"' + "y" * 58 + "…", "true or false"),
+    ],
+)
+def test_a_refusal_says_what_was_given_and_what_is_allowed(client, body, given, allowed):
+    values = client.post("/v1/search", json=body).json()["error"]["values"]
+    assert (values["given"], values["allowed"]) == (given, allowed)
+
+
 def test_other_refusals(client):
     answer = client.post("/v1/search", json={"queries": ["x"], "index": "nope"})
     assert (answer.status_code, answer.json()["error"]["field"]) == (404, "index")

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import HopfuseError, error_of
-from ..recipes import Hit
+from ..recipes import Hit, HitTables
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Found(HitTables):
     """The rankings of a batch of questions: ``found[b]`` is a list of :class:`hopfuse.recipes.Hit`, best first.
+
+    Printed, and in a notebook, it is a table of the best hits, with the notes.
 
     Attributes
     ----------
@@ -45,6 +47,9 @@ class Found:
 
     def __iter__(self) -> Iterator[list[Hit]]:
         return iter(self.hits)
+
+    def _hits(self, query: int, most: int) -> tuple[list[Hit], int]:
+        return self.hits[query][:most], len(self.hits[query])
 
 
 @dataclass(frozen=True, eq=False)

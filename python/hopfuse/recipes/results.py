@@ -40,8 +40,45 @@ class Hit:
     metadata: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
+class HitTables:
+    """Base class of rankings that print as tables, in a notebook too: of each question's best hits, with its notes.
+
+    A subclass has ``notes`` and defines ``__len__``, the number of questions, and ``_hits(query, most)``.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> print(hf.Retriever(hf.Index.from_texts(["The sea.", "A river."]), words="fts5").search("Which sea?"))
+    question 0
+    rank  score     id  title or text
+       1  0.058333  0   The sea.
+    """
+
+    notes: Any
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def _hits(self, query: int, most: int) -> tuple[list[Hit], int]:
+        """Return a question's best hits, at most ``most``, and the number of all its hits."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return text_table(len(self), self._ranking)
+
+    def _repr_html_(self) -> str:
+        return html_table(len(self), self._ranking)
+
+    def _ranking(self, query: int) -> Ranking:
+        """Return what a table shows of a question's hits."""
+        hits, number = self._hits(query, MOST_HITS)
+        lines = [Line(hit.score, hit.id, hit.title or hit.text) for hit in hits]
+        notes = self.notes[query] if self.notes else ()
+        return Ranking(lines, number - len(hits), [str(note) for note in notes])
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class SearchResult:
+class SearchResult(HitTables):
     """The rankings of a batch of questions: ``result[b]`` is a list of :class:`Hit` for question b, best first.
 
     Printed, and in a notebook, it is a table of the best hits, with the notes.
@@ -95,18 +132,9 @@ class SearchResult:
         size = ", ".join(f"{name}={value}" for name, value in zip(("questions", "k"), self.hits.shape, strict=True))
         return f"{type(self).__name__}({size}, valid={int(self.hits.counts.sum())})"
 
-    def __str__(self) -> str:
-        return text_table(len(self), self._ranking)
-
-    def _repr_html_(self) -> str:
-        return html_table(len(self), self._ranking)
-
-    def _ranking(self, query: int) -> Ranking:
-        """Return what a table shows of a question's hits."""
+    def _hits(self, query: int, most: int) -> tuple[list[Hit], int]:
         ranked = self.hits.row(query)
-        hits = self._row(ranked[:MOST_HITS])
-        lines = [Line(hit.score, hit.id, hit.title or hit.text) for hit in hits]
-        return Ranking(lines, len(ranked) - len(hits), [str(note) for note in self.notes[query]])
+        return self._row(ranked[:most]), len(ranked)
 
     def _row(self, ranked: list[tuple[int, float]]) -> list[Hit]:
         """Return the hits of a ranking of (row, score)."""

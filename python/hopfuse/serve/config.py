@@ -301,7 +301,7 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         except msgspec.ValidationError as error:
             path = str(error).partition(" - at `$")[2].rstrip("`").lstrip(".")
             kind = _TABLES.get(re.split(r"[.[]", path)[0], cls)
-            raise invalid_value(error, kind, _named(found, path)) from None
+            raise invalid_value(error, kind, _named(found, path), found) from None
         return config.check()
 
     @classmethod

@@ -81,11 +81,19 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         path = str(error).partition(" - at `$")[2].rstrip("`").lstrip(".")
         part = path.partition("[")[0]
         holder = decoder.type if part not in _PARTS or path.rpartition(".")[2] == part else _PARTS[part]
-        raise invalid_value(error, holder, path) from None
+        raise invalid_value(error, holder, path, _plain(body)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             "syntax", None, "the body is not valid JSON: {error}; send one JSON object in UTF-8", error=error
         ) from None
+
+
+def _plain(body: Any) -> Any:
+    """Return a JSON body as plain values; None if it is nested too deeply, or not UTF-8."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def read_query(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -146,7 +147,21 @@ _CODES = {
 }
 
 
-def invalid_value(error: msgspec.ValidationError, body: type | None, path: str) -> InputError:
+#: Most characters of a value in an error.
+MOST_SHOWN = 60
+#: Types of JSON, as msgspec names them, in words.
+_KINDS = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "null": "null",
+    "object": "an object",
+    "str": "a string",
+}
+
+
+def invalid_value(error: msgspec.ValidationError, body: type | None, path: str, whole: Any) -> InputError:
     """Return an error of msgspec's about a value as one of the library's.
 
     Parameters
@@ -156,6 +171,8 @@ def invalid_value(error: msgspec.ValidationError, body: type | None, path: str) 
         The type of the object that holds the value, whose fields are the allowed ones.
     path : str
         The value's path, such as ``keys.team.rights[0]``; empty for the body itself.
+    whole : object
+        What was read, as plain values.
     """
     problem = str(error).partition(" - at `$")[0]
     problem = f"{problem[:1].lower()}{problem[1:]}"
@@ -166,20 +183,35 @@ def invalid_value(error: msgspec.ValidationError, body: type | None, path: str) 
             return InputError("missing", field, "{field} is missing; give it")
         fields: tuple[str, ...] = getattr(body, "__struct_fields__", ())
         return InputError("unknown", field, "{field} does not exist; allowed: {allowed}", allowed=", ".join(fields))
+    allowed = re.sub(", got `.*`$", "", problem).removeprefix("expected ")
+    allowed = re.sub("`([^`]*)`", lambda kinds: " or ".join(map(_kind, kinds[1].split(" | "))), allowed)
     if not path:
-        return InputError("type", None, "the body is invalid: {problem}", problem=problem)
+        return InputError("type", None, "the body must be {allowed}", allowed=allowed)
     code = next((code for pattern, code in _CODES.items() if re.match(pattern, problem)), "type")
     name = path.rpartition(".")[2].partition("[")[0]
     shown = ", ".join(_literals(get_type_hints(body).get(name)) if code == "choice" else ())
-    said = InputError(
-        "type",
-        path,
-        "{field} is invalid: {problem}{choices}",
-        problem=problem,
-        choices=f"; allowed: {shown}" if shown else "",
-    )
+    allowed = f"one of {shown}" if shown else allowed
+    given, shown = _given_at(whole, path)
+    said = InputError("type", path, "{field} must be {allowed}{shown}", given=given, allowed=allowed, shown=shown)
     said.code = code
     return said
+
+
+def _kind(name: str) -> str:
+    return _KINDS.get(name, f"`{name}`")
+
+
+def _given_at(whole: Any, path: str) -> tuple[Any, str]:
+    """Return what stands at a path in plain values, and in words; nothing if the path does not lead to it."""
+    try:  # a value may be nested too deeply to be shown
+        for name, place in re.findall(r"([^.\[\]]+)|\[(\d+)\]", path):
+            whole = whole[name] if name else whole[int(place)]
+        text = json.dumps(whole, default=str, ensure_ascii=False)
+    except (LookupError, TypeError, ValueError, RecursionError):
+        return None, ""
+    if len(text) > MOST_SHOWN:
+        whole = text = text[: MOST_SHOWN - 1] + "…"
+    return whole, f"; it is {text}"
 
 
 def _literals(kind: Any) -> tuple[str, ...]:

@@ -199,7 +199,8 @@ def lacking(name: str, *parts: str, fix: str = "") -> InputError:
     return InputError(
         "missing",
         "index",
-        "{recipe} needs an index with {names}; build such an index{fix}",
+        "{recipe} needs an index with {names}; build one, where {@encoder} makes vectors and {@reader} a graph and "
+        "facts{fix}",
         recipe=name,
         allowed=parts,
         names=" and ".join(_NOUNS[part] for part in parts),

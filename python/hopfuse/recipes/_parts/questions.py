@@ -202,7 +202,10 @@ def named_as_given(error: InputError, rows: NDArray[np.int64] | None = None) -> 
     if found is None:
         return error
     name = "vectors" if found[1] == "queries" and error.code in _OF_VECTORS else found[1]
-    place = "" if found[2] is None else f"[{found[2] if rows is None else rows[int(found[2])]}]"
+    number = None if found[2] is None else int(found[2])
+    if number is not None and rows is not None and number < rows.size:
+        number = int(rows[number])
+    place = "" if number is None else f"[{number}]"
     return error.about(name + place + str(error.field)[found.end() :])
 
 
