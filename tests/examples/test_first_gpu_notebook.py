@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.first_gpu.parts import PARTS
 from variants import SIMT, missing
+
+from bench.first_gpu.parts import PARTS
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "examples" / "first_gpu.ipynb"
