@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +11,6 @@ import click
 
 from .. import Index, Retriever
 from .._validation import check_needs
-from ..errors import HopfuseError
 from ..llm import ChatEndpoint
 from ..recipes import RECIPES, apply_options
 from ..retriever import WORDS, recipe_class
@@ -170,14 +169,6 @@ def read_files(options: Mapping[str, Any]) -> dict[str, Path | None]:
     for name in RECIPES if options.get("recipe") is None else (options["recipe"],):
         files |= option_files(options.get("settings", ()), RECIPES[name].Config)
     return files
-
-
-# ---- Notes -----------------------------------------------------------------------------------------------------------
-
-
-def note_data(notes: Iterable[HopfuseError], name: Callable[[str], str] | None = None) -> list[dict[str, Any]]:
-    """Return a question's notes as JSON values; ``name`` is as of :meth:`hopfuse.errors.HopfuseError.sentence`."""
-    return [{"code": one.code, "field": one.field, "message": one.sentence(name)} for one in notes]
 
 
 # ---- A language model ------------------------------------------------------------------------------------------------

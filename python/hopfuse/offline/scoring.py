@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from ..errors import InputError
 from ..io.queries import Query, QueryRows
+from ..recipes import note_data
 from ..retriever import Retriever
 from .folder import Folder
 from .parts import Row
@@ -69,7 +70,7 @@ class RetrieverScorer:
         for query, hits, notes in zip(queries, found, found.notes, strict=True):
             rows.append({"id": query.id, "hits": [{"id": hit.id, "score": hit.score} for hit in hits]})
             if notes:
-                rows[-1]["notes"] = [{"code": one.code, "field": one.field, "message": str(one)} for one in notes]
+                rows[-1]["notes"] = note_data(notes)
         return list(rows)
 
 

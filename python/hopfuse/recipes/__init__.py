@@ -23,7 +23,7 @@ from .phase_graph.core import PhaseGraph, PhaseGraphResult
 from .policy_rag.config import Policy
 from .policy_rag.search import PolicyRAG, PolicyRAGResult
 from .protocol import AllowScope, Needs, Recipe
-from .results import Hit, HitTables, SearchResult
+from .results import Hit, HitTables, SearchResult, note_data
 from .triple_hybrid import TripleHybrid, TripleHybridConfig, TripleHybridResult
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "TripleHybridConfig",
     "TripleHybridResult",
     "apply_options",
+    "note_data",
     "spelled",
 ]
 

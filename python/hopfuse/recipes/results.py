@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..errors import HopfuseError, InputError
 from ..index import Index
 from ..types import Hits
 from ._parts.table import MOST_HITS, Line, Ranking, html_table, text_table
@@ -38,6 +38,19 @@ class Hit:
     title: str
     text: str
     metadata: dict[str, Any] = field(default_factory=dict, compare=False)
+
+
+def note_data(notes: Iterable[HopfuseError], name: Callable[[str], str] | None = None) -> list[dict[str, Any]]:
+    """Return a question's notes as JSON values; ``name`` is as of :meth:`hopfuse.errors.HopfuseError.sentence`.
+
+    Examples
+    --------
+    >>> from hopfuse.errors import InputError
+    >>> from hopfuse.recipes import note_data
+    >>> note_data([InputError("unused", "vector", "{field} is given, and nothing reads it")])
+    [{'code': 'unused', 'field': 'vector', 'message': 'vector is given, and nothing reads it'}]
+    """
+    return [{"code": one.code, "field": one.field, "message": one.sentence(name)} for one in notes]
 
 
 class HitTables:

@@ -14,7 +14,8 @@ from ...io.queries import Query, count_queries
 from ...offline import Output, Plan
 from ...offline.parts import Row
 from ...offline.plan import open_index
-from ..recipes import check_answers, language_model, note_data, open_retriever, search_options
+from ...recipes import note_data
+from ..recipes import check_answers, language_model, open_retriever, search_options
 from .queries import QueryInputs
 
 #: The values of ``--with``.

@@ -17,7 +17,7 @@ from ... import Index
 from ..._validation import check_needs
 from ...errors import InputError
 from ...io.npy import read_npy
-from ...recipes import Hit
+from ...recipes import Hit, note_data
 from ...report import printable
 from ...report.text import shorten
 from ..checks import check_rules
@@ -28,7 +28,6 @@ from ..recipes import (
     answering_options,
     check_answers,
     language_model,
-    note_data,
     open_retriever,
     recipe_options,
     search_options,
