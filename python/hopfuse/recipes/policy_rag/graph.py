@@ -127,17 +127,21 @@ def _graph_of(index: Index) -> Graph:
 
 def joined_passages(index: Index) -> InputError | None:
     """Return the error for a graph with an edge between two passages, or None."""
-    src, dst, _, _ = _graph_of(index).edges()
-    between = np.flatnonzero((src < index.num_passages) & (dst < index.num_passages))
-    if not between.size:
+    graph, key = _graph_of(index), f"edge between the first {index.num_passages} nodes"
+    if key not in graph.derived:
+        src, dst, _, _ = graph.edges()
+        between = np.flatnonzero((src < index.num_passages) & (dst < index.num_passages))
+        graph.derived[key] = (int(src[between[0]]), int(dst[between[0]])) if between.size else None
+    if graph.derived[key] is None:
         return None
+    source, target = graph.derived[key]
     return InputError(
         "unsupported",
         "graph",
         "{field} has an edge between the passages {source} and {target}; PolicyRAG joins passages by their "
         "entities: build the graph without such edges, which a reader makes of the column position",
-        source=int(src[between[0]]),
-        target=int(dst[between[0]]),
+        source=source,
+        target=target,
     )
 
 
