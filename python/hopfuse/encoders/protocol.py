@@ -136,7 +136,7 @@ class WrappedEncoder:
 
     @property
     def normalize(self) -> bool:
-        """Whether every row is scaled to length 1."""
+        """True if every row is scaled to length 1."""
         return self._encoder.normalize
 
 

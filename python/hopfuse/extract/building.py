@@ -63,7 +63,7 @@ class Readers(NamedTuple):
 
     @property
     def terms(self) -> Terms:
-        """How BM25 reads texts by default: as the reader of words, else in English."""
+        """Return how BM25 reads texts by default: as the reader of words, else in English."""
         if self.words is None:
             return Terms()
         info, language = self.words.info, self.words.language

@@ -59,14 +59,14 @@ class Recipe(Protocol):
     Config: ClassVar[type]
     """The frozen dataclass of the options, which validates itself."""
     ranks: ClassVar[Ranks]
-    """What its hits are: rows of passages, or numbers of entities."""
+    """The kind of its hits: rows of passages, or numbers of entities."""
     collaborators: ClassVar[tuple[str, ...]]
     """Keyword arguments of its constructor beside ``config`` and ``threads``: among ``encoder``, ``matcher``,
     ``lexical``, ``fact_vectors`` and ``llm``."""
     by_cosine: ClassVar[bool]
-    """Whether a question's vector needs a direction whatever the metric of the index: it may not be all zeros."""
+    """True if a question's vector needs a direction whatever the metric of the index: it may not be all zeros."""
     answers: ClassVar[bool]
-    """Whether it has ``answer(queries, found)``, which asks a language model."""
+    """True if it has ``answer(queries, found)``, which asks a language model."""
     index: Index
     config: Any
 
@@ -101,6 +101,16 @@ class Recipe(Protocol):
     @property
     def reach(self) -> int:
         """The most hits that a search can return."""
+        ...
+
+    def prepare(
+        self,
+        queries: Sequence[str | None] | None = None,
+        *,
+        vectors: Any = None,
+        entities: Sequence[Sequence[Any] | None] | None = None,
+    ) -> tuple[Any, Any]:
+        """Return the vectors and the entities that a search reads, None for what it does not read."""
         ...
 
     def search(

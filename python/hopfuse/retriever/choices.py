@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from .._validation import check_choice, wrong_type
-from ..errors import InputError
 from ..index import Index
 from ..recipes import RECIPES, Recipe
 from .collaborators import WORDS, Collaborators
@@ -35,18 +34,10 @@ def recipe_class(index: Index, recipe: Any) -> type[Recipe]:
 
 
 def words_leg(kind: type[Recipe], config: Any, wanted: Any, parts: Collaborators) -> Any:
-    """Return the leg of words of a recipe, or None: as wanted, else as the recipe's class says (``words``).
-
-    Raises
-    ------
-    InputError
-        Words are wanted, and the recipe reads none.
-    """
+    """Return the leg of words of a recipe, or None: as wanted, else as the recipe's class says (``words``)."""
     named = wanted is None or isinstance(wanted, str)
     way = check_choice(wanted, "words", WORDS) if wanted is not None and named else None
     if "lexical" not in kind.collaborators:
-        if wanted is not None and way != "none":
-            raise unread("words", kind)
         return None
     if not named:
         return shared(wanted)
@@ -55,10 +46,3 @@ def words_leg(kind: type[Recipe], config: Any, wanted: Any, parts: Collaborators
     if way == "none" or (way is None and (default == "none" or (default == "stored" and not stored))):
         return None
     return parts.leg(way, kind.ranks)
-
-
-def unread(field: str, kind: type[Recipe]) -> InputError:
-    """Return the error for an argument that a recipe does not read."""
-    return InputError(
-        "unused", field, "{field} is given, and {recipe} does not read it; leave it out", recipe=kind.name
-    )

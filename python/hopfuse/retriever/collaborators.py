@@ -1,8 +1,7 @@
-"""What searches a state of an index besides its own data: an encoder, names, legs of words, vectors of facts."""
+"""Make what searches a state of an index besides its own data: an encoder, names, legs of words, vectors of facts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
 from threading import Lock
 from typing import Any
@@ -24,18 +23,6 @@ WORDS = ("auto", "bm25", "fts5", "none")
 NAMES = ("any-case", "case-sensitive", "none")
 
 
-class NoNames:
-    """A matcher that finds no names, for questions whose entities are given or not wanted."""
-
-    def match(self, texts: Sequence[str]) -> list[list[Any]]:
-        """Return an empty list for each text."""
-        return [[] for _ in texts]
-
-    def part(self, part: Any) -> NoNames:
-        """Return itself."""
-        return self
-
-
 class Collaborators:
     """The collaborators of the recipes over one state of an index; each is made once, at its first use.
 
@@ -54,6 +41,8 @@ class Collaborators:
     encoder : Encoder or None
     lack : HopfuseError or None
         Why there is no encoder although the index has vectors.
+    names : matcher or None
+        None if no names are looked for.
     """
 
     def __init__(self, index: Index, encoder: Any = None, names: Any = None, fact_vectors: Any = None) -> None:
@@ -61,7 +50,8 @@ class Collaborators:
         self._wanted = encoder, names, fact_vectors
         self._lock = Lock()
         self._legs: dict[tuple[str | None, str], Any] = {}
-        #: The rows of texts of facts, and their vectors.
+        self._fact_vectors = fact_vectors
+        #: The rows of texts of facts in this state or the one before, and their vectors.
         self._facts: tuple[dict[str, int], NDArray[np.float32]] | None = None
         #: Whether the names are indexed, and the error if their package is not installed.
         self._names: tuple[bool, MissingExtraError | None] = False, None
@@ -84,6 +74,7 @@ class Collaborators:
         """Return these collaborators with another encoder; the names and the legs are shared."""
         other = copy(self)
         other._wanted, other._facts = (encoder, *self._wanted[1:]), None
+        other._fact_vectors = self._wanted[2]
         other.encoder, other.lack = _encoder_of(encoder, self.index.encoder)
         return other
 
@@ -117,18 +108,17 @@ class Collaborators:
 
     def fact_vectors(self) -> Any:
         """Return the vectors of all facts, or None without an encoder; each distinct text is encoded once."""
-        given, facts = self._wanted[2], self.index.facts
-        if given is not None or self.encoder is None or facts is None:
-            return given
+        facts = self.index.facts
         with self._lock:
-            texts = list(facts.texts(self.index.entity_names))
-            place, known = self._facts or ({}, np.zeros((0, self.encoder.dim), np.float32))
-            new = [text for text in dict.fromkeys(texts) if text not in place]
-            vectors = np.concatenate([known, self.encoder.encode_passages(new)]) if new else known
-            place = place | {text: at for at, text in enumerate(new, len(known))}
-            found = vectors[np.array([place[text] for text in texts], np.int64)]
-            self._facts = {text: at for at, text in enumerate(texts)}, found
-            return found
+            if self._fact_vectors is None and self.encoder is not None and facts is not None:
+                texts = list(facts.texts(self.index.entity_names))
+                place, known = self._facts or ({}, np.zeros((0, self.encoder.dim), np.float32))
+                new = [text for text in dict.fromkeys(texts) if text not in place]
+                vectors = np.concatenate([known, self.encoder.encode_passages(new)]) if new else known
+                place = place | {text: at for at, text in enumerate(new, len(known))}
+                self._fact_vectors = vectors[np.array([place[text] for text in texts], np.int64)]
+                self._facts = {text: at for at, text in enumerate(texts)}, self._fact_vectors
+            return self._fact_vectors
 
 
 def _encoder_of(wanted: Any, built: EncoderInfo | None) -> tuple[Encoder | None, HopfuseError | None]:
@@ -158,10 +148,10 @@ def _encoder_of(wanted: Any, built: EncoderInfo | None) -> tuple[Encoder | None,
 
 
 def _matcher_of(wanted: Any, index: Index) -> Any:
-    """Return what finds names in questions."""
+    """Return what finds names in questions, or None if nothing is to find them."""
     if wanted is None or isinstance(wanted, str):
         way = "any-case" if wanted is None else check_choice(wanted, "names", NAMES)
-        return NoNames() if way == "none" else QuestionMatcher(index, case_sensitive=way == "case-sensitive")
+        return None if way == "none" else QuestionMatcher(index, case_sensitive=way == "case-sensitive")
     if not callable(getattr(wanted, "match", None)):
         raise wrong_type(wanted, "names", f"a matcher with match(texts), or one of {', '.join(NAMES)}")
     return shared(wanted)

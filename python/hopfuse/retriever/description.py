@@ -1,4 +1,4 @@
-"""What a retriever uses, what it lacks and what that costs."""
+"""Describe what a retriever uses, what it lacks and what that costs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from ..extract import QuestionMatcher
 from ..lexical import BM25, FTS5
 from ..types import TermMatrix
-from .collaborators import NoNames
 from .state import State
 
 
@@ -88,7 +87,7 @@ def describe(state: State, *, chosen: bool, reranker: Any) -> Description:
 
 
 def _names_words(matcher: Any) -> str | None:
-    if isinstance(matcher, NoNames):
+    if matcher is None:
         return None
     return "those of the index" if isinstance(matcher, QuestionMatcher) else repr(matcher)
 
@@ -119,6 +118,6 @@ def _lacks(state: State) -> dict[str, str]:
             "a rare word or a number of the question is found only if the vectors show it; build the index with BM25"
         )
     lack = parts.names_lack() if needs.entities else None
-    if lack is not None or (needs.entities and isinstance(parts.names, NoNames)):
+    if lack is not None or (needs.entities and parts.names is None):
         lacks["names"] = "a walk starts only from entities that are given" + ("" if lack is None else f" ({lack})")
     return lacks

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..encoders import Encoder
 from ..encoders.protocol import WrappedEncoder
+from .serialized import InUse
 
 #: Passages that are encoded in one turn, and so the most that a question waits for.
 AT_ONCE = 16
@@ -69,17 +69,12 @@ class SharedEncoder(WrappedEncoder):
         return _shared_again, (self._encoder,)
 
 
-_SHARED: WeakValueDictionary[Hashable, SharedEncoder] = WeakValueDictionary()
-_LOCK = threading.Lock()
+_SHARED = InUse[SharedEncoder]()
 
 
 def shared_encoder(key: Hashable, make: Callable[[], Encoder]) -> SharedEncoder:
     """Return the one shared encoder of a key, such as a name, made when none of the key is in use."""
-    with _LOCK:
-        found = _SHARED.get(key)
-        if found is None:
-            found = _SHARED[key] = SharedEncoder(make())
-        return found
+    return _SHARED.get(key, lambda: SharedEncoder(make()))
 
 
 def _shared_again(encoder: Encoder) -> SharedEncoder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from .._arrays.convert import to_numpy
 from .._validation import check_length, check_type
 from ..errors import InputError
-from ..recipes import spelled
 from .state import State, is_there
 
 #: The argument of a search by the field of one question.
@@ -57,11 +56,15 @@ def _unread(field: str) -> InputError:
     return InputError("unused", field, "{field} is given, and the recipe reads none over this index; leave it out")
 
 
-def without_names(texts: Any, vectors: Any, entities: Any) -> list[Any]:
-    """Return the entities as given, and none for questions in which no names are looked for."""
-    if entities is not None:
-        return [[] if row is None else row for row in entities]
-    return [[] for _ in (texts if texts is not None else vectors)]
+def read_inputs(state: State, texts: Any, vectors: Any, entities: Any) -> tuple[Any, Any]:
+    """Return the vectors and entities that the recipe reads; refuse questions that lack an input nothing makes."""
+    needs = state.needs
+    vectors, entities = vectors if needs.vectors else None, entities if needs.entities else None
+    check_rows(state, texts, vectors, entities)
+    if needs.entities and state.parts.names is None:  # questions without entities have none
+        rows = entities if entities is not None else [None for _ in (vectors if texts is None else texts)]
+        entities = [[] if row is None else row for row in rows]
+    return vectors, entities
 
 
 def raise_first(notes: Sequence[Sequence[InputError]]) -> None:
@@ -74,34 +77,11 @@ def raise_first(notes: Sequence[Sequence[InputError]]) -> None:
 
 def prepared(state: State, texts: Any, vectors: Any, entities: Any) -> tuple[Any, list[Any] | None]:
     """Return the vectors and the entities that a search would read, None for what it does not read."""
-    needs, parts = state.needs, state.parts
-    vectors, entities = vectors if needs.vectors else None, entities if needs.entities else None
-    check_rows(state, texts, vectors, entities)
+    vectors, entities = read_inputs(state, texts, vectors, entities)
     for b, vector in enumerate(() if vectors is None else vectors):
         if vector is not None:
             try:
                 state.check_vector(np.asarray(vector))
             except InputError as error:
                 raise error.about(f"vectors[{b}]") from None
-    size = next((len(rows) for rows in (texts, vectors, entities) if rows is not None), 0)
-    if needs.entities:
-        entities = _filled(entities, size, lambda rows: parts.names.match([texts[b] for b in rows]))
-    if needs.vectors:
-        named = [()] * size if entities is None else entities
-
-        def encode(rows: list[int]) -> Any:
-            assert parts.encoder is not None
-            asked = spelled([texts[b] for b in rows], [named[b] for b in rows], parts.index)
-            return parts.encoder.encode_queries(asked)
-
-        vectors = _filled(vectors, size, encode)
-    return None if vectors is None else np.asarray(vectors), entities
-
-
-def _filled(rows: Any, size: int, make: Callable[[list[int]], Any]) -> Any:
-    """Return the rows with what is made for those that are None."""
-    gaps = [b for b in range(size) if rows is None or rows[b] is None]
-    if not gaps:
-        return rows
-    made = dict(zip(gaps, make(gaps), strict=True))
-    return [made[b] if b in made else rows[b] for b in range(size)]
+    return state.recipe.prepare(texts, vectors=vectors, entities=entities)

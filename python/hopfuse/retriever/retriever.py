@@ -17,11 +17,11 @@ from ..errors import HopfuseError, InputError
 from ..index import Index, LiveIndex
 from ..recipes import AllowScope, Needs, Recipe, SearchResult
 from ..types import Hits
-from .choices import recipe_class, unread
-from .collaborators import Collaborators, NoNames
+from .choices import recipe_class
+from .collaborators import Collaborators
 from .description import Description, describe
 from .documents import TitledTexts, first_of_documents, traces_of
-from .questions import check_rows, has_gaps, prepared, raise_first, unread_rows, without_names
+from .questions import has_gaps, prepared, raise_first, read_inputs, unread_rows
 from .serialized import shared
 from .state import Settings, State, renamed
 
@@ -116,7 +116,7 @@ class Retriever:
         )
         self._given = {"encoder": encoder, "names": names, "fact_vectors": fact_vectors}
         self._state = State.make(Collaborators(first, encoder, names, fact_vectors), self._settings)
-        self._state.check_read(self._settings, self._given)
+        self._state.check_read(**self._given, words=words, llm=llm, reranker=reranker)
         if recipe is None and (config is not None or options):  # they are those of the recipe that was chosen
             self._settings = replace(self._settings, recipe=self._state.kind, chosen=True)
 
@@ -230,8 +230,8 @@ class Retriever:
         base = state.recipe.config if same and config is None else config
         leg = words
         if words is None and "lexical" in kind.collaborators:
-            others = isinstance(own.words, str) or kind.ranks == state.kind.ranks  # a leg over what this one ranks
-            leg = own.words if others else None
+            is_leg = not (own.words is None or isinstance(own.words, str))
+            leg = None if is_leg and kind.ranks != state.kind.ranks else own.words  # a leg is over what is ranked
         changed = replace(own, recipe=kind, config=base, options=options, words=leg)
         if "llm" not in kind.collaborators:
             changed = replace(changed, llm=None)
@@ -240,8 +240,7 @@ class Retriever:
         parts = state.parts if encoder is None else state.parts.with_encoder(encoder)
         given = self._given if encoder is None else {**self._given, "encoder": encoder}
         made = _made(parts, changed, given, self._live)
-        if words not in (None, "none") and not made.needs.words:
-            raise unread("words", kind)
+        made._state.check_read(words=words)
         return made
 
     def of_state(self, index: Index) -> Retriever:
@@ -436,15 +435,11 @@ class Retriever:
         per_document: int | None = None,
         **options: Any,
     ) -> SearchResult:
-        needs, own, index = state.needs, self._settings, state.index
-        given = vectors, entities
-        vectors, entities = vectors if needs.vectors else None, entities if needs.entities else None
+        own, index = self._settings, state.index
         depth = self._depth(state, texts, k, per_document)
         try:
-            check_rows(state, texts, vectors, entities)
-            if needs.entities and isinstance(state.parts.names, NoNames):
-                entities = without_names(texts, vectors, entities)
-            found = state.recipe.search(texts, vectors=vectors, entities=entities, k=depth, **options)
+            own_vectors, own_entities = read_inputs(state, texts, vectors, entities)
+            found = state.recipe.search(texts, vectors=own_vectors, entities=own_entities, k=depth, **options)
         except HopfuseError as error:
             raise renamed(error) from error.__cause__
         hits: Hits = found.hits
@@ -455,7 +450,7 @@ class Retriever:
         if hits is not found.hits:
             hits = hits.head(k)
             found = replace(found, hits=hits, traces=traces_of(found.traces, hits))
-        for b, note in unread_rows(state, len(found), *given):
+        for b, note in unread_rows(state, len(found), vectors, entities):
             found.notes[b].append(note)
         return found
 

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import wraps
 from threading import Lock, RLock
-from typing import Any
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
+
+T = TypeVar("T")
+
+
+class InUse(Generic[T]):
+    """Objects by key, each made once for all who use it at a time."""
+
+    def __init__(self) -> None:
+        self._found: WeakValueDictionary[Hashable, T] = WeakValueDictionary()
+        self._lock = Lock()
+
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the object of a key, made if none is in use."""
+        with self._lock:
+            found = self._found.get(key)
+            if found is None:
+                found = self._found[key] = make()
+            return found
 
 
 class Serialized:
@@ -38,8 +56,7 @@ class Serialized:
 
 
 #: By the ids of objects, which those that are in use keep.
-_SHARED: WeakValueDictionary[int, Serialized] = WeakValueDictionary()
-_LOCK = Lock()
+_SHARED = InUse["Serialized"]()
 
 
 def shared(collaborator: Any) -> Any:
@@ -49,11 +66,7 @@ def shared(collaborator: Any) -> Any:
     """
     if collaborator is None or type(collaborator).__module__.startswith("hopfuse."):
         return collaborator
-    with _LOCK:
-        found = _SHARED.get(id(collaborator))
-        if found is None:
-            found = _SHARED[id(collaborator)] = _serialized(collaborator, RLock())
-        return found
+    return _SHARED.get(id(collaborator), lambda: _serialized(collaborator, RLock()))
 
 
 def _serialized(inner: Any, lock: Any) -> Serialized:

@@ -14,7 +14,7 @@ from ..errors import HopfuseError, InputError
 from ..index import Index
 from ..recipes import Needs, Recipe, apply_options
 from ..types import Corpus
-from .choices import recipe_class, unread, words_leg
+from .choices import recipe_class, words_leg
 from .collaborators import Collaborators
 
 #: Arguments of recipes that have another name in a retriever.
@@ -57,7 +57,7 @@ class State:
                 check_type(own.config, "config", kind.Config, f"a {kind.Config.__name__}, which {kind.name} reads")
             config = apply_options(kind.Config() if own.config is None else own.config, own.options or {}, kind.name)
             lacks = kind.missing(index, config)
-            if lacks is not None:
+            if lacks is not None:  # before words are read or facts are encoded for it
                 raise lacks
             made = {"encoder": parts.encoder, "matcher": parts.names, "llm": own.llm}
             made["lexical"] = words_leg(kind, config, own.words, parts)
@@ -90,8 +90,8 @@ class State:
         names = self.needs.entities and self.index.entity_corpus is not None
         return names or ("fact_vectors" in self.kind.collaborators and self.index.facts is not None)
 
-    def check_read(self, own: Settings, given: Mapping[str, Any]) -> None:
-        """Refuse arguments that the recipe does not read; ``given`` are those of the collaborators."""
+    def check_read(self, **arguments: Any) -> None:
+        """Refuse arguments of a retriever that the recipe does not read."""
         reads = {
             "encoder": self.needs.vectors or self.encodes_more,
             "words": self.needs.words,
@@ -100,11 +100,14 @@ class State:
             "fact_vectors": "fact_vectors" in self.kind.collaborators,
             "reranker": self.kind.ranks == "passages",
         }
-        arguments = {**given, "words": own.words, "llm": own.llm, "reranker": own.reranker}
-        for name, is_read in reads.items():
-            one = arguments[name]
-            if not (is_read or one is None or (isinstance(one, str) and one == "none")):
-                raise unread(name, self.kind)
+        for name, one in arguments.items():
+            if not (reads[name] or one is None or (isinstance(one, str) and one == "none")):
+                raise InputError(
+                    "unused",
+                    name,
+                    "{field} is given, and {recipe} does not read it; leave it out",
+                    recipe=self.kind.name,
+                )
 
     # ---- A question --------------------------------------------------------------------------------------------------
 

@@ -161,6 +161,20 @@ class BaseRecipe(Generic[Result]):
         """
         return self._answer(self._read(queries, vectors, entities), k, allow, allow_scope, trace)
 
+    def prepare(
+        self,
+        queries: Sequence[str | None] | None = None,
+        *,
+        vectors: Any = None,
+        entities: Sequence[Sequence[Any] | None] | None = None,
+    ) -> tuple[Any, Any]:
+        """Return the vectors and the entities that a search reads, for searches that repeat; None for what it does not.
+
+        The parameters are those of :meth:`search`.
+        """
+        asked = self._completed(self._read(queries, vectors, entities))
+        return asked.vectors, asked.mentions
+
     def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> Result:
         """Return the answers to questions that have all that a search reads.
 
@@ -225,7 +239,7 @@ class BaseRecipe(Generic[Result]):
 
     @cached_property
     def _compares_texts(self) -> bool:
-        """Whether other things than hits are compared with the encoder's vector of a question, whatever it is given."""
+        """Return whether more than hits is compared with the encoder's vector of a question, whatever it is given."""
         return False
 
     def _k(self, k: int) -> int:
