@@ -45,6 +45,7 @@ OPS = (
     "add_passage_seeds",
     "boost_weights",
     "calibrate",
+    "cover_seeds",
     "dense_topk",
     "dice",
     "fuse",

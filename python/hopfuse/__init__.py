@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .ops.memory import MemoryEstimate, estimate_device_memory, free_device_memory
     from .ops.ppr import ppr, ppr_topk
     from .ops.projection import project, project_topk
-    from .ops.seeding import add_entity_seeds, add_passage_seeds
+    from .ops.seeding import add_entity_seeds, add_passage_seeds, cover_seeds
     from .ops.selftest import SelfTest, selftest
     from .ops.similarity import similarity_weights
     from .retriever import Retriever
@@ -75,6 +75,7 @@ __all__ = [
     "calibrate",
     "cancellation",
     "capture",
+    "cover_seeds",
     "dense_topk",
     "diagnose",
     "dice_scores",
@@ -129,7 +130,7 @@ _HOMES: dict[str, str | None] = {
     **dict.fromkeys(("SelfTest", "selftest"), "ops.selftest"),
     **dict.fromkeys(("ppr", "ppr_topk"), "ops.ppr"),
     **dict.fromkeys(("project", "project_topk"), "ops.projection"),
-    **dict.fromkeys(("add_entity_seeds", "add_passage_seeds"), "ops.seeding"),
+    **dict.fromkeys(("add_entity_seeds", "add_passage_seeds", "cover_seeds"), "ops.seeding"),
     "Calibrator": "ops.calibrator",
     "Retriever": "retriever",
     **dict.fromkeys(("CancelToken", "cancellation"), "backends.cancellation"),

@@ -104,6 +104,20 @@ class EntitySeedCall(NamedTuple):
     on_device: bool = False
 
 
+class CoverCall(NamedTuple):
+    """Choose hits that cover the seeds: see :func:`hopfuse.cover_seeds`."""
+
+    node: Array  # (B, S) int64, -1 for none
+    weight: Array  # (B, S) float64
+    ids: Array  # (B, W) int64
+    scores: Array  # (B, W) float32
+    counts: Array  # (B,) int64
+    mentions: Incidence
+    k: int  # from 1 to W, or 0 if W is 0
+    least: float
+    on_device: bool = False
+
+
 class NodeRanking(NamedTuple):
     """The selection of the hits of walks."""
 
@@ -315,6 +329,7 @@ class Backend(Protocol):
     def ppr_topk(self, graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[HitArrays, Evidence]: ...
     def add_entity_seeds(self, call: EntitySeedCall) -> tuple[Array, Array]: ...
     def add_passage_seeds(self, call: SeedCall) -> tuple[Array, Array]: ...
+    def cover_seeds(self, call: CoverCall) -> HitArrays: ...
     def dense_topk(self, call: DenseCall) -> HitArrays: ...
     def similarity_weights(self, call: SimilarityCall) -> Array: ...
     def boost_weights(self, call: BoostCall) -> Array: ...

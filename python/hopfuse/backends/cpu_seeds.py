@@ -1,4 +1,4 @@
-"""Add hits and their entities to seeds on the CPU, in NumPy."""
+"""Add hits and their entities to seeds, and choose hits that cover seeds, on the CPU, in NumPy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.rows import entries_of
-from .calls import EntitySeedCall, SeedCall
+from ..types.hits import PAD_ID, PAD_SCORE
+from .calls import CoverCall, EntitySeedCall, HitArrays, SeedCall
 
 
 def add_passage_seeds(call: SeedCall) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -56,6 +57,52 @@ def add_entity_seeds(call: EntitySeedCall) -> tuple[NDArray[np.int64], NDArray[n
     nodes, shares = np.full(shape, -1, np.int64), np.zeros(shape)
     nodes[places], shares[places] = node[first][new], share[new]
     return np.concatenate([call.node, nodes], axis=1), np.concatenate([weights, shares], axis=1)
+
+
+def cover_seeds(call: CoverCall) -> HitArrays:
+    """Return ids, scores and counts, (B, k), the same bits as kernels/cuda/cover_seeds.cu.
+
+    A hit's turn is the rank of the heaviest seed that it is the first to mention, and -1 for the first hit. The hits
+    with the k lowest turns are chosen.
+    """
+    (batch, places), (width, k), rows = call.node.shape, (call.ids.shape[1], call.k), call.mentions
+    weight = np.where(call.node >= 0, call.weight, 0.0)
+    order = np.lexsort((call.node, -weight))
+    weight, node = np.take_along_axis(weight, order, axis=1), np.take_along_axis(call.node, order, axis=1)
+    heavy = (weight > 0) & (weight >= call.least * weight[:, :1]) & (node < rows.num_columns)
+    query, rank = np.nonzero(heavy)
+    first = _first_mentions(call, query, query * rows.num_columns + node[query, rank])
+    turn = np.full((batch, width), places)
+    turn[:, :1] = np.where(call.counts > 0, -1, places)[:, None]
+    known = first < width
+    np.minimum.at(turn, (query[known], first[known]), rank[known])
+    chosen = (turn < places) & (turn <= np.sort(turn, axis=1)[:, k - 1 : k])
+    at, counts = np.argsort(~chosen, axis=1, kind="stable")[:, :k], np.count_nonzero(chosen, axis=1)
+    held = np.arange(k) < counts[:, None]
+    ids = np.where(held, np.take_along_axis(call.ids, at, axis=1), PAD_ID)
+    return {
+        "ids": ids,
+        "scores": np.where(held, np.take_along_axis(call.scores, at, axis=1), PAD_SCORE),
+        "counts": counts,
+    }
+
+
+def _first_mentions(call: CoverCall, query: NDArray[np.int64], seed: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the place of the first hit that mentions each seed, or W; ``seed`` is query * N + node."""
+    rows, width = call.mentions, call.ids.shape[1]
+    of, at = np.nonzero(np.arange(width) < call.counts[:, None])
+    passages = call.ids[of, at]
+    columns, count = entries_of(rows.indptr, rows.indices, passages)
+    entry = np.repeat(of * rows.num_columns, count) + columns
+    by_seed = np.argsort(seed)
+    ascending = np.append(seed[by_seed], np.iinfo(np.int64).max)
+    found = np.searchsorted(ascending, entry)
+    mentions = ascending[found] == entry
+    if rows.weights is not None:
+        mentions &= entries_of(rows.indptr, rows.weights, passages)[0] > 0
+    first = np.full(seed.size, width)
+    np.minimum.at(first, by_seed[found[mentions]], np.repeat(at, count)[mentions])
+    return first
 
 
 def _sum(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from .calls import (
     Backend,
     BoostCall,
     CalibrateCall,
+    CoverCall,
     DenseCall,
     DeviceSeeds,
     DiceCall,
@@ -127,6 +128,7 @@ def every_case() -> Iterator[Case]:
     yield ising_case("ising typed, below the critical temperature", types=_TYPES, temperature=0.5)
     yield Case("add_passage_seeds", _passage_seeds)
     yield Case("add_entity_seeds", _entity_seeds)
+    yield Case("cover_seeds", _cover)
     yield Case("boost_weights", _boost)
     yield Case("dice", _dice)
     yield from _projections()
@@ -454,6 +456,19 @@ def _entity_seeds(backend: Backend) -> Answer:
     nodes, shares = backend.add_entity_seeds(EntitySeedCall(node, weight, ids, counts, mentions, often, mass=0.5))
     kept = 4 + int(np.diff(mentions.indptr)[ids].sum(axis=1).max())  # a device returns more columns than the host
     return [_to_width(nodes, kept, -1), _to_width(shares, kept, 0.0)]
+
+
+def _cover(backend: Backend) -> Answer:
+    """Cover seeds with ties of weight, below the floor, without a mention, and a query without seeds."""
+    rng = np.random.default_rng(12)
+    pairs = np.unique(rng.integers(0, 30 * 20, 90))
+    weights = rng.integers(0, 3, pairs.size)
+    mentions = Incidence.from_pairs(pairs // 20, pairs % 20, weights, num_rows=30, num_columns=20)
+    node = np.stack([rng.permutation(24)[:6] for _ in range(9)]).astype(np.int64)
+    node[3:, 3], node[8] = -1, -1
+    weight = np.where(node < 0, 0.0, rng.integers(0, 5, node.shape) / 4)
+    hits = backend.cover_seeds(CoverCall(node, weight, *_list(rng, 9, 12, 30), mentions, k=4, least=0.3))
+    return [hits["ids"], hits["scores"], hits["counts"]]
 
 
 def _boost(backend: Backend) -> Answer:

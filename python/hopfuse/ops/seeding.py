@@ -1,4 +1,4 @@
-"""Add hits, or the entities of hits, to the seeds of walks."""
+"""Add hits, or the entities of hits, to the seeds of walks; choose hits that cover the seeds."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.convert import to_numpy
-from .._validation import check_dtype, check_length, check_number, check_shape, check_type, check_weights
+from .._arrays.convert import same_library, to_numpy
+from .._validation import (
+    check_dtype,
+    check_length,
+    check_number,
+    check_shape,
+    check_type,
+    check_weights,
+    check_whole,
+)
 from ..backends import cpu
-from ..backends.calls import EntitySeedCall, SeedCall
+from ..backends.calls import CoverCall, EntitySeedCall, SeedCall
 from ..backends.placement import device_for
 from ..types import Hits, Incidence, Seeds
 from ._captured import refuse_per_query
-from ._lists import check_hits, check_inside
+from ._lists import check_hits, check_inside, device_list, host_list
 
 
 def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
@@ -122,7 +130,7 @@ def add_entity_seeds(seeds: Seeds, hits: Hits, mentions: Incidence, mass: float,
            [0.   , 0.6  , 0.4  , 0.   ]])
     """
     _check_rows(seeds, hits)
-    check_type(mentions, "mentions", Incidence, "an Incidence, as Incidence.from_graph builds it")
+    _check_mentions(mentions)
     mass = check_number(mass, "mass", low=0, high=1)
     often = _column_counts(mentions) if frequency is None else _read_frequency(frequency, len(seeds), mentions)
     device = device_for("auto", seeds.nodes, "seeds")
@@ -136,6 +144,77 @@ def add_entity_seeds(seeds: Seeds, hits: Hits, mentions: Incidence, mass: float,
         given = (device.adopt(seeds.nodes, "seeds.nodes"), device.adopt(seeds.weights, "seeds.weights"))
         nodes, weights = device.add_entity_seeds(call._replace(node=given[0], weight=given[1], on_device=True))
         return Seeds(device.runtime.export(nodes, seeds.nodes), device.runtime.export(weights, seeds.nodes))
+
+
+def cover_seeds(hits: Hits, seeds: Seeds, mentions: Incidence, *, k: int = 3, least: float = 0.3) -> Hits:
+    """Choose the hits of a list that cover the seeds: the first hit, and the first that mentions each heavy seed.
+
+    After the first hit of the list, the seeds are taken by weight, heaviest first, then by lower node. Each adds the
+    first hit that mentions it, if there is one and it is not chosen yet, until k hits are chosen.
+
+    Parameters
+    ----------
+    hits : Hits (B, W)
+        Rows of ``mentions``. "First" is the order of the list, whatever its scores are.
+    seeds : Seeds (B, S)
+        Columns of ``mentions``; hits mention no other node. A weight of 0 is no seed.
+    mentions : Incidence
+        The nodes that each passage mentions (:meth:`Incidence.from_graph`). An entry with a weight of 0 is no mention;
+        otherwise weights do not matter.
+    k : int
+        The most hits per query, at least 1.
+    least : float
+        In [0, 1]. Seeds lighter than ``least`` times the heaviest seed of their query add no hit.
+
+    Returns
+    -------
+    Hits
+        Shape (B, min(k, W)), on the host or GPU like the hits: the chosen hits in the order of the list, with their
+        scores. A query without hits has none, and one without seeds its first hit. A query's answer is the same in
+        every batch and on every device.
+
+    Raises
+    ------
+    InputError
+        Different numbers of queries, hits that are not rows of ``mentions``, options out of range, arrays on different
+        devices; on a GPU also seeds with weights that are negative, NaN or infinite.
+
+    Notes
+    -----
+    The first hit covers a seed that it mentions, so that seed adds none. With k above S the answer has a mention of
+    every heavy seed that any hit mentions.
+
+    Examples
+    --------
+    Passages 0 and 1 mention node 3, and passage 2, lower in the list, is the only one to mention node 4.
+
+    >>> import hopfuse as hf
+    >>> mentions = hf.Incidence.from_pairs([0, 1, 2], [3, 3, 4], num_rows=3, num_columns=5)
+    >>> hits = hf.Hits([[0, 1, 2]], [[0.9, 0.8, 0.7]])
+    >>> hf.cover_seeds(hits, hf.Seeds([[3, 4]], [[1.0, 0.5]]), mentions, k=2).ids
+    array([[0, 2]])
+    """
+    _check_rows(seeds, hits)
+    _check_mentions(mentions)
+    most = min(check_whole(k, "k"), int(hits.ids.shape[1]))
+    least = check_number(least, "least", low=0, high=1)
+    device = device_for("auto", hits.ids, "hits")
+    if device is None:
+        ids, scores, counts = host_list(hits)
+        check_inside(ids, counts, mentions.num_rows, "the rows of mentions")
+        given = to_numpy(seeds.nodes, "seeds.nodes"), to_numpy(seeds.weights, "seeds.weights")
+        wrap = same_library(hits.ids)
+        best = cpu.cover_seeds(CoverCall(*given, ids, scores, counts, mentions, most, least))
+        return Hits.unchecked(**{name: wrap(array) for name, array in best.items()})
+    with device.runtime.on_stream_of(hits.ids):
+        there = device.adopt(seeds.nodes, "seeds.nodes"), device.adopt(seeds.weights, "seeds.weights")
+        call = CoverCall(*there, *device_list(device, hits, "hits"), mentions, most, least, on_device=True)
+        best = device.cover_seeds(call)
+        return Hits.unchecked(**{name: device.runtime.export(array, hits.ids) for name, array in best.items()})
+
+
+def _check_mentions(mentions: Any) -> None:
+    check_type(mentions, "mentions", Incidence, "an Incidence, as Incidence.from_graph builds it")
 
 
 def _check_rows(seeds: Any, hits: Any) -> None:

@@ -14,7 +14,7 @@ from .ising import ising_rerank, mean_field, shared_neighbours
 from .pagerank import ppr, ppr_residual, ppr_topk
 from .projection import project, project_topk
 from .ranking import Ranking
-from .seeding import add_entity_seeds, add_passage_seeds
+from .seeding import add_entity_seeds, add_passage_seeds, cover_seeds
 from .similarity import similarity_weights
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "calibrate",
     "canonical_dot",
     "canonical_scores",
+    "cover_seeds",
     "dense_scores",
     "dense_topk",
     "dense_topk_canonical",

@@ -1,4 +1,4 @@
-"""Float64 oracle of add_passage_seeds and add_entity_seeds."""
+"""Float64 oracle of add_passage_seeds, add_entity_seeds and cover_seeds."""
 
 from __future__ import annotations
 
@@ -69,3 +69,45 @@ def add_entity_seeds(
                 restart[node] = restart.get(node, 0.0) + (mass if own > 0 else 1.0) * weight / other
         restarts.append(restart)
     return restarts
+
+
+def cover_seeds(
+    hits: Sequence[Sequence[tuple[int, float]]],
+    seeds: Sequence[Mapping[int, float]],
+    mentions: Incidence,
+    k: int = 3,
+    least: float = 0.3,
+) -> list[list[tuple[int, float]]]:
+    """Return the first hit of each query, and the first hit that mentions each heavy seed, in the order of the list.
+
+    Seeds are heavy if their weight is at least ``least`` times the largest of the query, and above 0. The heaviest
+    comes first, then the lower node; a hit counts once, and at most ``k`` are chosen. An entry with a weight of 0 is
+    not a mention.
+
+    Examples
+    --------
+    >>> from hopfuse import Incidence
+    >>> from hopfuse.reference import cover_seeds
+    >>> mentions = Incidence.from_pairs([0, 1, 2], [3, 3, 4], num_rows=3, num_columns=5)
+    >>> cover_seeds([[(0, 0.9), (1, 0.8), (2, 0.7)]], [{3: 1.0, 4: 0.5}], mentions)
+    [[(0, 0.9), (2, 0.7)]]
+    """
+    chosen = []
+    for found, row in zip(hits, seeds, strict=True):
+        floor = least * max(row.values(), default=0.0)
+        heavy = [node for node, weight in row.items() if weight > 0 and weight >= floor]
+        kept = set(range(len(found))[:1])
+        for seed in sorted(heavy, key=lambda node: (-row[node], node)):
+            holding = [at for at, (passage, _) in enumerate(found) if seed in _mentioned(mentions, passage)]
+            if len(kept) < k:
+                kept.update(holding[:1])
+        chosen.append([found[at] for at in sorted(kept)])
+    return chosen
+
+
+def _mentioned(mentions: Incidence, passage: int) -> set[int]:
+    """Return the nodes with a weight above 0 in a row."""
+    entries = slice(int(mentions.indptr[passage]), int(mentions.indptr[passage + 1]))
+    nodes = mentions.indices[entries].tolist()
+    weights = [1.0] * len(nodes) if mentions.weights is None else mentions.weights[entries].tolist()
+    return {node for node, weight in zip(nodes, weights, strict=True) if weight > 0}

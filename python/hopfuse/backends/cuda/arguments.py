@@ -361,6 +361,12 @@ ENTITY_SEEDS = ArgumentStruct(
     frequency="c*i8", frequency_stride="i8", rows="i8", mass="f8", places="i4", held_node="*i4", held_value="*f8",
     out_node="*i8", out_weight="*f8", status="*i4",
 )  # fmt: skip
+COVER = ArgumentStruct(
+    "CoverArguments", "cover_seeds.cu",
+    seeds=SEED_ROW, ids="c*i8", scores="c*f4", counts="c*i8", width="i4", indptr="c*i8", indices="c*i4",
+    weight="c*f4", rows="i8", least="f8", k="i4", first="*i4", chosen="*i4", out_ids="*i8", out_scores="*f4",
+    out_counts="*i8", status="*i4",
+)  # fmt: skip
 
 #: All argument structs.
 STRUCTS = tuple(found for found in globals().copy().values() if isinstance(found, ArgumentStruct))

@@ -17,6 +17,7 @@ from ..calls import (
     Array,
     BoostCall,
     CalibrateCall,
+    CoverCall,
     DenseCall,
     DiceCall,
     EntitySeedCall,
@@ -177,6 +178,12 @@ class DeviceOps:
         nodes, weights, status = seeding.add_entity_seeds(self.runtime, there)
         made = self._results(call, {"nodes": nodes, "weights": weights}, status, call.mentions)
         return made["nodes"], made["weights"]
+
+    def cover_seeds(self, call: CoverCall) -> HitArrays:
+        node, weight, ids, scores, counts = self._up(call, *call[:5])
+        there = call._replace(node=node, weight=weight, ids=ids, scores=scores, counts=counts)
+        hits, status = seeding.cover_seeds(self.runtime, there)
+        return self._results(call, hits, status, call.mentions)
 
     def dense_topk(self, call: DenseCall) -> HitArrays:
         corpus, (queries,) = call.corpus, self._up(call, call.queries)

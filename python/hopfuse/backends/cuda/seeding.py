@@ -1,11 +1,12 @@
-"""Add the entities of hits to seeds on a device."""
+"""Add the entities of hits to seeds, and choose hits that cover seeds, on a device."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..calls import EntitySeedCall
-from .arguments import ENTITY_SEEDS, SEED_ROW
+from ..calls import CoverCall, EntitySeedCall, HitArrays
+from .arguments import COVER, ENTITY_SEEDS, SEED_ROW
+from .fusion import empty_hits
 from .projection import device_incidence
 from .runtime import DeviceArray, Runtime
 
@@ -35,3 +36,20 @@ def add_entity_seeds(runtime: Runtime, call: EntitySeedCall) -> tuple[DeviceArra
         )  # fmt: skip
         runtime.launch("add_entity_seeds_f64", batch, _THREADS, [arguments])
     return nodes, weights, status
+
+
+def cover_seeds(runtime: Runtime, call: CoverCall) -> tuple[HitArrays, DeviceArray]:
+    """Return ids, scores and counts of the chosen hits, and each query's status."""
+    (batch, places), width = (int(side) for side in call.node.shape), int(call.ids.shape[1])
+    there = device_incidence(runtime, call.mentions)
+    hits, status = empty_hits(runtime, batch, call.k), runtime.empty(batch, np.int32)
+    first, chosen = (runtime.empty(max(1, batch * size), np.int32) for size in (places, width))
+    if batch:
+        arguments = COVER(
+            seeds=SEED_ROW(node=call.node, weight=call.weight, width=places), ids=call.ids, scores=call.scores,
+            counts=call.counts, width=width, indptr=there.indptr, indices=there.indices, weight=there.weights,
+            rows=call.mentions.num_rows, least=call.least, k=call.k, first=first, chosen=chosen,
+            out_ids=hits["ids"], out_scores=hits["scores"], out_counts=hits["counts"], status=status,
+        )  # fmt: skip
+        runtime.launch("cover_seeds_f64", batch, _THREADS, [arguments])
+    return hits, status
