@@ -18,9 +18,9 @@ struct CoverArguments {
     const float* weight;  // or null: 1
     int64_t rows;
     double least;
-    int32_t k;       // at most `width`
-    int32_t* first;  // (B, seeds.width): the first hit that mentions a seed, or the number of hits
-    int32_t* chosen;  // (B, width): whether a hit is chosen
+    int32_t k;         // at most `width`
+    int32_t* first;    // (B, seeds.width): the first hit that mentions a seed, or the number of hits
+    int32_t* chosen;   // (B, width): whether a hit is chosen
     int64_t* out_ids;  // (B, k)
     float* out_scores;
     int64_t* out_counts;
