@@ -56,8 +56,33 @@ def without_names(text: str, names: Sequence[str]) -> str:
     return " ".join([*pieces, text[kept:]]) if pieces else text
 
 
+def is_capitalised(text: str, word: str) -> bool:
+    """Return whether a text writes a word with a capital, other than as its first: "Which Red House?" has "house".
+
+    An index may hold the word's stem: forms that share all but two letters of a longer word, four at least, are one.
+
+    Examples
+    --------
+    >>> from hopfuse.recipes._parts.other_words import is_capitalised
+    >>> is_capitalised("Which River flows to the sea?", "river"), is_capitalised("Which river?", "which")
+    (True, False)
+    """
+    wanted = _folded(word)
+    for found in list(_WORD.finditer(text))[1:]:
+        written, folded = found.group(), _folded(found.group())
+        is_one = folded == wanted or (
+            min(len(folded), len(wanted)) > 3
+            and abs(len(folded) - len(wanted)) <= 3
+            and folded.startswith(wanted[: max(4, len(wanted) - 2)])
+        )
+        if is_one and written != written.lower():
+            return True
+    return False
+
+
+def _folded(word: str) -> str:
+    return unicodedata.normalize("NFKC", word).casefold()
+
+
 def _words(text: str) -> list[_Word]:
-    return [
-        _Word(unicodedata.normalize("NFKC", found.group()).casefold(), found.start(), found.end())
-        for found in _WORD.finditer(text)
-    ]
+    return [_Word(_folded(found.group()), found.start(), found.end()) for found in _WORD.finditer(text)]

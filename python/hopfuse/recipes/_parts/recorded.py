@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,7 +20,14 @@ from .seeding import MIN_SEED_WIDTH, seed_width
 class Core(Protocol):
     """The computation of a search without a filter."""
 
-    def __call__(self, vectors: Any, seeds: Seeds, *given: Hits | None, k: int) -> dict[str, Hits]: ...
+    def __call__(self, vectors: Any, seeds: Seeds, *given: Any, k: int) -> dict[str, Hits]: ...
+
+
+class RowOf(NamedTuple):
+    """An array that a core takes, with a row for each question: ``size`` numbers, or one for each seed if None."""
+
+    dtype: Any
+    size: int | None = None
 
 
 class RecordedCores:
@@ -31,17 +38,19 @@ class RecordedCores:
     core : callable
     dim : int
         Dimension of the questions' vectors.
-    *lengths : int or None
-        Lengths of the lists that the core takes after the seeds; None for a list that is absent.
+    *inputs : int, RowOf or None
+        What the core takes after the seeds: a list by its length, an array, or None for what is absent.
     """
 
-    def __init__(self, core: Core, dim: int, *lengths: int | None) -> None:
-        self._core, self._dim, self._lengths = core, dim, lengths
+    def __init__(self, core: Core, dim: int, *inputs: int | RowOf | None) -> None:
+        self._core, self._dim, self._inputs = core, dim, inputs
         self._captured: dict[tuple[int, int], Captured] = {}
 
-    def __call__(self, vectors: Any, seeds: Seeds, *given: Hits | None, k: int) -> dict[str, Hits]:
+    def __call__(self, vectors: Any, seeds: Seeds, *given: Any, k: int) -> dict[str, Hits]:
         """Return the core's result: on a GPU one upload, one graph, one download."""
-        parts = [part for hits in given if hits is not None for part in (hits.ids, hits.scores, hits.counts)]
+        parts: list[Any] = []
+        for one in given:
+            parts += (one.ids, one.scores, one.counts) if isinstance(one, Hits) else () if one is None else (one,)
         lists: dict[str, Hits] = self.of(seeds.nodes.shape[1], k)(vectors, seeds.nodes, seeds.weights, *parts)
         return lists
 
@@ -51,19 +60,22 @@ class RecordedCores:
 
             def core(vectors: Any, nodes: Any, weights: Any, *parts: Any) -> dict[str, Hits]:
                 arrays = iter(parts)
-                given = [
-                    None if length is None else Hits.unchecked(next(arrays), next(arrays), next(arrays))
-                    for length in self._lengths
-                ]
+                given = [None if one is None else _next_input(one, arrays) for one in self._inputs]
                 return self._core(vectors, Seeds(nodes, weights), *given, k=k)
 
             shapes: list[tuple[tuple[int, ...], Any]] = [((self._dim,), np.float32)]
             shapes += [((width,), np.int64), ((width,), np.float64)]
-            for length in self._lengths:
-                if length is not None:
-                    shapes += [((length,), np.int64), ((length,), np.float32), ((), np.int64)]
+            for one in self._inputs:
+                if isinstance(one, RowOf):
+                    shapes.append(((width if one.size is None else one.size,), one.dtype))
+                elif one is not None:
+                    shapes += [((one,), np.int64), ((one,), np.float32), ((), np.int64)]
             self._captured[width, k] = capture(core, shapes)
         return self._captured[width, k]
+
+
+def _next_input(one: int | RowOf, arrays: Iterator[Any]) -> Any:
+    return next(arrays) if isinstance(one, RowOf) else Hits.unchecked(next(arrays), next(arrays), next(arrays))
 
 
 class RecordedRecipe(BaseRecipe[Result]):

@@ -17,6 +17,9 @@ FirstAnswer = Literal["fused", "dense"]
 LEXICAL_OPTIONS = ("word_boost", "word_k", "lexical_weight", "lexical_k")
 TAU, TAU_WITH_WORDS = 1.4, 2.0
 WORD_BOOST, WORD_K, LEXICAL_WEIGHT, LEXICAL_K = 8.0, 1000, 0.0, 100
+DENSE_WEIGHT = 0.001
+#: Passages of the first answer among which the second seeds' are chosen.
+FIRST_K = 10
 
 
 @with_options
@@ -34,6 +37,8 @@ class GuidedWalkConfig:
     >>> from hopfuse.recipes import GuidedWalkConfig
     >>> GuidedWalkConfig(dense_weight=0.5).weights(("guided", "dense"))
     {'guided': 1.0, 'dense': 0.5}
+    >>> GuidedWalkConfig().by_question
+    True
     """
 
     first: FirstAnswer = option(
@@ -42,7 +47,14 @@ class GuidedWalkConfig:
         "Fused: the dense list and a plain walk's list, by reciprocal ranks. Dense: that list alone, without a walk.",
         choices=("fused", "dense"),
     )
-    second_top: int = option(1, "Passages of an answer that give second seeds.", low=1)
+    second_top: int = option(
+        3,
+        "Most passages of an answer that give second seeds.\n"
+        f"Its best, and the best with each name of the question among its first {FIRST_K} "
+        "(:func:`hopfuse.cover_seeds`).",
+        low=1,
+        high=FIRST_K,
+    )
     second_mass: float = option(
         0.5,
         "Share of the restart at second seeds.\n"
@@ -76,12 +88,15 @@ class GuidedWalkConfig:
         "By the type's name in the index's graph; types that are not named have weight 1.",
         own=True,
     )
-    dense_weight: float = option(
-        0.001,
-        "Weight of the dense list; the walk's is 1.\n"
-        "Below (rank_constant + 1) / (rank_constant + graph_k)², it only appends what the walk did not find.",
+    dense_weight: float | None = option(
+        DENSE_WEIGHT,
+        "Weight of the dense list; the walk's is 1 [by question].\n"
+        "By default each question's rarest name says how far it is left to direct retrieval; with this or "
+        f"``lexical_weight``, all questions have the same weights, where the dense list's is {DENSE_WEIGHT:g} unless "
+        "given. Below (rank_constant + 1) / (rank_constant + graph_k)², it only appends what the walk did not find.",
         low=1e-30,
         high=FLOAT32_MAX,
+        optional=True,
     )
     word_boost: float | None = option(
         WORD_BOOST,
@@ -97,7 +112,9 @@ class GuidedWalkConfig:
     )
     lexical_weight: float | None = option(
         0.3,
-        f"Weight of the lexical list [{LEXICAL_WEIGHT:g}].\nBy all words of the question; at 0 it is left out.",
+        "Weight of the lexical list [by question].\n"
+        "By all words of the question; at 0 it is left out. If given, it is the same for all questions, as with "
+        "``dense_weight``.",
         low=0,
         high=FLOAT32_MAX,
         optional=True,
@@ -116,15 +133,23 @@ class GuidedWalkConfig:
         return RRF(rank_constant=self.rank_constant)
 
     def weights(self, legs: Sequence[str]) -> dict[str, float]:
-        """Return the weight of each list in the hits."""
-        weights = {"guided": 1.0, "dense": self.dense_weight, "lexical": self._lexical_weight}
+        """Return the weight of each list in the hits where all questions have the same."""
+        dense = DENSE_WEIGHT if self.dense_weight is None else self.dense_weight
+        weights = {"guided": 1.0, "dense": dense, "lexical": self._lexical_weight}
         return {leg: weights[leg] for leg in legs}
+
+    @property
+    def by_question(self) -> bool:
+        """Return whether each question's rarest name gives the lists' weights."""
+        return self.dense_weight is None and self.lexical_weight is None
 
     @property
     def unread(self) -> dict[str, str]:
         """Return the lengths of lexical lists that have no part, each with the reason."""
-        parts = {"lexical_k": ("lexical_weight", self._lexical_weight), "word_k": ("word_boost", self.boost)}
-        return {length: f"{part} is 0" for length, (part, value) in parts.items() if value == 0}
+        unread = {"word_k": "word_boost is 0"} if self.boost == 0 else {}
+        if not self._has_lexical_list:
+            unread["lexical_k"] = "lexical_weight is 0" if self.lexical_weight == 0 else "dense_weight is given"
+        return unread
 
     def decay(self, *, has_words: bool) -> float:
         """Return ``tau``, or its default with or without words that raise weights."""
@@ -134,6 +159,10 @@ class GuidedWalkConfig:
     def boost(self) -> float:
         """Return ``word_boost``, or its default with a lexical leg."""
         return WORD_BOOST if self.word_boost is None else self.word_boost
+
+    @property
+    def _has_lexical_list(self) -> bool:
+        return self.by_question or self._lexical_weight > 0
 
     @property
     def _lexical_weight(self) -> float:
@@ -158,5 +187,5 @@ class GuidedWalkConfig:
                     "{field} is given, and {reason}: that list is not used; leave one of them out",
                     reason=reason,
                 )
-        fused = min(self.lexical_k or LEXICAL_K, num_passages) if self._lexical_weight > 0 else None
+        fused = min(self.lexical_k or LEXICAL_K, num_passages) if self._has_lexical_list else None
         return fused, min(self.word_k or WORD_K, num_passages) if self.boost > 0 else None

@@ -20,6 +20,7 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..._validation import check_names
 from ...index import Index
@@ -28,29 +29,41 @@ from ...ops.capture import placement
 from ...ops.dense import dense_topk
 from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
-from ...ops.seeding import add_entity_seeds
+from ...ops.seeding import add_entity_seeds, cover_seeds
 from ...ops.similarity import similarity_weights
 from ...ops.vectors import check_queries
 from ...types import Corpus, Graph, Hits, Incidence, Seeds
+from .._parts.direct import (
+    KEPT_AMONG,
+    Ranking,
+    best_direct,
+    direct_terms,
+    direct_weights,
+    keep,
+    rank_by_terms,
+    rank_terms,
+    rarest_seeds,
+)
 from .._parts.filters import View
 from .._parts.hits import widened
 from .._parts.lexical import LexicalLeg, lexical_pool
 from .._parts.mentions import Matcher
 from .._parts.notes import notes_of
-from .._parts.other_words import other_words
+from .._parts.other_words import is_capitalised, other_words
 from .._parts.questions import Asked
-from .._parts.recorded import RecordedCores, RecordedRecipe
-from .._parts.seeding import EntitySeeder, padded
+from .._parts.recorded import RecordedCores, RecordedRecipe, RowOf
+from .._parts.seeding import EntitySeeder, Seed, padded
 from ..protocol import Needs, Words
 from ..results import SearchResult
-from .config import GuidedWalkConfig
+from .config import FIRST_K, WORD_K, GuidedWalkConfig
 from .trace import Outcome, trace_queries
 
 
 def guided_walk(
     vectors: Any,
     seeds: Seeds,
-    words: Hits | None,
+    steering: Any,
+    names: Any,
     boosted: Hits | None,
     *,
     k: int,
@@ -62,23 +75,27 @@ def guided_walk(
     backend: str,
     threads: int | None,
 ) -> dict[str, Hits]:
-    """Return the lists ``"dense"``, ``"guided"`` and, if used, ``"graph"`` and ``"lexical"``; ``"first"``, the answer
-    whose entities are the second seeds; and ``"hits"``.
+    """Return the lists ``"dense"``, ``"guided"`` and, if used, ``"graph"``; and ``"first"``, the passages whose
+    entities are the second seeds.
 
     Parameters
     ----------
     vectors : (B, d)
     seeds : Seeds (B, S)
         Entities that each question names, as nodes of the graph.
-    words : Hits or None
-        The lexical list that is fused into the hits.
+    steering : (B, d)
+        The vectors whose similarities weigh passages in the guided walk.
+    names : float64 (B, S)
+        The seeds' weights, 0 for a seed that is not a name.
     boosted : Hits or None
         Passages whose weights are raised, by words of the question other than the names in it.
     k : int
+        Hits of the search; the lists do not depend on it.
     view : View or None
         Passages that each question may find; None for all.
     config, corpus, graph, mentions, backend, threads
-        The same for all questions. ``mentions`` has the entities of each passage, as nodes.
+        The same for all questions. ``mentions`` has the entities of each passage, weighted by
+        :func:`second_mentions`.
     """
     passages = np.arange(len(corpus))
     allow, ranked = (None, passages) if view is None else (view.allow, view.candidates)
@@ -98,25 +115,48 @@ def guided_walk(
         lists["graph"] = ppr_topk(graph, seeds, config.graph_k, **walk)
 
     tau = config.decay(has_words=boosted is not None)
-    weights = similarity_weights(vectors, corpus, tau=tau, floor=config.floor, **run)
+    weights = similarity_weights(steering, corpus, tau=tau, floor=config.floor, **run)
     if boosted is not None:
         weights = boost_weights(weights, boosted, config.boost)
     answers = list(lists.values())
     for _ in range(config.depth):
-        first = fuse(answers, method=config.ranks, k=config.second_top, **run)
+        answer = fuse(answers, method=config.ranks, k=FIRST_K, **run)
+        first = cover_seeds(answer, Seeds(seeds.nodes, names), mentions, k=config.second_top)
         starts = walk_starts(seeds, first, mentions, config)
         walked = ppr_topk(graph, starts, config.graph_k, node_weights=weights, weighted_nodes=passages, **walk)
         answers = [walked]
-
-    fused = {"guided": walked, "dense": lists["dense"]} | ({} if words is None else {"lexical": words})
-    counts = tuple(config.weights(tuple(fused)).values())
-    hits = fuse(list(fused.values()), method=config.ranks, weights=counts, k=k, **run)
-    return {**lists, **fused, "first": first, "hits": hits}
+    return {**lists, "guided": walked, "first": first}
 
 
 def walk_starts(seeds: Seeds, first: Hits, mentions: Incidence, config: GuidedWalkConfig) -> Seeds:
     """Return the guided walk's restart: the seeds, and the entities of an answer beside them."""
     return add_entity_seeds(seeds, first, mentions, config.second_mass)
+
+
+def second_mentions(index: Index) -> Incidence:
+    """Return the entities of each passage as second seeds, (P, N), weighted so that all passages give the same mass.
+
+    An entity of a single passage leads only back to it, and is left out where the passage has others; a word of the
+    texts is not.
+    """
+    assert index.graph is not None
+    held = Incidence.from_graph(index.graph, index.num_passages)
+    often = np.bincount(held.indices, minlength=held.num_columns)
+    of = np.repeat(np.arange(held.num_rows), np.diff(held.indptr))
+    end = index.num_passages + (index.num_entities if index.words is None else index.words.first)
+    leads = (often[held.indices] > 1) | (held.indices >= end)
+    has_other = np.bincount(of, leads, minlength=held.num_rows) > 0
+    worth = np.ones(of.size) if held.weights is None else held.weights.astype(np.float64)
+    worth = np.where(leads | ~has_other[of], worth, 0.0)
+    mass = np.bincount(of, worth / often[held.indices], minlength=held.num_rows)[of]
+    weights = np.divide(worth, mass, out=np.zeros(of.size), where=mass > 0)
+    return Incidence(held.indptr, held.indices, weights.astype(np.float32), num_columns=held.num_columns)
+
+
+def unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return rows scaled to length 1; a row of zeros stays."""
+    lengths = np.sqrt(np.sum(vectors * vectors, axis=1, keepdims=True))
+    return np.divide(vectors, lengths, out=np.zeros(vectors.shape), where=lengths > 0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -130,6 +170,9 @@ class GuidedWalkResult(SearchResult):
     lists : mapping of str to Hits
         ``"dense"``; ``"guided"`` (a :class:`~hopfuse.PprHits`; empty for a question without any seeds); ``"graph"``,
         the plain walk, if the first answer uses it; and ``"lexical"``, if such a list is fused into the hits.
+    direct : ndarray of float64 (B,)
+        How far each question is left to direct retrieval, by vectors and words, 0 to 1; 0 where the weights are the
+        same for all questions.
     seeds : Seeds
         The entities that each question names, as nodes of the graph; a row of padding if there are none.
     first : Hits
@@ -152,6 +195,7 @@ class GuidedWalkResult(SearchResult):
     seeds: Seeds
     first: Hits
     starts: Seeds
+    direct: NDArray[np.float64]
 
 
 class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
@@ -231,7 +275,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         self._lexical_k, self._word_k = self.config.lexical_lengths(lexical is not None, index.num_passages)
         check_names(self.config.edge_weights or (), "edge_weights", index.graph.edge_type_names)
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
-        self._mentions = Incidence.from_graph(index.graph, index.num_passages)
+        self._mentions = second_mentions(index)
         self._fixed: dict[str, Any] = {
             "config": self.config,
             "corpus": index.corpus,
@@ -239,8 +283,8 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
             "mentions": self._mentions,
             "threads": self.threads,
         }
-        core = partial(guided_walk, view=None, backend="auto", **self._fixed)
-        self._recorded = RecordedCores(core, index.corpus.dim, self._lexical_k, self._word_k)
+        core, dim = partial(guided_walk, view=None, backend="auto", **self._fixed), index.corpus.dim
+        self._recorded = RecordedCores(core, dim, RowOf(np.float32, dim), RowOf(np.float64), self._word_k)
 
     @cached_property
     def needs(self) -> Needs:
@@ -253,22 +297,86 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         backend, records = placement()
         seeds, unknown = self._seeder.seeds(asked.mentions, asked.vectors, backend=backend, threads=self.threads)
         named = padded(seeds, self.index.num_passages)
-        seen = None if view is None else view.allow
         texts = None if asked.texts is None else [text or "" for text in asked.texts]
-        others = None if texts is None or self._word_k is None else other_words(texts, seeds, self.index)
-        words = self._by_words(texts, self._lexical_k, asked.size, seen)
+        others = None if texts is None else other_words(texts, seeds, self.index)
+        steering = self._steering(asked.vectors, asked.texts, others)
+        words = self._by_words(texts, self._cover_k, asked.size, None if view is None else view.allow)
         boosted = self._by_words(others, self._word_k, asked.size)  # the walk goes over everything, whatever is listed
 
+        given = (asked.vectors, named, steering, self._names(texts, seeds, named), boosted)
         if records and view is None:
-            found = self._recorded(asked.vectors, named, words, boosted, k=k)
+            lists = self._recorded(*given, k=k)
         else:
-            found = guided_walk(asked.vectors, named, words, boosted, k=k, view=view, backend=backend, **self._fixed)
-        hits, first = found.pop("hits"), found.pop("first")
+            lists = guided_walk(*given, k=k, view=view, backend=backend, **self._fixed)
+        first = lists.pop("first")
+        if words is not None:
+            lists["lexical"] = words.head(self._lexical_k or 1)
+        rarest = rarest_seeds(seeds, self.index)
+        ranking = self._ranked(lists, words if texts is not None else None, rarest, k)
         starts = walk_starts(named, first, self._mentions, self.config)
-        outcome = Outcome(asked.vectors, self._mentions, seeds, named, others, boosted, first, found, hits, view)
+        outcome = Outcome(steering, self._mentions, seeds, named, others, boosted, first, lists, ranking, rarest, view)
         traces = trace_queries(self.index, self.config, outcome, self.threads) if trace else None
         notes = notes_of(asked, seeds, unknown, words, boosted)
-        return GuidedWalkResult(hits, self.index, found, traces, notes=notes, seeds=named, first=first, starts=starts)
+        return GuidedWalkResult(
+            ranking.hits, self.index, lists, traces, notes=notes, seeds=named, first=first, starts=starts,
+            direct=ranking.direct,
+        )  # fmt: skip
+
+    def _ranked(self, lists: dict[str, Hits], words: Hits | None, rarest: Sequence[Seed | None], k: int) -> Ranking:
+        """Return the hits, by weights of each question or of all."""
+        fused = {name: lists[name] for name in ("guided", "dense", "lexical") if name in lists}
+        ranks, how = self.config.ranks, {"threads": self.threads}
+        if not self.config.by_question:
+            counts = self.config.weights(tuple(fused))
+            hits = fuse(list(fused.values()), method=ranks, weights=tuple(counts.values()), k=k, **how)
+            return Ranking(
+                hits, np.zeros(len(hits)), {name: rank_terms(fused[name], ranks, counts[name]) for name in fused}
+            )
+        direct = direct_weights(rarest, self.index)
+        terms = direct_terms(fused, words, direct, ranks)
+        hits = rank_by_terms(fused, terms, k=max(k, KEPT_AMONG), **how)
+        hits, moved = keep(hits, best_direct(fused, ranks, self.threads), k)
+        return Ranking(hits, direct, terms, moved)
+
+    @cached_property
+    def _steers(self) -> bool:
+        """Whether the encoder's vectors of a question's other words steer the walk, beside the question's own."""
+        return self.encoder is not None and self.index.encoder is not None and self.index.encoder.dim == self._dim
+
+    def _steering(self, vectors: Any, texts: Sequence[str | None] | None, others: Sequence[str] | None) -> Any:
+        """Return the vectors that steer: the sum of a question's and that of its words other than names."""
+        if not self._steers or texts is None or others is None:
+            return vectors
+        rows = [b for b, (text, rest) in enumerate(zip(texts, others, strict=True)) if rest.strip() and rest != text]
+        if not rows:
+            return vectors
+        assert self.encoder is not None
+        whole = unit_rows(np.asarray(vectors, np.float64))
+        both = whole[rows] + unit_rows(np.asarray(self.encoder.encode_queries([others[b] for b in rows]), np.float64))
+        steering = np.array(vectors, np.float32)
+        is_long = (
+            np.sum(both * both, axis=1) > 1e-12
+        )  # also False for NaN, which the walk's own vectors are refused for
+        steering[np.asarray(rows)[is_long]] = both[is_long]
+        return steering
+
+    def _names(self, texts: Sequence[str] | None, seeds: Sequence[Sequence[Seed]], named: Seeds) -> NDArray[np.float64]:
+        """Return the weights of the seeds that are names, 0 for others, (B, S)."""
+        first = self.index.num_entities if self.index.words is None else self.index.words.first
+        weights = np.array(named.weights)
+        for b, row in enumerate(seeds):
+            for seed in row:
+                text = None if texts is None else texts[b]
+                if seed.entity >= first and not (text and is_capitalised(text, self.index.entity_names[seed.entity])):
+                    weights[b, named.nodes[b] == self.index.num_passages + seed.entity] = 0.0
+        return weights
+
+    @property
+    def _cover_k(self) -> int | None:
+        """Length of the list by all words, which also says what a hit has of a question's words."""
+        if self._lexical_k is None or not self.config.by_question:
+            return self._lexical_k
+        return max(self._lexical_k, min(WORD_K, self.index.num_passages))
 
     def _by_words(self, texts: Sequence[str] | None, length: int | None, batch: int, seen: Any = None) -> Hits | None:
         """Return the lexical leg's list, ``length`` wide, empty without texts; None if the list has no part."""

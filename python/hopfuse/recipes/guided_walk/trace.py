@@ -13,6 +13,7 @@ from ...ops.ppr import ppr
 from ...ops.seeding import add_entity_seeds
 from ...types import Graph, Hits, Incidence, Seeds
 from .._parts.attribution import seed_shares
+from .._parts.direct import KEPT_AMONG, Ranking, direct_reason
 from .._parts.filters import View
 from .._parts.names import named_node, named_passage
 from .._parts.paths import path_records
@@ -25,7 +26,7 @@ from .weights import boosts_of, passage_weights
 class Outcome(NamedTuple):
     """A search of a batch: its inputs, and the core's results."""
 
-    vectors: NDArray[Any]
+    vectors: NDArray[Any]  # that steer the walk
     mentions: Incidence  # the entities of each passage, as nodes
     seeds: Sequence[Sequence[Seed]]  # that each question names
     named: Seeds  # the same, as nodes
@@ -33,8 +34,13 @@ class Outcome(NamedTuple):
     boosted: Hits | None  # the passages that have them; None if words raise no weights
     first: Hits
     lists: Mapping[str, Hits]
-    hits: Hits
+    ranking: Ranking
+    rarest: Sequence[Seed | None]
     view: View | None
+
+    @property
+    def hits(self) -> Hits:
+        return self.ranking.hits
 
 
 def trace_queries(
@@ -145,7 +151,12 @@ def _trace(
     legs = {leg: _leg(index, found, b) for leg, found in outcome.lists.items()}
     for passage, row in legs["guided"].items():
         row["weight"] = float(weights[passage])
-    hits = [_hit(index, config, passage, score, legs) for passage, score in outcome.hits.row(b)]
+    kept = (
+        int(outcome.hits.ids[b, KEPT_AMONG - 1])
+        if outcome.ranking.moved is not None and outcome.ranking.moved[b] and outcome.hits.ids.shape[1] >= KEPT_AMONG
+        else None
+    )
+    hits = [_hit(index, outcome, b, passage, score, legs, passage == kept) for passage, score in outcome.hits.row(b)]
     if walk is not None:
         paths = path_records(index, walk.paths([hit["passage"] for hit in hits]), weights)
         for hit in hits:
@@ -166,6 +177,7 @@ def _trace(
         "left_out": [],
         "allowed": None if view is None else view.num_allowed(b),
         "second_seeds": _second(index, outcome, b, start),
+        **_direct(index, config, outcome, b),
         **words,
         **{leg: list(rows.values()) for leg, rows in legs.items()},
         "hits": hits,
@@ -202,15 +214,28 @@ def _leg(index: Index, found: Hits, b: int) -> dict[int, dict[str, Any]]:
 
 def _hit(
     index: Index,
-    config: GuidedWalkConfig,
+    outcome: Outcome,
+    b: int,
     passage: int,
     score: float,
     legs: Mapping[str, Mapping[int, Mapping[str, Any]]],
+    is_kept: bool,
 ) -> dict[str, Any]:
-    ranks = {leg: legs[leg][passage]["rank"] for leg in ("guided", "dense", "lexical") if passage in legs.get(leg, ())}
-    weights = config.weights(tuple(ranks))
-    contributions = {leg: weights[leg] / (config.rank_constant + rank) for leg, rank in ranks.items()}
-    return {**named_passage(index, passage), "score": score, "ranks": ranks, "contributions": contributions}
+    terms = outcome.ranking.terms
+    ranks = {leg: legs[leg][passage]["rank"] for leg in terms if passage in legs.get(leg, ())}
+    contributions = {leg: float(terms[leg][b, rank - 1]) for leg, rank in ranks.items()}
+    kept = {"kept": True} if is_kept else {}
+    return {**named_passage(index, passage), "score": score, "ranks": ranks, "contributions": contributions, **kept}
+
+
+def _direct(index: Index, config: GuidedWalkConfig, outcome: Outcome, b: int) -> dict[str, Any]:
+    """Return how far the question is left to direct retrieval, and why."""
+    if not config.by_question:
+        return {}
+    seed, often = outcome.rarest[b], index.passage_frequency
+    weight = float(outcome.ranking.direct[b])
+    rarest = None if seed is None or often is None else (index.entity_names[seed.entity], int(often[seed.entity]))
+    return {"direct": {"weight": weight, "reason": direct_reason(weight, rarest)}}
 
 
 def _given(index: Index, start: _Start, node: int, score: float) -> dict[str, Any]:

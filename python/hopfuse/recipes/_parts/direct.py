@@ -1,0 +1,177 @@
+"""How far a question is left to direct retrieval, by vectors and words, and how its hits are ranked then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...fusion import RRF
+from ...index import Index
+from ...ops.fusion import fuse
+from ...types import Hits
+from .seeding import Seed
+
+#: The number of passages of the rarest seed at which a question is half left to direct retrieval, and the least share
+#: of the passages that this number is.
+RARE, RARE_SHARE = 12.0, 0.003
+#: The walk's weight where a question is left to direct retrieval.
+WALK_LEAST = 0.3
+#: A dense hit's least weight, at which it only appends what the walk did not find.
+APPEND = 0.001
+#: The best direct hit is among this many hits.
+KEPT_AMONG = 5
+
+
+class Ranking(NamedTuple):
+    """The hits of a batch, and why: how far each question is left to direct retrieval, (B,), what each place of each
+    list adds to a score, by name of list, and the questions whose best direct hit was moved up."""
+
+    hits: Hits
+    direct: NDArray[np.float64]
+    terms: Mapping[str, NDArray[Any]]
+    moved: NDArray[np.bool_] | None = None
+
+
+def rarest_seeds(seeds: Sequence[Sequence[Seed]], index: Index) -> list[Seed | None]:
+    """Return the seed of each question that the fewest passages contain, or None without a seed of positive weight."""
+    often = index.passage_frequency
+    rows = ([seed for seed in row if seed.weight > 0] for row in seeds)
+    if often is None:
+        return [None for _ in rows]
+    return [min(row, key=lambda seed: (often[seed.entity], seed.entity), default=None) for row in rows]
+
+
+def direct_weights(rarest: Sequence[Seed | None], index: Index) -> NDArray[np.float64]:
+    """Return how far each question is left to direct retrieval, (B,): d / (d + max(12, 0.003 P)), 1 without seeds.
+
+    d is the number of passages that contain the rarest seed. A walk leads somewhere from a rare name; from a name that
+    every tenth passage contains, it leads everywhere.
+    """
+    often, half = index.passage_frequency, max(RARE, RARE_SHARE * index.num_passages)
+    passages = np.array([np.inf if one is None or often is None else float(often[one.entity]) for one in rarest])
+    return np.where(np.isinf(passages), 1.0, passages / (np.where(np.isinf(passages), 0.0, passages) + half))
+
+
+def direct_reason(weight: float, rarest: tuple[str, int] | None) -> str:
+    """Return why a question has its weight of direct retrieval, from its rarest name and how many passages have it.
+
+    Examples
+    --------
+    >>> from hopfuse.recipes._parts.direct import direct_reason
+    >>> direct_reason(0.2, ("Ada", 3))
+    'the rarest name, Ada, is in 3 passages: the walk leads'
+    """
+    if rarest is None:
+        return "the question names nothing: vectors and words lead"
+    name, passages = rarest
+    leads = (
+        "the walk leads"
+        if weight < 0.4
+        else "the walk counts with vectors and words"
+        if weight < 0.7
+        else "vectors and words lead"
+    )
+    return f"the rarest name, {name}, is in {passages:,} passage{'' if passages == 1 else 's'}: {leads}"
+
+
+def coverage(words: Hits | None, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return what each hit has of the question's words, (B, W): its score by words over the question's best.
+
+    Parameters
+    ----------
+    words : Hits or None
+        Passages by all words of each question; None without words, where every hit has all.
+    ids : ndarray of int64 (B, W)
+        -1 for an empty place.
+    """
+    if words is None:
+        return np.ones(ids.shape)
+    held = np.arange(words.ids.shape[1]) < words.counts[:, None]
+    best = np.max(words.scores, axis=1, where=held, initial=0.0)[:, None].astype(np.float64)
+    share = np.divide(words.scores, best, out=np.zeros(words.scores.shape), where=held & (best > 0))
+    listed = np.where(held, words.ids, -2)
+    order = np.argsort(listed, axis=1, kind="stable")
+    found = np.ones(ids.shape)
+    for b in np.flatnonzero(best[:, 0] > 0).tolist():
+        known = listed[b, order[b]]
+        at = np.minimum(np.searchsorted(known, ids[b]), known.size - 1)
+        found[b] = np.where(known[at] == ids[b], share[b, order[b, at]], 0.0)
+    return found
+
+
+def direct_terms(
+    lists: Mapping[str, Hits], words: Hits | None, direct: NDArray[np.float64], ranks: RRF
+) -> dict[str, NDArray[np.float32]]:
+    """Return what each place of each list adds to its passage's score, by name of list.
+
+    The walk's weight is 1 - 0.7 w with w the question's of :func:`direct_weights`; that of a dense or lexical hit is
+    w g with g = w / (w + (1 - w)(1 - c)) and c its :func:`coverage`. A passage that only resembles the question, and
+    has none of its words, counts little where names are rare. Each is divided by rank_constant + rank.
+    """
+    w, terms = direct[:, None], {}
+    for name, hits in lists.items():
+        rank = ranks.rank_constant + 1.0 + np.arange(hits.ids.shape[1])
+        if name == "guided":
+            weight = np.broadcast_to(1.0 - (1.0 - WALK_LEAST) * w, hits.ids.shape)
+        else:
+            lacks = (1.0 - w) * (1.0 - coverage(words, np.asarray(hits.ids)))
+            weight = np.divide(w * w, w + lacks, out=np.zeros(hits.ids.shape), where=w + lacks > 0)
+        if name == "dense":
+            weight = np.maximum(weight, APPEND)
+        held = np.arange(hits.ids.shape[1]) < np.asarray(hits.counts)[:, None]
+        terms[name] = np.where(held, weight / rank, 0.0).astype(np.float32)
+    return terms
+
+
+def rank_terms(hits: Hits, ranks: RRF, weight: float) -> NDArray[np.float64]:
+    """Return what each place of a list adds to a score at one weight for all questions, (B, W)."""
+    rank = ranks.rank_constant + 1.0 + np.arange(hits.ids.shape[1])
+    return np.broadcast_to(weight / rank, hits.ids.shape)
+
+
+def rank_by_terms(lists: Mapping[str, Hits], terms: Mapping[str, NDArray[np.float32]], **how: Any) -> Hits:
+    """Return the ranking by the sums of terms; a hit without a positive term is left out of its list."""
+    scored = []
+    for name, hits in lists.items():
+        order = np.argsort(-terms[name], axis=1, kind="stable")
+        ids, scores = (np.take_along_axis(np.asarray(one), order, axis=1) for one in (hits.ids, terms[name]))
+        counts = np.count_nonzero(scores > 0, axis=1).astype(np.int64)
+        held = np.arange(ids.shape[1]) < counts[:, None]
+        scored.append(
+            Hits.unchecked(np.where(held, ids, -1), np.where(held, scores, -np.inf).astype(np.float32), counts)
+        )
+    return fuse(scored, method="comb_sum", calibration="none", **how)
+
+
+def best_direct(lists: Mapping[str, Hits], ranks: RRF, threads: int | None) -> Hits:
+    """Return the best hit of the dense and the lexical list together, by reciprocal ranks, (B, 1)."""
+    return fuse([lists[name] for name in ("dense", "lexical") if name in lists], method=ranks, k=1, threads=threads)
+
+
+def keep(hits: Hits, best: Hits, k: int) -> tuple[Hits, NDArray[np.bool_]]:
+    """Return k hits of which the first five hold the best direct one, and for which questions it was moved there.
+
+    Parameters
+    ----------
+    hits : Hits (B, W)
+        The ranking; W is at least k, and 5 unless there are fewer candidates.
+    best : Hits (B, 1)
+    k : int
+    """
+    ids, scores, counts = (np.array(part) for part in (hits.ids, hits.scores, hits.counts))
+    if ids.shape[1] < KEPT_AMONG:
+        return hits.head(k), np.zeros(len(hits), bool)
+    last, wanted = KEPT_AMONG - 1, np.asarray(best.ids)[:, 0]
+    moved = (
+        (np.asarray(best.counts) > 0) & (counts >= KEPT_AMONG) & ~(ids[:, :KEPT_AMONG] == wanted[:, None]).any(axis=1)
+    )
+    for b in np.flatnonzero(moved).tolist():
+        at = next((int(place) for place in np.flatnonzero(ids[b] == wanted[b])), ids.shape[1] - 1)
+        score = min(np.nextafter(scores[b, last], np.float32(np.inf)), scores[b, last - 1])
+        for row, value in ((ids, wanted[b]), (scores, score)):
+            row[b, last + 1 : at + 1] = row[b, last:at].copy()
+            row[b, last] = value
+    return Hits.unchecked(ids, scores, counts).head(k), moved
