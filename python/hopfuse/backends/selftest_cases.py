@@ -461,13 +461,13 @@ def _entity_seeds(backend: Backend) -> Answer:
 def _cover(backend: Backend) -> Answer:
     """Cover seeds with ties of weight, below the floor, without a mention, and a query without seeds."""
     rng = np.random.default_rng(12)
-    pairs = np.unique(rng.integers(0, 30 * 20, 90))
+    pairs = np.unique(rng.integers(0, 30 * 20, 150))
     weights = rng.integers(0, 3, pairs.size)
     mentions = Incidence.from_pairs(pairs // 20, pairs % 20, weights, num_rows=30, num_columns=20)
     node = np.stack([rng.permutation(24)[:6] for _ in range(9)]).astype(np.int64)
     node[3:, 3], node[8] = -1, -1
     weight = np.where(node < 0, 0.0, rng.integers(0, 5, node.shape) / 4)
-    hits = backend.cover_seeds(CoverCall(node, weight, *_list(rng, 9, 12, 30), mentions, k=4, least=0.3))
+    hits = backend.cover_seeds(CoverCall(node, weight, *_list(rng, 9, 12, 30), mentions, k=3, least=0.3))
     return [hits["ids"], hits["scores"], hits["counts"]]
 
 
