@@ -72,6 +72,7 @@ def guided_walk(
     corpus: Corpus,
     graph: Graph,
     mentions: Incidence,
+    shares: Incidence,
     backend: str,
     threads: int | None,
 ) -> dict[str, Hits]:
@@ -93,9 +94,9 @@ def guided_walk(
         Hits of the search; the lists do not depend on it.
     view : View or None
         Passages that each question may find; None for all.
-    config, corpus, graph, mentions, backend, threads
-        The same for all questions. ``mentions`` has the entities of each passage, weighted by
-        :func:`second_mentions`.
+    config, corpus, graph, mentions, shares, backend, threads
+        The same for all questions. ``mentions`` has the entities of each passage, and ``shares`` their weights as
+        second seeds (:func:`second_shares`).
     """
     passages = np.arange(len(corpus))
     allow, ranked = (None, passages) if view is None else (view.allow, view.candidates)
@@ -122,26 +123,19 @@ def guided_walk(
     for _ in range(config.depth):
         answer = fuse(answers, method=config.ranks, k=FIRST_K, **run)
         first = cover_seeds(answer, Seeds(seeds.nodes, names), mentions, k=config.second_top)
-        starts = walk_starts(seeds, first, mentions, config)
+        starts = add_entity_seeds(seeds, first, shares, config.second_mass)
         walked = ppr_topk(graph, starts, config.graph_k, node_weights=weights, weighted_nodes=passages, **walk)
         answers = [walked]
     return {**lists, "guided": walked, "first": first}
 
 
-def walk_starts(seeds: Seeds, first: Hits, mentions: Incidence, config: GuidedWalkConfig) -> Seeds:
-    """Return the guided walk's restart: the seeds, and the entities of an answer beside them."""
-    return add_entity_seeds(seeds, first, mentions, config.second_mass)
-
-
-def second_mentions(index: Index) -> Incidence:
-    """Return the entities of each passage as second seeds, (P, N), weighted so that all passages give the same mass.
+def second_shares(mentions: Incidence, index: Index) -> Incidence:
+    """Return the weights of each passage's entities as second seeds, (P, N): all passages give the same mass.
 
     An entity of a single passage leads only back to it, and is left out where the passage has others; a word of the
     texts is not.
     """
-    assert index.graph is not None
-    held = Incidence.from_graph(index.graph, index.num_passages)
-    often = np.bincount(held.indices, minlength=held.num_columns)
+    held, often = mentions, np.bincount(mentions.indices, minlength=mentions.num_columns)
     of = np.repeat(np.arange(held.num_rows), np.diff(held.indptr))
     end = index.num_passages + (index.num_entities if index.words is None else index.words.first)
     leads = (often[held.indices] > 1) | (held.indices >= end)
@@ -275,12 +269,14 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         self._lexical_k, self._word_k = self.config.lexical_lengths(lexical is not None, index.num_passages)
         check_names(self.config.edge_weights or (), "edge_weights", index.graph.edge_type_names)
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
-        self._mentions = second_mentions(index)
+        self._mentions = Incidence.from_graph(index.graph, index.num_passages)
+        self._shares = second_shares(self._mentions, index)
         self._fixed: dict[str, Any] = {
             "config": self.config,
             "corpus": index.corpus,
             "graph": index.graph,
             "mentions": self._mentions,
+            "shares": self._shares,
             "threads": self.threads,
         }
         core, dim = partial(guided_walk, view=None, backend="auto", **self._fixed), index.corpus.dim
@@ -313,8 +309,8 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
             lists["lexical"] = words.head(self._lexical_k or 1)
         rarest = rarest_seeds(seeds, self.index)
         ranking = self._ranked(lists, words if texts is not None else None, rarest, k)
-        starts = walk_starts(named, first, self._mentions, self.config)
-        outcome = Outcome(steering, self._mentions, seeds, named, others, boosted, first, lists, ranking, rarest, view)
+        starts = add_entity_seeds(named, first, self._shares, self.config.second_mass)
+        outcome = Outcome(steering, self._shares, seeds, named, others, boosted, first, lists, ranking, rarest, view)
         traces = trace_queries(self.index, self.config, outcome, self.threads) if trace else None
         notes = notes_of(asked, seeds, unknown, words, boosted)
         return GuidedWalkResult(
