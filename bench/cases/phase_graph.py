@@ -77,8 +77,8 @@ class PhaseGraphWhole(Workload):
         exact = hf.reference.dense_topk(self.vectors[rows], self.index.corpus, self.recipe.config.dense_k)
         gate.rankings("dense pool", _rows(ours.lists["dense"], rows), rankings(exact), DENSE_TOLERANCE, DENSE_TOLERANCE)
         pools = [_pool(ours.lists["dense"], rows), _pool(ours.lists["graph"], rows)]
-        weights = tuple(self.recipe.config.weights(("dense", "graph")).values())
-        fused = hf.reference.fuse(pools, weights=weights, k=K)
+        alpha = self.recipe.config.alpha
+        fused = hf.reference.fuse(pools, weights=(alpha, 1.0 - alpha), k=K)
         error = gate.rankings("fused", _rows(ours.hits, rows), rankings(fused), FUSED_TOLERANCE, FUSED_TOLERANCE)
         return proof(len(rows), error, FUSED_TOLERANCE)
 

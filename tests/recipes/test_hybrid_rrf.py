@@ -82,8 +82,26 @@ def oracle_lists(case: Case, recipe: hf.recipes.HybridRRF) -> dict[str, list[lis
     }
 
 
-def by_hand(recipe: hf.recipes.HybridRRF, rows: dict[str, list[tuple[int, float]]]) -> dict[int, float]:
+def rarest(case: Case, b: int) -> int | None:
+    """How many passages have the rarest entity of a question."""
+    often = np.bincount([edge["dst"] - PASSAGES for edge in case.edges], minlength=ENTITIES)
+    return min((int(often[e]) for e in case.mentions[b]), default=None)
+
+
+def weights_by_hand(case: Case, recipe: hf.recipes.HybridRRF, legs: Sequence[str], b: int) -> dict[str, float]:
+    """The weight of each list, given or by the rarest entity of the question."""
+    if recipe.config.weights is not None:
+        return dict(zip(("lexical", "dense", "graph"), recipe.config.weights, strict=True))
+    often = rarest(case, b) if "graph" in legs else None
+    w, shared = 1.0 if often is None else often / (often + 12), 0.6 / len({"lexical", "dense"} & set(legs))
+    return dict.fromkeys(("lexical", "dense"), shared + (1 - shared) * w) | {"graph": 1 - w}
+
+
+def by_hand(
+    case: Case, recipe: hf.recipes.HybridRRF, rows: dict[str, list[tuple[int, float]]], b: int
+) -> dict[int, float]:
     """The docstring's formulas, in plain Python."""
+    weights = weights_by_hand(case, recipe, list(rows), b)
     fused: dict[int, float] = {}
     for leg, row in rows.items():
         least = -1.0 if leg == "dense" else 0.0
@@ -91,7 +109,7 @@ def by_hand(recipe: hf.recipes.HybridRRF, rows: dict[str, list[tuple[int, float]
             part = 1.0 / (recipe.config.rank_constant + rank)
             if recipe.config.fusion == "convex":
                 part = (score - least) / (row[0][1] - least)
-            fused[passage] = fused.get(passage, 0.0) + recipe.config.leg_weights([leg])[leg] * part
+            fused[passage] = fused.get(passage, 0.0) + weights[leg] * part
     if recipe.config.importance is None:
         return fused
     factors = recipe.config.importance.factors.astype(np.float64)
@@ -120,7 +138,7 @@ def test_it_equals_its_composition_over_the_oracle(variant: str, seed: int, opti
     for b in range(BATCH):
         for leg, rows in legs.items():
             assert [passage for passage, _ in found.lists[leg].row(b)] == [passage for passage, _ in rows[b]]
-        expected = by_hand(recipe, {leg: rows[b] for leg, rows in legs.items()})
+        expected = by_hand(case, recipe, {leg: rows[b] for leg, rows in legs.items()}, b)
         row = found.hits.row(b)
         assert len(row) == min(12, len(expected))
         assert [score for _, score in row] == pytest.approx(sorted(expected.values(), reverse=True)[:12], rel=1e-5)
@@ -150,7 +168,10 @@ def test_without_a_walk_the_dense_list_is_the_graphs_where_there_is_one(case: Ca
     assert [found.lists["graph"].row(b) == found.lists["dense"].row(b)[:5] for b in range(BATCH)] == without
     walks = case.ask(case.recipe(graph_k=5, dense_fallback=False))
     assert [not count for count in walks.lists["graph"].counts] == without
-    assert [walks.hits.row(b) != found.hits.row(b) for b in range(BATCH)] == without
+    assert [walks.hits.row(b) for b in range(BATCH)] == [found.hits.row(b) for b in range(BATCH)]  # of weight 0
+    given = {"graph_k": 5, "weights": (0.35, 0.5, 1.0)}
+    fixed, without_it = (case.ask(case.recipe(**given, dense_fallback=one)) for one in (True, False))
+    assert [fixed.hits.row(b) != without_it.hits.row(b) for b in range(BATCH)] == without
     no_vectors, no_graph = (case.ask(case.recipe((part,))).fell_back for part in ("graph", "dense"))
     assert no_vectors is not None
     assert not no_vectors.any()
@@ -180,7 +201,7 @@ def test_a_leg_that_is_not_there_is_an_empty_one(case: Case, parts: tuple[str, .
     assert set(found.lists) == {"lexical", *parts}
     for b in range(BATCH):
         assert dict(found.hits.row(b)) == pytest.approx(
-            by_hand(recipe, {leg: hits.row(b) for leg, hits in found.lists.items()}), rel=1e-6
+            by_hand(case, recipe, {leg: hits.row(b) for leg, hits in found.lists.items()}, b), rel=1e-6
         )
 
 
@@ -230,15 +251,23 @@ def test_traces_add_up_to_the_scores(case: Case) -> None:
             assert hit["score"] == pytest.approx(hit["prior"] * sum(hit["contributions"].values()), rel=1e-6)
             assert hit["title"] == case.passages[hit["passage"]]["title"]
             assert hit["ranks"].keys() == hit["contributions"].keys()
+        often = rarest(case, b)
+        assert trace["direct"]["weight"] == (1.0 if often is None else pytest.approx(often / (often + 12)))
+        said = "names nothing" if often is None else f"in {often} passages: the walk "
+        assert said in trace["direct"]["reason"]
     convex = case.ask(case.recipe(fusion="convex"), trace=True)
     assert convex.traces is not None
     assert "contributions" not in convex.traces[0]["hits"][0]
+    for given in (case.recipe(weights=(1, 1, 1)), case.recipe(walk=False), case.recipe(("dense",))):
+        entities = None if not given.needs.entities else case.mentions
+        traced = given.search(case.questions, vectors=case.asked, entities=entities, trace=True)
+        assert traced.traces is not None
+        assert "direct" not in traced.traces[0]
 
 
 def test_invalid_input_is_refused(case: Case) -> None:
     made: list[tuple[dict[str, Any], str, str]] = [
         ({"weights": (1.0, 1.0)}, "length", "weights"),
-        ({"weights": None}, "type", "weights"),
         ({"weights": "abc"}, "type", "weights"),
         ({"weights": (1.0, np.nan, 1.0)}, "range", "weights[1]"),
         ({"weights": (1.0, -1.0, 1.0)}, "range", "weights[1]"),

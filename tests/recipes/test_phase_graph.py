@@ -149,7 +149,7 @@ def test_traces_add_up_to_the_scores(index: hf.Index, questions: Any, temperatur
                 assert sum(row["probability"] for row in trace[leg]) == pytest.approx(1.0, abs=1e-5)
                 p = np.array([row["percentile"] for row in trace[leg]])
                 energies = -np.log(p + 1e-9)
-                expected = 2 / 3 * energies.mean() if temperature == "auto" else 0.2
+                expected = 2 / 3 * energies.mean() if temperature == "auto" else 0.1
                 assert trace["temperatures"][leg] == pytest.approx(expected, rel=1e-6)
             else:
                 assert trace["temperatures"][leg] is None

@@ -9,9 +9,8 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from compare import assert_bitwise, assert_hits_equal
-from hopfuse import reference
 from hopfuse.errors import InputError
-from recipes.worlds import lists_of
+from recipes.worlds import fuse_by_hand, lists_of, weights_by_hand
 from refusals import refused
 
 PASSAGES, ENTITIES, DIM, BATCH = 40, 25, 8, 6
@@ -75,23 +74,22 @@ def test_three_lists_are_fused_as_the_oracle_does(
 ) -> None:
     recipe = hf.recipes.PhaseGraph(index, lexical=leg, **options)
     found = recipe.search(QUESTIONS, **ask, k=10)
-    assert leg.asked[-1] == (QUESTIONS, options.get("lexical_k", 10))
+    length = options.get("lexical_k", PASSAGES)
+    assert leg.asked[-1] == (QUESTIONS, length)
     assert found.lists["lexical"] is not None
-    expected = reference.fuse(
+    expected = fuse_by_hand(
         [found.lists["dense"], found.lists["graph"], found.lists["lexical"]],
+        (0.2, 0.8, 1.25) if options else weights_by_hand(found, "dense", "graph", "lexical"),
         method="boltzmann",
-        weights=tuple(recipe.config.weights(("dense", "graph", "lexical")).values()),
-        temperature=0.2,
+        temperature=0.1,
         consensus=options.get("consensus", 0.0),
         ties=options.get("ties", "strict"),
         k=10,
     )
     np.testing.assert_array_equal(found.hits.ids, expected.ids)
     np.testing.assert_allclose(found.hits.scores, expected.scores, atol=1e-5)
-    assert [found.lists["lexical"].row(b) for b in range(BATCH)] == [
-        leg.rows[q][: options.get("lexical_k", 10)] for q in QUESTIONS
-    ]
-    assert found.lists["lexical"].shape == (BATCH, options.get("lexical_k", 10))
+    assert [found.lists["lexical"].row(b) for b in range(BATCH)] == [leg.rows[q][:length] for q in QUESTIONS]
+    assert found.lists["lexical"].shape == (BATCH, length)
 
 
 def test_the_other_pools_are_those_of_a_recipe_without_the_leg(
@@ -102,16 +100,16 @@ def test_the_other_pools_are_those_of_a_recipe_without_the_leg(
     assert "lexical" not in plain.lists
     assert_hits_equal(plain.lists["dense"], found.lists["dense"])
     assert_hits_equal(plain.lists["graph"], found.lists["graph"])
-    weights = tuple(recipe.config.weights(("dense", "graph")).values())
+    weights = weights_by_hand(plain, "dense", "graph")
     assert_hits_equal(
-        plain.hits, hf.fuse([plain.lists["dense"], plain.lists["graph"]], weights=weights, temperature=0.2, k=10)
+        plain.hits, hf.fuse([plain.lists["dense"], plain.lists["graph"]], weights=weights, temperature=0.1, k=10)
     )
     assert (plain.hits.scores != found.hits.scores).any()
 
 
 def test_a_weight_of_nothing_adds_nothing(index: hf.Index, ask: dict[str, Any], leg: Lists) -> None:
     """Passages that only the lexical list has come last, with a score of 0."""
-    plain = hf.recipes.PhaseGraph(index).search(**ask, k=PASSAGES)
+    plain = hf.recipes.PhaseGraph(index, alpha=0.2).search(**ask, k=PASSAGES)
     found = hf.recipes.PhaseGraph(index, lexical=leg, lexical_weight=0).search(QUESTIONS, **ask, k=PASSAGES)
     for b in range(BATCH):
         above = [hit for hit in plain.hits.row(b) if hit[1] > 0]

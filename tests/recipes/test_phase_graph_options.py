@@ -10,10 +10,18 @@ import pytest
 from compare import assert_hits_equal
 from hopfuse import fusion, reference
 from hopfuse.errors import InputError
-from recipes.worlds import TYPES, assert_same_ranking, random_questions, random_world, walk_by_hand
+from recipes.worlds import (
+    TYPES,
+    assert_same_ranking,
+    fuse_by_hand,
+    random_questions,
+    random_world,
+    walk_by_hand,
+    weights_by_hand,
+)
 from refusals import refused
 
-WORLD = random_world(3, passages=40, entities=25)
+WORLD, LEGS = random_world(3, passages=40, entities=25), ("dense", "graph")
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +34,13 @@ def ask() -> dict[str, Any]:
     return random_questions(4, batch=8)
 
 
-def defaults_of(recipe: hf.recipes.PhaseGraph) -> dict[str, Any]:
+def defaults_of(recipe: hf.recipes.PhaseGraph, found: hf.recipes.PhaseGraphResult) -> dict[str, Any]:
     """What a fusion is given where a search says nothing: weights, and Boltzmann's temperature."""
-    legs, method = ("dense", "graph"), recipe.config.method
-    made: dict[str, Any] = {"temperature": 0.2} if method == "boltzmann" else {}
-    weighted = recipe.config.fusion.weighted
-    return {**made, "weights": tuple(recipe.config.weights(legs).values())} if weighted else made
+    made: dict[str, Any] = {"temperature": 0.1} if recipe.config.method == "boltzmann" else {}
+    if not recipe.config.fusion.weighted:
+        return made
+    alpha = recipe.config.alpha
+    return {**made, "weights": weights_by_hand(found, *LEGS) if alpha is None else (alpha, 1 - alpha)}
 
 
 @pytest.mark.parametrize("method", fusion.METHODS)
@@ -45,9 +54,8 @@ def test_every_method_is_its_composition_over_the_oracle(
     everyone = np.ones((len(found.hits), WORLD.passages), bool)
     assert_same_ranking(found.lists["graph"], walk_by_hand(index, found, everyone, 9))
     assert_same_ranking(found.lists["dense"], reference.dense_topk(ask["vectors"], index.corpus, 20))
-    expected = reference.fuse(
-        [found.lists["dense"], found.lists["graph"]], method=method, consensus=consensus, k=10, **defaults_of(recipe)
-    )
+    how = {"method": method, "consensus": consensus, "k": 10, **defaults_of(recipe, found)}
+    expected = fuse_by_hand([found.lists[leg] for leg in LEGS], **how)
     assert_same_ranking(found.hits, expected, tie=1e-6 if method == "gumbel" else 0.0)  # its last scores are tiny
 
 
@@ -70,7 +78,7 @@ def test_every_method_is_its_composition_over_the_oracle(
 def test_options_are_those_of_fuse(index: hf.Index, ask: dict[str, Any], options: dict[str, Any]) -> None:
     recipe = hf.recipes.PhaseGraph(index, **options)
     found = recipe.search(**ask, k=12)
-    rest = defaults_of(recipe) | {name: value for name, value in options.items() if name != "alpha"}
+    rest = defaults_of(recipe, found) | {name: value for name, value in options.items() if name != "alpha"}
     assert_hits_equal(found.hits, hf.fuse([found.lists["dense"], found.lists["graph"]], k=12, **rest))
 
 

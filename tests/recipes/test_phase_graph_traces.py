@@ -7,7 +7,7 @@ from typing import Any
 import hopfuse as hf
 import pytest
 from hopfuse import fusion
-from recipes.worlds import random_questions, random_world
+from recipes.worlds import random_questions, random_world, weights_by_hand
 
 LEGS = ("dense", "graph")
 SUMS: list[dict[str, Any]] = [
@@ -85,6 +85,18 @@ def test_a_pool_is_on_the_methods_scale(options: dict[str, Any], scale: str | No
                 assert [row[scale] for row in rows] == [score for _, score in scaled.row(b)]
     if "temperature" in options:
         assert found.traces[0]["temperatures"]["dense"] == 0.3
+
+
+def test_a_trace_says_what_weighs_the_lists() -> None:
+    _, found = traced()
+    for b, trace in enumerate(found.traces):
+        (dense, graph), w = weights_by_hand(found, *LEGS)[b], trace["direct"]["weight"]
+        assert (dense, graph) == pytest.approx((0.6 + 0.4 * w, 1 - w))
+        names = [seed["entity"] for seed in trace["seeds"]]
+        assert ("names nothing" in trace["direct"]["reason"]) == (w == 1.0) == (not names)
+    for options in ({"alpha": 0.3}, {"method": "max"}):
+        _, fixed = traced(**options)
+        assert "direct" not in fixed.traces[0]
 
 
 def test_nothing_is_left_out_where_all_may_be_seen() -> None:

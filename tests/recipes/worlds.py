@@ -152,6 +152,29 @@ def walk_by_hand(index: hf.Index, found: Any, among: Any, k: int, nodes: Any = N
     return hf.Hits(ids, scores)
 
 
+def weights_by_hand(found: Any, *legs: str) -> NDArray[np.float64]:
+    """The weight of each list by the rarest seed of each question of a search, (B, L).
+
+    A seed's weight is 1 over the number of passages that have it, of less than 4,000.
+    """
+    heaviest, least = found.seeds.weights.max(axis=1, initial=0.0), 0.6 / (len(legs) - 1)
+    rows = []
+    for heavy in heaviest.tolist():
+        w = 1.0 / (1.0 + 12.0 * heavy)
+        rows.append([1.0 - w if leg == "graph" else least + (1.0 - least) * w for leg in legs])
+    return np.array(rows)
+
+
+def fuse_by_hand(lists: list[hf.Hits], weights: Any = None, **how: Any) -> hf.Hits:
+    """The oracle's fusion of each question by itself, with its own weights (B, L), or those of all (L,)."""
+    each = [None] * len(lists[0]) if weights is None else np.broadcast_to(weights, (len(lists[0]), len(lists)))
+    rows = [
+        reference.fuse([hf.Hits.from_lists([hits.row(b)]) for hits in lists], weights=each[b], **how).row(0)
+        for b in range(len(lists[0]))
+    ]
+    return hf.Hits.from_lists(rows)
+
+
 def assert_same_ranking(found: Any, expected: Any, tie: float = 0.0) -> None:
     """Ids equal, scores to 1e-5; ids that the oracle has within ``tie`` of each other may stand in either order."""
     np.testing.assert_array_equal(found.counts, expected.counts)

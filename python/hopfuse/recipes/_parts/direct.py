@@ -21,6 +21,8 @@ RARE, RARE_SHARE = 12.0, 0.003
 WALK_LEAST = 0.3
 #: A dense hit's least weight, at which it only appends what the walk did not find.
 APPEND = 0.001
+#: Beside a plain walk, the weight that the dense and the lexical list share where the walk leads.
+DIRECT_LEAST = 0.6
 #: The best direct hit is among this many hits.
 KEPT_AMONG = 5
 
@@ -75,6 +77,35 @@ def direct_reason(weight: float, rarest: tuple[str, int] | None) -> str:
         else "vectors and words lead"
     )
     return f"the rarest name, {name}, is in {passages:,} passage{'' if passages == 1 else 's'}: {leads}"
+
+
+def list_weights(legs: Sequence[str], direct: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """Return the weights of a plain walk's list and of the direct ones, each (B,).
+
+    With w the question's of :func:`direct_weights`, the walk's weight is 1 - w. The dense and the lexical list, as far
+    as they are present, share 0.6 where w is 0, and have 1 each where w is 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hopfuse.recipes._parts.direct import list_weights
+    >>> list_weights(("lexical", "dense", "graph"), np.array([0.0, 1.0]))
+    {'lexical': array([0.3, 1. ]), 'dense': array([0.3, 1. ]), 'graph': array([1., 0.])}
+    """
+    least = DIRECT_LEAST / max(1, len({"dense", "lexical"} & set(legs)))
+    weights = {
+        "lexical": least + (1.0 - least) * direct,
+        "dense": least + (1.0 - least) * direct,
+        "graph": 1.0 - direct,
+    }
+    return {leg: weights[leg] for leg in legs}
+
+
+def direct_trace(index: Index, rarest: Seed | None, weight: float) -> dict[str, Any]:
+    """Return how far a question is left to direct retrieval, and why, for its trace."""
+    often = index.passage_frequency
+    name = None if rarest is None or often is None else (index.entity_names[rarest.entity], int(often[rarest.entity]))
+    return {"weight": weight, "reason": direct_reason(weight, name)}
 
 
 def coverage(words: Hits | None, ids: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -6,9 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..._validation import check_length, check_number, wrong_type
 from ...fusion import RRF, Calibration, Prior
 from .._parts.config import check_options, option, with_options
+from .._parts.direct import list_weights
 
 Fusion = Literal["rrf", "convex"]
 LEGS = ("lexical", "dense", "graph", "exact")
@@ -27,8 +31,9 @@ class HybridRRFConfig:
     Examples
     --------
     >>> from hopfuse.recipes import HybridRRFConfig
-    >>> HybridRRFConfig(weights=(1, 1, 0.5)).leg_weights(("lexical", "graph"))
-    {'lexical': 1.0, 'graph': 0.5}
+    >>> import numpy as np
+    >>> HybridRRFConfig(weights=(1, 1, 0.5)).leg_weights(("lexical", "graph"), np.zeros(1))
+    {'lexical': array([1.]), 'graph': array([0.5])}
     """
 
     walk: bool = option(
@@ -37,7 +42,15 @@ class HybridRRFConfig:
         "Without it the recipe is the plain hybrid of words and vectors, whatever the index has; see also "
         ":meth:`plain`.",
     )
-    weights: Sequence[float] = option((0.35, 0.5, 1.0), "Weights of the lexical, dense and graph lists.", own=True)
+    weights: Sequence[float] | None = option(
+        (1.0, 1.0, 1.0),
+        "Weights of the lexical, dense and graph lists [by question].\n"
+        "By default each question's rarest name says how far it is left to words and vectors: with the weight w of "
+        "that, the graph list's is 1 - w, and the other two share 0.6 where w is 0 and have 1 each where it is 1. "
+        "Given weights are the same for all questions.",
+        optional=True,
+        own=True,
+    )
     rank_constant: float = option(5.0, "RRF's k.", low=0)
     lexical_k: int = option(100, "Length of the lexical list.", low=1)
     dense_k: int = option(100, "Length of the dense list.", low=1)
@@ -74,7 +87,8 @@ class HybridRRFConfig:
 
     def __post_init__(self) -> None:
         check_options(self)
-        object.__setattr__(self, "weights", _three(self.weights))
+        if self.weights is not None:
+            object.__setattr__(self, "weights", _three(self.weights))
         object.__setattr__(self, "rank_constant", RRF(rank_constant=self.rank_constant).rank_constant)
         if self.importance is not None and not isinstance(self.importance, Prior):
             object.__setattr__(self, "importance", Prior(self.importance))
@@ -119,17 +133,34 @@ class HybridRRFConfig:
             unread |= dict.fromkeys(("graph_k", "damping", "entity_threshold", "dense_fallback"), "walk is false")
         return unread
 
-    def fusing(self, legs: Sequence[str]) -> dict[str, Any]:
+    @property
+    def by_question(self) -> bool:
+        """Return whether each question's rarest name gives the lists' weights."""
+        return self.weights is None
+
+    def fusing(self, legs: Sequence[str], direct: NDArray[np.float64]) -> dict[str, Any]:
         """Return the arguments of :func:`hopfuse.fuse` for the lists of these legs."""
-        how: dict[str, Any] = {"weights": tuple(self.leg_weights(legs).values()), "prior": self.importance}
+        weights = np.stack(list(self.leg_weights(legs, direct).values()), axis=1)
+        how: dict[str, Any] = {"weights": weights, "prior": self.importance}
         if self.fusion == "rrf":
             return {**how, "method": RRF(rank_constant=self.rank_constant)}
         least = tuple(-1.0 if leg == "dense" else 0.0 for leg in legs)
         return {**how, "method": "linear", "calibration": Calibration("theoretical_min_max", lower=least)}
 
-    def leg_weights(self, legs: Sequence[str]) -> dict[str, float]:
-        """Return the weight of each list."""
-        weights = dict(zip(LEGS, (*self.weights, self.exact_bonus), strict=True))
+    def leg_weights(self, legs: Sequence[str], direct: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Return the weight of each list for each question, (B,).
+
+        Parameters
+        ----------
+        legs : sequence of str
+        direct : ndarray of float64 (B,)
+            How far each question is left to words and vectors, in [0, 1]. Read if no weights are given.
+        """
+        exact = {"exact": np.full(direct.shape, self.exact_bonus)}
+        if self.weights is None:
+            weights = list_weights([leg for leg in legs if leg != "exact"], direct) | exact
+        else:
+            weights = {leg: np.full(direct.shape, one) for leg, one in zip(LEGS, self.weights, strict=False)} | exact
         return {leg: weights[leg] for leg in legs}
 
 

@@ -1,11 +1,13 @@
 """HybridRRF: lexical, dense and graph retrieval, fused by weighted reciprocal ranks, with a prior.
 
-    question ─► words ──► lexical leg ──────────────────────► pool (lexical_k) ─► 0.35 /(5 + rank) ─┐
-        │         └─────► titles in the question ───────────► exact ────────────► bonus/(5 + rank) ─┤
-        ├─► vector ─────► dense top-k ──────────────────────► pool (dense_k) ───► 0.5  /(5 + rank) ─┼► Σ × prior ► top k
-        └─► entities ───► seeds, 1/frequency ─► PPR ────────► pool (graph_k) ───► 1    /(5 + rank) ─┘
+    question ─► words ──► lexical leg ─────────────► pool (lexical_k) ─► (.3 + .7w)/(5 + rank) ─┐
+        │         └─────► titles in the question ──► exact ────────────► bonus/(5 + rank) ──────┤
+        ├─► vector ─────► dense top-k ─────────────► pool (dense_k) ───► (.3 + .7w)/(5 + rank) ─┼► Σ × prior ► top k
+        └─► entities ─┬─► seeds, 1/frequency ─► PPR ─► pool (graph_k) ─► (1 - w)/(5 + rank) ────┘
+                      └─► the rarest ─► w
 
-A leg that is absent or finds nothing adds exactly 0. If only the lexical leg finds something, RRF keeps its order
+w says how far a question is left to words and vectors: near 0 if few passages contain its rarest entity, 1 if it has
+none. A leg that is absent or finds nothing adds exactly 0. If only the lexical leg finds something, RRF keeps its order
 (without a prior or a bonus, and with a weight above 0).
 """
 
@@ -26,6 +28,7 @@ from ...ops.ppr import ppr_topk
 from ...types import Corpus, Graph, Hits, Seeds
 from .._parts.base import BaseRecipe
 from .._parts.config import needed
+from .._parts.direct import direct_weights, rarest_seeds
 from .._parts.fallback import fall_back
 from .._parts.filters import View, only
 from .._parts.lexical import LexicalLeg, lexical_pool
@@ -37,7 +40,7 @@ from ..protocol import Needs, Words
 from ..results import SearchResult
 from .config import HybridRRFConfig
 from .titles import TitleMatcher
-from .trace import trace_ranks
+from .trace import Outcome, trace_ranks
 
 
 def hybrid_rrf(
@@ -46,7 +49,6 @@ def hybrid_rrf(
     seeds: Seeds | None,
     titles: Hits | None,
     *,
-    k: int,
     view: View | None,
     config: HybridRRFConfig,
     corpus: Corpus | None,
@@ -55,7 +57,7 @@ def hybrid_rrf(
     backend: str,
     threads: int | None,
 ) -> dict[str, Hits]:
-    """Return the lists of the legs that are present, and their fusion ``"hits"``.
+    """Return the lists of the legs that are present.
 
     Parameters
     ----------
@@ -67,7 +69,6 @@ def hybrid_rrf(
         Entities, as nodes of the graph; read if there is one.
     titles : Hits or None
         Passages whose title the question names.
-    k : int
     view : View or None
         Passages that each question may find; None for all.
     config, corpus, graph, num_passages, backend, threads
@@ -95,11 +96,7 @@ def hybrid_rrf(
             threads=threads,
         )
 
-    if titles is not None:
-        lists["exact"] = titles
-
-    hits = fuse(list(lists.values()), k=k, backend=backend, threads=threads, **config.fusing(tuple(lists)))
-    return {**lists, "hits": hits}
+    return lists if titles is None else {**lists, "exact": titles}
 
 
 class HybridRRF(BaseRecipe[SearchResult]):
@@ -132,7 +129,8 @@ class HybridRRF(BaseRecipe[SearchResult]):
     A trace has ``seeds``, ``left_out`` (entities that the question names but may not see), ``allowed`` (the number of
     passages that it may find, or None), ``fell_back`` (whether the dense list replaces its graph list), each list with
     ranks and raw scores, and for each hit its ranks, the prior's factor, under RRF the contribution of each rank, and,
-    if it is in the graph list, its ``paths`` as in :class:`GuidedWalkResult`.
+    if it is in the graph list, its ``paths`` as in :class:`GuidedWalkResult`. Over a graph, unless weights are given,
+    it has ``direct``: the ``weight`` w, how far the question is left to words and vectors, and the ``reason`` in words.
 
     References
     ----------
@@ -225,11 +223,16 @@ class HybridRRF(BaseRecipe[SearchResult]):
         words = lexical_pool(self.lexical, asked.texts, self._lexical_k, self.index.num_passages, seen)
         titles = None if self._titles is None else only(self._titles.search(asked.texts or ()), seen)
 
-        lists = hybrid_rrf(words, asked.vectors, starts, titles, k=k, view=view, backend=backend, **self._fixed)
-        how: dict[str, Any] = {"dense_fallback": self.config.dense_fallback, "k": k, "threads": self.threads}
-        lists, fell_back = fall_back(lists, self.config.fusing, **how)
-        hits = lists.pop("hits")
-        traces = trace_ranks(self.index, self.config, seeds, starts, lists, hits, view, fell_back) if trace else None
+        lists = hybrid_rrf(words, asked.vectors, starts, titles, view=view, backend=backend, **self._fixed)
+        lists, fell_back = fall_back(lists, dense_fallback=self.config.dense_fallback)
+        rarest = rarest_seeds(seeds, self.index)
+        direct = np.ones(asked.size) if self._graph is None else direct_weights(rarest, self.index)
+        how = self.config.fusing(tuple(lists), direct)
+        hits = fuse(list(lists.values()), k=k, backend=backend, threads=self.threads, **how)
+        traces = None
+        if trace:
+            outcome = Outcome(seeds, starts, rarest, direct, lists, hits, view, fell_back)
+            traces = trace_ranks(self.index, self.config, outcome)
         notes = notes_of(asked, seeds, unknown, words, titles)
         return SearchResult(hits, self.index, lists, traces, None if starts is None else fell_back, notes)
 

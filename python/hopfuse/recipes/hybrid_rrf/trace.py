@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...index import Index
 from ...types import Hits, Seeds
+from .._parts.direct import direct_trace
 from .._parts.filters import View
 from .._parts.names import named_passage
 from .._parts.paths import walk_path_records
@@ -17,34 +18,43 @@ from .._parts.seeding import Seed, seed_trace
 from .config import HybridRRFConfig
 
 
-def trace_ranks(
-    index: Index,
-    config: HybridRRFConfig,
-    seeds: Sequence[Sequence[Seed]],
-    starts: Seeds | None,
-    lists: Mapping[str, Hits],
-    hits: Hits,
-    view: View | None,
-    fell_back: NDArray[np.bool_],
-) -> list[dict[str, Any]]:
+class Outcome(NamedTuple):
+    """A search of a batch: its inputs, and its results."""
+
+    seeds: Sequence[Sequence[Seed]]  # that each question names; empty without a graph
+    starts: Seeds | None  # the same, as nodes
+    rarest: Sequence[Seed | None]
+    direct: NDArray[np.float64]
+    lists: Mapping[str, Hits]
+    hits: Hits
+    view: View | None
+    fell_back: NDArray[np.bool_]
+
+
+def trace_ranks(index: Index, config: HybridRRFConfig, outcome: Outcome) -> list[dict[str, Any]]:
     """Return a trace per question: seeds, each list, and for each hit its ranks, their contributions, and paths."""
+    starts, lists, hits, view = outcome.starts, outcome.lists, outcome.hits, outcome.view
+    weights = config.leg_weights(tuple(lists), outcome.direct)
     paths: list[dict[int, list[list[dict[str, Any]]]]] = [{} for _ in range(len(hits))]
     if starts is not None:
         paths = walk_path_records(index, starts, hits, lists["graph"], damping=config.damping, edge_weights=None)
     traces = []
     for b in range(len(hits)):
+        own = {leg: float(one[b]) for leg, one in weights.items()}
         rows = {leg: found.row(b) for leg, found in lists.items()}
         ranks = {leg: {passage: at for at, (passage, _) in enumerate(row, 1)} for leg, row in rows.items()}
-        named = seeds[b] if seeds else []
+        named = outcome.seeds[b] if outcome.seeds else []
+        by_question = starts is not None and config.by_question
         traces.append(
             {
                 "query": b,
                 "seeds": [seed_trace(index, seed) for seed in named],
                 "left_out": [],
                 "allowed": None if view is None else view.num_allowed(b),
-                "fell_back": bool(fell_back[b]),
+                "fell_back": bool(outcome.fell_back[b]),
+                **({"direct": direct_trace(index, outcome.rarest[b], float(outcome.direct[b]))} if by_question else {}),
                 **{leg: _pool(index, row) for leg, row in rows.items()},
-                "hits": [_hit(index, config, passage, score, ranks, paths[b]) for passage, score in hits.row(b)],
+                "hits": [_hit(index, config, passage, score, ranks, own, paths[b]) for passage, score in hits.row(b)],
             }
         )
     return traces
@@ -60,6 +70,7 @@ def _hit(
     passage: int,
     score: float,
     ranks: Mapping[str, Mapping[int, int]],
+    weights: Mapping[str, float],
     paths: Mapping[int, list[list[dict[str, Any]]]],
 ) -> dict[str, Any]:
     held = {leg: row[passage] for leg, row in ranks.items() if passage in row}
@@ -70,7 +81,6 @@ def _hit(
         "prior": 1.0 if config.importance is None else float(config.importance.factors[passage]),
     }
     if config.fusion == "rrf":
-        weights = config.leg_weights(tuple(held))
         hit["contributions"] = {leg: weights[leg] / (config.rank_constant + rank) for leg, rank in held.items()}
     if "graph" in held:
         hit["paths"] = paths.get(passage, [])

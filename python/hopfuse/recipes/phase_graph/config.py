@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..._validation import FLOAT32_MAX
 from ...errors import InputError
 from ...fusion import METHODS, Calibration, FusionMethod, resolve
 from ...fusion.calibration import CALIBRATIONS, TIES, CalibrationName, Ties
 from ...ops.fusion import KEEPS_SIGN, calibration_for
 from .._parts.config import check_edge_weights, check_options, option, with_options
+from .._parts.direct import list_weights
 
-#: Defaults: weight of the dense list, temperature of "boltzmann", weight and length of the lexical list.
-ALPHA, TEMPERATURE, LEXICAL_WEIGHT, LEXICAL_K = 0.2, 0.2, 0.05, 10
+#: Defaults: temperature of "boltzmann", length of the lexical list, and, where one of the weights is given for all
+#: questions, the weights of the dense and the lexical list.
+TEMPERATURE, LEXICAL_K, ALPHA, LEXICAL_WEIGHT = 0.1, 100, 0.2, 0.2
 
 
 @with_options
@@ -31,14 +36,22 @@ class PhaseGraphConfig:
     Examples
     --------
     >>> from hopfuse.recipes import PhaseGraphConfig
-    >>> PhaseGraphConfig(alpha=0.4, method="rrf").weights(("dense", "graph"))
-    {'dense': 0.4, 'graph': 0.6}
+    >>> import numpy as np
+    >>> PhaseGraphConfig(alpha=0.4, method="rrf").weights(("dense", "graph"), np.zeros(1))
+    {'dense': array([0.4]), 'graph': array([0.6])}
     """
 
     alpha: float | None = option(
-        ALPHA, f"Weight of the dense list [{ALPHA}].\nThe graph list has 1 - alpha.", low=0, high=1, optional=True
+        ALPHA,
+        "Weight of the dense list; the graph list's is 1 - alpha [by question].\n"
+        "By default each question's rarest name says how far it is left to vectors and words: with the weight w of "
+        "that, the graph list's is 1 - w, and the other lists share 0.6 where w is 0 and have 1 each where it is 1. "
+        f"With this or ``lexical_weight``, all questions have the same weights, where alpha is {ALPHA:g} unless given.",
+        low=0,
+        high=1,
+        optional=True,
     )
-    dense_k: int = option(30, "Length of the dense list.", low=1)
+    dense_k: int = option(100, "Length of the dense list.", low=1)
     graph_k: int = option(100, "Length of the graph list.", low=1)
     damping: float = option(0.7, "Probability of walking on.", low=0, below=1)
     edge_weights: Mapping[str, float] | None = option(
@@ -61,7 +74,7 @@ class PhaseGraphConfig:
     temperature: float | Literal["auto"] | None = option(
         None,
         "Temperature, for methods that have one.\n"
-        'Above 0, or "auto": 2/3 of a list\'s mean energy. By default 0.2 for the method "boltzmann", else the '
+        f'Above 0, or "auto": 2/3 of a list\'s mean energy. By default {TEMPERATURE:g} for "boltzmann", else the '
         "method's own.",
         own=True,
     )
@@ -81,9 +94,9 @@ class PhaseGraphConfig:
     )
     lexical_weight: float | None = option(
         LEXICAL_WEIGHT,
-        f"Weight of the lexical list [{LEXICAL_WEIGHT}].\n"
-        "Beside alpha and 1 - alpha. The best value depends on the questions: words lower the results if the graph "
-        "alone is strong.",
+        "Weight of the lexical list [by question].\n"
+        "Beside alpha and 1 - alpha. If given, it is the same for all questions, as with ``alpha``; if only alpha is, "
+        f"it is {LEXICAL_WEIGHT:g}.",
         low=0,
         high=FLOAT32_MAX,
         optional=True,
@@ -157,18 +170,37 @@ class PhaseGraphConfig:
             return not isinstance(getattr(self.fusion, "q", None), tuple)
         return self.fusion.name in ("linear", "comb_sum", "rrf", "rbc")
 
-    def fusing(self, legs: tuple[str, ...]) -> dict[str, Any]:
-        """Return the arguments of :func:`hopfuse.fuse` for the lists of these legs."""
+    @property
+    def by_question(self) -> bool:
+        """Return whether each question's rarest name gives the lists' weights."""
+        return self.fusion.weighted and self.alpha is None and self.lexical_weight is None
+
+    def fusing(self, legs: tuple[str, ...], direct: NDArray[np.float64] | None = None) -> dict[str, Any]:
+        """Return the arguments of :func:`hopfuse.fuse` for the lists of these legs.
+
+        Without ``direct``, the weights are those of all questions.
+        """
+        weights = self.weights(legs, np.zeros(1) if direct is None else direct)
+        stacked = np.stack(list(weights.values()), axis=1)
         return {
             "method": self.fusion,
             "calibration": self.rule,
-            "weights": tuple(self.weights(legs).values()) if self.fusion.weighted else None,
+            "weights": (stacked[0] if direct is None else stacked) if self.fusion.weighted else None,
             "consensus": self.consensus,
         }
 
-    def weights(self, legs: tuple[str, ...]) -> dict[str, float]:
-        """Return the weight of each list, for a method that reads weights."""
+    def weights(self, legs: tuple[str, ...], direct: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Return the weight of each list for each question, (B,), for a method that reads weights.
+
+        Parameters
+        ----------
+        legs : tuple of str
+        direct : ndarray of float64 (B,)
+            How far each question is left to vectors and words, in [0, 1]. Read if no weights are given.
+        """
+        if self.by_question:
+            return list_weights(legs, direct)
         alpha = ALPHA if self.alpha is None else self.alpha
         lexical = LEXICAL_WEIGHT if self.lexical_weight is None else self.lexical_weight
         weights = {"dense": alpha, "graph": 1.0 - alpha, "lexical": lexical}
-        return {leg: weights[leg] for leg in legs}
+        return {leg: np.full(direct.shape, weights[leg]) for leg in legs}

@@ -5,6 +5,7 @@
         ├─► entities ─► seeds, 1/frequency ────┴─► PPR ─► passages ─► pool (graph_k) ───► PIT ─┼─► Boltzmann ─► top k
         └─► words ─► a lexical leg, if given ───────────────────────► pool (lexical_k) ─► PIT ─┘
 
+The rarest of a question's entities gives the weights of its lists: the fewer passages contain it, the more the walk's.
 With another fusion method, it replaces Boltzmann, and its calibration replaces PIT. All questions of a batch go through
 every stage together.
 """
@@ -26,6 +27,7 @@ from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
 from ...ops.seeding import add_passage_seeds
 from ...types import Corpus, Graph, Hits, Seeds
+from .._parts.direct import direct_weights, rarest_seeds
 from .._parts.fallback import fall_back
 from .._parts.filters import View
 from .._parts.lexical import LexicalLeg, lexical_length, lexical_pool
@@ -37,7 +39,7 @@ from .._parts.seeding import EntitySeeder, padded
 from ..protocol import Needs
 from ..results import SearchResult
 from .config import LEXICAL_K, PhaseGraphConfig
-from .trace import trace_queries
+from .trace import Outcome, trace_queries
 
 
 def phase_graph(
@@ -53,7 +55,9 @@ def phase_graph(
     backend: str,
     threads: int | None,
 ) -> dict[str, Hits]:
-    """Return the lists ``"dense"``, ``"graph"`` and, if given, ``"lexical"``, and their fusion ``"hits"``.
+    """Return the lists ``"dense"``, ``"graph"`` and, if given, ``"lexical"``.
+
+    If all questions have the same weights, also return their fusion ``"hits"``.
 
     Parameters
     ----------
@@ -89,8 +93,9 @@ def phase_graph(
     )
 
     lists = {"dense": dense, "graph": walked} | ({} if words is None else {"lexical": words})
-    hits = fuse(list(lists.values()), k=k, **config.fusing(tuple(lists)), **run)
-    return {**lists, "hits": hits}
+    if config.by_question:
+        return lists
+    return {**lists, "hits": fuse(list(lists.values()), k=k, **config.fusing(tuple(lists)), **run)}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -110,11 +115,13 @@ class PhaseGraphResult(SearchResult):
     traces : list of dict, or None
         One per question if ``trace=True``, with ``seeds`` (entity, surface, kind of match, weight); ``left_out`` (the
         entities that it may not see); ``allowed`` (the number of passages that it may find, or None); ``fell_back``
-        (whether the dense list replaces its graph list); the lists ``dense``, ``graph`` and, if given, ``lexical``
-        (rank, raw score, ``percentile`` or, for another calibration, ``calibrated``, and ``probability`` or ``share``);
-        ``temperatures``; and for each hit its ``ranks``, ``contributions`` and ``consensus`` and, if it is in the graph
-        list, its ``paths`` as in :class:`GuidedWalkResult`. Shares and contributions exist if a fused score is the
-        weighted sum of the scores from fusing each list alone; temperatures exist if the method has one for each list.
+        (whether the dense list replaces its graph list); ``direct``, unless weights are given (the ``weight`` w, for
+        how far the question is left to vectors and words, and the ``reason``); the lists ``dense``, ``graph`` and, if
+        given, ``lexical`` (rank, raw score, ``percentile`` or, for another calibration, ``calibrated``, and
+        ``probability`` or ``share``); ``temperatures``; and for each hit its ``ranks``, ``contributions`` and
+        ``consensus`` and, if it is in the graph list, its ``paths`` as in :class:`GuidedWalkResult`. Shares and
+        contributions exist if a fused score is the weighted sum of the scores from fusing each list alone; temperatures
+        exist if the method has one for each list.
     """
 
     seeds: Seeds
@@ -238,12 +245,18 @@ class PhaseGraph(RecordedRecipe[PhaseGraphResult]):
             lists = self._recorded(asked.vectors, starts, words, k=k)
         else:
             lists = phase_graph(asked.vectors, starts, words, k=k, view=view, backend=backend, **self._fixed)
-        how: dict[str, Any] = {"dense_fallback": self.config.dense_fallback, "k": k, "threads": self.threads}
-        lists, fell_back = fall_back(lists, self.config.fusing, **how)
+        hits = lists.pop("hits", None)
+        lists, fell_back = fall_back(lists, dense_fallback=self.config.dense_fallback)
+        rarest = rarest_seeds(seeds, self.index)
+        direct = direct_weights(rarest, self.index)
+        if hits is None or fell_back.any():  # on the host, whose results equal the device's bit for bit
+            how = self.config.fusing(tuple(lists), direct)
+            hits = fuse(list(lists.values()), k=k, backend="cpu", threads=self.threads, **how)
 
-        hits, traces = lists.pop("hits"), None
+        traces = None
         if trace:
-            traces = trace_queries(self.index, self.config, seeds, starts, lists, hits, view, fell_back)
+            outcome = Outcome(seeds, starts, rarest, direct, lists, hits, view, fell_back)
+            traces = trace_queries(self.index, self.config, outcome)
         notes = notes_of(asked, seeds, unknown, words)
         return PhaseGraphResult(hits, self.index, lists, traces, fell_back, notes, seeds=starts)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from ...ops.calibration import calibrate
 from ...ops.fusion import fuse
 from ...ops.seeding import add_passage_seeds
 from ...types import Hits, Seeds
+from .._parts.direct import direct_trace
 from .._parts.filters import View
 from .._parts.names import named_passage
 from .._parts.paths import walk_path_records
@@ -20,17 +21,23 @@ from .._parts.seeding import Seed, seed_trace
 from .config import PhaseGraphConfig
 
 
-def trace_queries(
-    index: Index,
-    config: PhaseGraphConfig,
-    seeds: Sequence[Sequence[Seed]],
-    starts: Seeds,
-    lists: Mapping[str, Hits],
-    hits: Hits,
-    view: View | None,
-    fell_back: NDArray[np.bool_],
-) -> list[dict[str, Any]]:
+class Outcome(NamedTuple):
+    """A search of a batch: its inputs, and its results."""
+
+    seeds: Sequence[Sequence[Seed]]  # that each question names
+    starts: Seeds  # the same, as nodes
+    rarest: Sequence[Seed | None]
+    direct: NDArray[np.float64]
+    lists: Mapping[str, Hits]
+    hits: Hits
+    view: View | None
+    fell_back: NDArray[np.bool_]
+
+
+def trace_queries(index: Index, config: PhaseGraphConfig, outcome: Outcome) -> list[dict[str, Any]]:
     """Return a trace per question: seeds, lists with raw and calibrated scores, temperatures, contributions, paths."""
+    starts, lists, hits, view = outcome.starts, outcome.lists, outcome.hits, outcome.view
+    weights = config.weights(tuple(lists), outcome.direct)
     scaled = {leg: _scaled(config, pool, at, len(lists)) for at, (leg, pool) in enumerate(lists.items())}
     shares = {leg: _shares(config, pool, at, len(lists)) for at, (leg, pool) in enumerate(lists.items())}
     if config.passage_seeds > 0:
@@ -39,17 +46,20 @@ def trace_queries(
     paths = walk_path_records(index, starts, hits, lists["graph"], **walk)
     traces = []
     for b in range(len(hits)):
+        own = {leg: float(one[b]) for leg, one in weights.items()}
+        direct = direct_trace(index, outcome.rarest[b], float(outcome.direct[b]))
         legs = {leg: _leg(index, config, lists[leg], scaled[leg], shares[leg], b) for leg in lists}
         traces.append(
             {
                 "query": b,
-                "seeds": [seed_trace(index, seed) for seed in seeds[b]],
+                "seeds": [seed_trace(index, seed) for seed in outcome.seeds[b]],
                 "left_out": [],
                 "allowed": None if view is None else view.num_allowed(b),
-                "fell_back": bool(fell_back[b]),
+                "fell_back": bool(outcome.fell_back[b]),
+                **({"direct": direct} if config.by_question else {}),
                 "temperatures": {leg: _temperature(config, scaled[leg], b) for leg in lists},
                 **{leg: list(rows.values()) for leg, rows in legs.items()},
-                "hits": [_hit(index, config, passage, score, legs, paths[b]) for passage, score in hits.row(b)],
+                "hits": [_hit(index, config, passage, score, legs, own, paths[b]) for passage, score in hits.row(b)],
             }
         )
     return traces
@@ -99,6 +109,7 @@ def _hit(
     passage: int,
     score: float,
     legs: Mapping[str, Mapping[int, Mapping[str, Any]]],
+    weights: Mapping[str, float],
     paths: Mapping[int, list[list[dict[str, Any]]]],
 ) -> dict[str, Any]:
     held = {leg: rows[passage] for leg, rows in legs.items() if passage in rows}
@@ -109,7 +120,6 @@ def _hit(
         "consensus": config.consensus if len(held) >= 2 else 0.0,
     }
     if config.adds_up:
-        weights = config.weights(tuple(held))
         shares = {leg: row.get("probability", row.get("share")) for leg, row in held.items()}
         hit["contributions"] = {leg: weights[leg] * share for leg, share in shares.items()}
     if "graph" in held:
