@@ -93,8 +93,9 @@ def weights_by_hand(case: Case, recipe: hf.recipes.HybridRRF, legs: Sequence[str
     if recipe.config.weights is not None:
         return dict(zip(("lexical", "dense", "graph"), recipe.config.weights, strict=True))
     often = rarest(case, b) if "graph" in legs else None
-    w, shared = 1.0 if often is None else often / (often + 12), 0.6 / len({"lexical", "dense"} & set(legs))
-    return dict.fromkeys(("lexical", "dense"), shared + (1 - shared) * w) | {"graph": 1 - w}
+    w = 1.0 if often is None else often / (often + 12)
+    least = 0.75 if "dense" not in legs else 0.3 if "lexical" in legs else 0.6
+    return dict.fromkeys(("lexical", "dense"), least + (1 - least) * w) | {"graph": 1 - w}
 
 
 def by_hand(

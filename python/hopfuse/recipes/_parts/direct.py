@@ -21,8 +21,9 @@ RARE, RARE_SHARE = 12.0, 0.003
 WALK_LEAST = 0.3
 #: A dense hit's least weight, at which it only appends what the walk did not find.
 APPEND = 0.001
-#: Beside a plain walk, the weight that the dense and the lexical list share where the walk leads.
-DIRECT_LEAST = 0.6
+#: Beside a plain walk, the weight that the dense and the lexical list share where the walk leads, and the weight of the
+#: lexical list without vectors.
+DIRECT_LEAST, LEXICAL_LEAST = 0.6, 0.75
 #: The best direct hit is among this many hits.
 KEPT_AMONG = 5
 
@@ -82,8 +83,8 @@ def direct_reason(weight: float, rarest: tuple[str, int] | None) -> str:
 def list_weights(legs: Sequence[str], direct: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     """Return the weights of a plain walk's list and of the direct ones, each (B,).
 
-    With w the question's of :func:`direct_weights`, the walk's weight is 1 - w. The dense and the lexical list, as far
-    as they are present, share 0.6 where w is 0, and have 1 each where w is 1.
+    With w the question's of :func:`direct_weights`, the walk's weight is 1 - w. Where w is 0, the dense and the lexical
+    list share 0.6, and a lexical list without a dense one has 0.75. Where w is 1, each has 1.
 
     Examples
     --------
@@ -92,13 +93,9 @@ def list_weights(legs: Sequence[str], direct: NDArray[np.float64]) -> dict[str, 
     >>> list_weights(("lexical", "dense", "graph"), np.array([0.0, 1.0]))
     {'lexical': array([0.3, 1. ]), 'dense': array([0.3, 1. ]), 'graph': array([1., 0.])}
     """
-    least = DIRECT_LEAST / max(1, len({"dense", "lexical"} & set(legs)))
-    weights = {
-        "lexical": least + (1.0 - least) * direct,
-        "dense": least + (1.0 - least) * direct,
-        "graph": 1.0 - direct,
-    }
-    return {leg: weights[leg] for leg in legs}
+    least = LEXICAL_LEAST if "dense" not in legs else DIRECT_LEAST / (2 if "lexical" in legs else 1)
+    by_vectors_or_words = least + (1.0 - least) * direct
+    return {leg: 1.0 - direct if leg == "graph" else by_vectors_or_words for leg in legs}
 
 
 def direct_trace(index: Index, rarest: Seed | None, weight: float) -> dict[str, Any]:

@@ -45,9 +45,9 @@ class HybridRRFConfig:
     weights: Sequence[float] | None = option(
         (1.0, 1.0, 1.0),
         "Weights of the lexical, dense and graph lists [by question].\n"
-        "By default each question's rarest name says how far it is left to words and vectors: with the weight w of "
-        "that, the graph list's is 1 - w, and the other two share 0.6 where w is 0 and have 1 each where it is 1. "
-        "Given weights are the same for all questions.",
+        "By default each question's rarest name says how far it is left to words and vectors, by a w from 0 to 1: the "
+        "graph list's weight is 1 - w, and that of the others rises from 0.3 to 1 (from 0.6 for vectors without words, "
+        "from 0.75 for words without vectors). Given weights are the same for all questions.",
         optional=True,
         own=True,
     )

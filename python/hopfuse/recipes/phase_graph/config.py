@@ -44,8 +44,9 @@ class PhaseGraphConfig:
     alpha: float | None = option(
         ALPHA,
         "Weight of the dense list; the graph list's is 1 - alpha [by question].\n"
-        "By default each question's rarest name says how far it is left to vectors and words: with the weight w of "
-        "that, the graph list's is 1 - w, and the other lists share 0.6 where w is 0 and have 1 each where it is 1. "
+        "By default each question's rarest name says how far it is left to vectors and words, by a w from 0 to 1: the "
+        "graph list's weight is 1 - w, and the dense list's rises from 0.6 to 1. With a lexical list, both rise from "
+        "0.3. "
         f"With this or ``lexical_weight``, all questions have the same weights, where alpha is {ALPHA:g} unless given.",
         low=0,
         high=1,
