@@ -143,12 +143,13 @@ def rank_by_terms(lists: Mapping[str, Hits], terms: Mapping[str, NDArray[np.floa
         scored.append(
             Hits.unchecked(np.where(held, ids, -1), np.where(held, scores, -np.inf).astype(np.float32), counts)
         )
-    return fuse(scored, method="comb_sum", calibration="none", **how)
+    return fuse(scored, method="comb_sum", calibration="none", backend="cpu", **how)
 
 
 def best_direct(lists: Mapping[str, Hits], ranks: RRF, threads: int | None) -> Hits:
     """Return the best hit of the dense and the lexical list together, by reciprocal ranks, (B, 1)."""
-    return fuse([lists[name] for name in ("dense", "lexical") if name in lists], method=ranks, k=1, threads=threads)
+    direct = [lists[name] for name in ("dense", "lexical") if name in lists]
+    return fuse(direct, method=ranks, k=1, backend="cpu", threads=threads)
 
 
 def keep(hits: Hits, best: Hits, k: int) -> tuple[Hits, NDArray[np.bool_]]:

@@ -321,7 +321,8 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
     def _ranked(self, lists: dict[str, Hits], words: Hits | None, rarest: Sequence[Seed | None], k: int) -> Ranking:
         """Return the hits, by weights of each question or of all."""
         fused = {name: lists[name] for name in ("guided", "dense", "lexical") if name in lists}
-        ranks, how = self.config.ranks, {"threads": self.threads}
+        ranks = self.config.ranks
+        how: dict[str, Any] = {"backend": "cpu", "threads": self.threads}  # the lists are on the host
         if not self.config.by_question:
             counts = self.config.weights(tuple(fused))
             hits = fuse(list(fused.values()), method=ranks, weights=tuple(counts.values()), k=k, **how)
@@ -330,7 +331,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
             )
         direct = direct_weights(rarest, self.index)
         terms = direct_terms(fused, words, direct, ranks)
-        hits = rank_by_terms(fused, terms, k=max(k, KEPT_AMONG), **how)
+        hits = rank_by_terms(fused, terms, k=max(k, KEPT_AMONG), threads=self.threads)
         hits, moved = keep(hits, best_direct(fused, ranks, self.threads), k)
         return Ranking(hits, direct, terms, moved)
 
