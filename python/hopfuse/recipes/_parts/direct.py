@@ -137,7 +137,8 @@ def rank_by_terms(lists: Mapping[str, Hits], terms: Mapping[str, NDArray[np.floa
     scored = []
     for name, hits in lists.items():
         order = np.argsort(-terms[name], axis=1, kind="stable")
-        ids, scores = (np.take_along_axis(np.asarray(one), order, axis=1) for one in (hits.ids, terms[name]))
+        ids = np.take_along_axis(np.asarray(hits.ids), order, axis=1)
+        scores = np.take_along_axis(terms[name], order, axis=1)
         counts = np.count_nonzero(scores > 0, axis=1).astype(np.int64)
         held = np.arange(ids.shape[1]) < counts[:, None]
         scored.append(
@@ -162,7 +163,7 @@ def keep(hits: Hits, best: Hits, k: int) -> tuple[Hits, NDArray[np.bool_]]:
     best : Hits (B, 1)
     k : int
     """
-    ids, scores, counts = (np.array(part) for part in (hits.ids, hits.scores, hits.counts))
+    ids, scores, counts = np.array(hits.ids), np.array(hits.scores), np.array(hits.counts)
     if ids.shape[1] < KEPT_AMONG:
         return hits.head(k), np.zeros(len(hits), bool)
     last, wanted = KEPT_AMONG - 1, np.asarray(best.ids)[:, 0]

@@ -101,7 +101,9 @@ def guided_walk(
     passages = np.arange(len(corpus))
     allow, ranked = (None, passages) if view is None else (view.allow, view.candidates)
     run: dict[str, Any] = {"backend": backend, "threads": threads}
-    vectors = check_queries(vectors, corpus.dim, needs_length=True, backend=backend)
+    given = vectors
+    vectors = check_queries(given, corpus.dim, needs_length=True, backend=backend)
+    steering = vectors if steering is given else check_queries(steering, corpus.dim, needs_length=True, backend=backend)
     walk: dict[str, Any] = {
         "candidates": ranked,
         "damping": config.damping,
@@ -150,7 +152,8 @@ def second_shares(mentions: Incidence, index: Index) -> Incidence:
 def unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return rows scaled to length 1; a row of zeros stays."""
     lengths = np.sqrt(np.sum(vectors * vectors, axis=1, keepdims=True))
-    return np.divide(vectors, lengths, out=np.zeros(vectors.shape), where=lengths > 0)
+    scaled: NDArray[np.float64] = np.divide(vectors, lengths, out=np.zeros(vectors.shape), where=lengths > 0)
+    return scaled
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -320,7 +323,8 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
 
     def _ranked(self, lists: dict[str, Hits], words: Hits | None, rarest: Sequence[Seed | None], k: int) -> Ranking:
         """Return the hits, by weights of each question or of all."""
-        fused = {name: lists[name] for name in ("guided", "dense", "lexical") if name in lists}
+        legs: tuple[str, ...] = ("guided", "dense", "lexical")
+        fused = {name: lists[name] for name in legs if name in lists}
         ranks = self.config.ranks
         how: dict[str, Any] = {"backend": "cpu", "threads": self.threads}  # the lists are on the host
         if not self.config.by_question:
@@ -371,9 +375,10 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
     @property
     def _cover_k(self) -> int | None:
         """Length of the list by all words, which also says what a hit has of a question's words."""
-        if self._lexical_k is None or not self.config.by_question:
-            return self._lexical_k
-        return max(self._lexical_k, min(WORD_K, self.index.num_passages))
+        length: int | None = self._lexical_k
+        if length is None or not self.config.by_question:
+            return length
+        return max(length, min(WORD_K, self.index.num_passages))
 
     def _by_words(self, texts: Sequence[str] | None, length: int | None, batch: int, seen: Any = None) -> Hits | None:
         """Return the lexical leg's list, ``length`` wide, empty without texts; None if the list has no part."""
