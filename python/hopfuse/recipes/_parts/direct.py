@@ -77,33 +77,32 @@ def direct_reason(weight: float, rarest: tuple[str, int] | None) -> str:
     return f"the rarest name, {name}, is in {passages:,} passage{'' if passages == 1 else 's'}: {leads}"
 
 
-def coverage(words: Hits | None, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+def coverage(words: Hits | None, hits: Hits, num_passages: int) -> NDArray[np.float64]:
     """Return what each hit has of the question's words, (B, W): its score by words over the question's best.
 
     Parameters
     ----------
     words : Hits or None
-        Passages by all words of each question; None without words, where every hit has all.
-    ids : ndarray of int64 (B, W)
-        -1 for an empty place.
+        Passages by all words of each question. Without words, or where no passage has one, every hit has all.
+    hits : Hits (B, W)
+    num_passages : int
     """
+    shares = np.ones(hits.ids.shape)
     if words is None:
-        return np.ones(ids.shape)
-    held = np.arange(words.ids.shape[1]) < words.counts[:, None]
-    best = np.max(words.scores, axis=1, where=held, initial=0.0)[:, None].astype(np.float64)
-    share = np.divide(words.scores, best, out=np.zeros(words.scores.shape), where=held & (best > 0))
-    listed = np.where(held, words.ids, -2)
-    order = np.argsort(listed, axis=1, kind="stable")
-    found = np.ones(ids.shape)
-    for b in np.flatnonzero(best[:, 0] > 0).tolist():
-        known = listed[b, order[b]]
-        at = np.minimum(np.searchsorted(known, ids[b]), known.size - 1)
-        found[b] = np.where(known[at] == ids[b], share[b, order[b, at]], 0.0)
-    return found
+        return shares
+    score = np.zeros(num_passages)
+    for b, (listed, found) in enumerate(zip(words.counts.tolist(), np.asarray(hits.counts).tolist(), strict=True)):
+        best = float(words.scores[b, :listed].max(initial=0.0))
+        if best > 0:
+            known = words.ids[b, :listed]
+            score[known] = words.scores[b, :listed]
+            shares[b, :found] = score[hits.ids[b, :found]] / best
+            score[known] = 0.0
+    return shares
 
 
 def direct_terms(
-    lists: Mapping[str, Hits], words: Hits | None, direct: NDArray[np.float64], ranks: RRF
+    lists: Mapping[str, Hits], words: Hits | None, direct: NDArray[np.float64], ranks: RRF, num_passages: int
 ) -> dict[str, NDArray[np.float32]]:
     """Return what each place of each list adds to its passage's score, by name of list.
 
@@ -117,7 +116,7 @@ def direct_terms(
         if name == "guided":
             weight = np.broadcast_to(1.0 - (1.0 - WALK_LEAST) * w, hits.ids.shape)
         else:
-            lacks = (1.0 - w) * (1.0 - coverage(words, np.asarray(hits.ids)))
+            lacks = (1.0 - w) * (1.0 - coverage(words, hits, num_passages))
             weight = np.divide(w * w, w + lacks, out=np.zeros(hits.ids.shape), where=w + lacks > 0)
         if name == "dense":
             weight = np.maximum(weight, APPEND)

@@ -300,7 +300,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         others = None if texts is None else other_words(texts, seeds, self.index)
         steering = self._steering(asked.vectors, asked.texts, others)
         words = self._by_words(texts, self._cover_k, asked.size, None if view is None else view.allow)
-        boosted = self._by_words(others, self._word_k, asked.size)  # the walk goes over everything, whatever is listed
+        boosted = self._by_other_words(others, texts, words, asked.size, view)
 
         given = (asked.vectors, named, steering, self._names(texts, seeds, named), boosted)
         if records and view is None:
@@ -334,7 +334,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
                 hits, np.zeros(len(hits)), {name: rank_terms(fused[name], ranks, counts[name]) for name in fused}
             )
         direct = direct_weights(rarest, self.index)
-        terms = direct_terms(fused, words, direct, ranks)
+        terms = direct_terms(fused, words, direct, ranks, self.index.num_passages)
         hits = rank_by_terms(fused, terms, k=max(k, KEPT_AMONG), threads=self.threads)
         hits, moved = keep(hits, best_direct(fused, ranks, self.threads), k)
         return Ranking(hits, direct, terms, moved)
@@ -379,6 +379,24 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         if length is None or not self.config.by_question:
             return length
         return max(length, min(WORD_K, self.index.num_passages))
+
+    def _by_other_words(
+        self, others: Sequence[str] | None, texts: Sequence[str] | None, words: Hits | None, batch: int, view: Any
+    ) -> Hits | None:
+        """Return the list by words other than names, of the whole index: the walk goes over everything.
+
+        A question without names has its list by all words already.
+        """
+        if others is None or texts is None or words is None or view is not None or words.ids.shape[1] != self._word_k:
+            return self._by_words(others, self._word_k, batch)
+        rows = [b for b, (text, rest) in enumerate(zip(texts, others, strict=True)) if text != rest]
+        if not rows:
+            return words
+        found = self._by_words([others[b] for b in rows], self._word_k, len(rows))
+        assert found is not None
+        ids, scores, counts = (np.array(part) for part in (words.ids, words.scores, words.counts))
+        ids[rows], scores[rows], counts[rows] = found.ids, found.scores, found.counts
+        return Hits.unchecked(ids, scores, counts)
 
     def _by_words(self, texts: Sequence[str] | None, length: int | None, batch: int, seen: Any = None) -> Hits | None:
         """Return the lexical leg's list, ``length`` wide, empty without texts; None if the list has no part."""
