@@ -38,7 +38,7 @@ class Set:
     packages: tuple[Package, ...]
     sections: tuple[Section, ...]
     questions: tuple[Question, ...]
-    cuts: tuple[str, ...] = ("equal", "whole")  #: names of ``cut.CUTS``
+    longest: int | None = 180  #: words of the longest passage of the equal cut; None: only the whole one
 
 
 #: Makes a set from packages, which are unpacked into a cache.

@@ -1,0 +1,52 @@
+"""Make question folders of ordinary questions from packages.
+
+python -m experiments.corpora [--out FOLDER] [--cache FOLDER] [--set NAME ...] [--vectors]
+
+Writes a folder for each set and cut, such as perl-equal and perl-whole, and prints the recall@5 of BM25 and of the
+vectors. A package that cannot be had ends the set with an error; the others are made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from . import anarchism, perl
+from .folder import cuts, encoder, recall_at_5, write, write_vectors
+from .packages import CACHE, UnavailableError
+from .sets import Maker
+
+#: What makes each set, by name.
+SETS: dict[str, Maker] = {"perl": perl.make, "anarchism": anarchism.make}
+
+
+def main() -> int:
+    """Make the sets; return 1 if a package could not be had."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.corpora", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("build") / "corpora", help="folder of the question folders")
+    parser.add_argument("--cache", type=Path, default=CACHE, help=f"folder of unpacked packages [default: {CACHE}]")
+    parser.add_argument("--set", dest="sets", action="append", choices=SETS, help="only this set; may be repeated")
+    parser.add_argument("--vectors", action="store_true", help="write vectors of all-MiniLM-L6-v2 too")
+    given = parser.parse_args()
+    model = encoder() if given.vectors else None
+    failed = 0
+    for name in given.sets or SETS:
+        try:
+            made = SETS[name](given.cache)
+        except UnavailableError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            failed = 1
+            continue
+        for cut, passages in cuts(made).items():
+            folder = given.out / f"{name}-{cut}"
+            write(made, cut, passages, folder)
+            if model is not None:
+                write_vectors(folder, model)
+            found = ", ".join(f"{leg} {value:.1f}" for leg, value in recall_at_5(folder).items())
+            print(f"{folder.name}: {len(passages)} passages; recall@5: {found}", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
