@@ -12,13 +12,18 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import anarchism, perl
+from . import anarchism, office, perl, propellor
 from .folder import cuts, encoder, recall_at_5, write, write_vectors
 from .packages import CACHE, UnavailableError
 from .sets import Maker
 
 #: What makes each set, by name.
-SETS: dict[str, Maker] = {"perl": perl.make, "anarchism": anarchism.make}
+SETS: dict[str, Maker] = {
+    "perl": perl.make,
+    "anarchism": anarchism.make,
+    "office": office.make,
+    "propellor": propellor.make,
+}
 
 
 def main() -> int:
