@@ -70,10 +70,10 @@ def read(pages: Mapping[str, str]) -> Set:
         asked = list(_asked(thread))
         out = {turn for turn, _, _ in asked}
         at = {}
-        for i, turn in enumerate(thread.turns):
-            if i not in out and turn.text:
+        for i, said in enumerate(thread.turns):
+            if i not in out and said.text:
                 at[i] = len(sections)
-                sections.append(Section("", f"{turn.speaker}: {turn.text}", thread.name))
+                sections.append(Section("", f"{said.speaker}: {said.text}", thread.name))
         for turn, question, replies in asked:
             kind = "follow-up" if turn else "opening"
             row = f"propellor-{key(question)}"

@@ -44,7 +44,9 @@ class SourcePackage(Package):
 
 def source_lines(listed: str) -> str:
     """Return a file of Debian's sources with its packages replaced by their sources."""
-    return re.sub(r"^(Types:.*|deb(?=\s))", lambda m: "deb-src" if m[0] == "deb" else "Types: deb-src", listed, flags=re.M)
+    return re.sub(
+        r"^(Types:.*|deb(?=\s))", lambda m: "deb-src" if m[0] == "deb" else "Types: deb-src", listed, flags=re.M
+    )
 
 
 def _from_debian(package: Package, work: Path) -> Path:
