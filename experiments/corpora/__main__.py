@@ -1,6 +1,6 @@
 """Make question folders of ordinary questions from packages.
 
-python -m experiments.corpora [--out FOLDER] [--cache FOLDER] [--set NAME ...] [--vectors]
+python -m experiments.corpora [--out FOLDER] [--cache FOLDER] [--set NAME ...] [--vectors [--bfloat16]]
 
 Writes a folder for each set and cut, such as perl-equal and perl-whole, and prints the recall@5 of BM25 and of the
 vectors. A package that cannot be had ends the set with an error; the others are made.
@@ -12,13 +12,19 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import anarchism, perl
-from .folder import cuts, encoder, recall_at_5, write, write_vectors
+from . import anarchism, debian, manuals, perl, words
+from .folder import Vectors, cuts, recall_at_5, write
 from .packages import CACHE, UnavailableError
 from .sets import Maker
 
 #: What makes each set, by name.
-SETS: dict[str, Maker] = {"perl": perl.make, "anarchism": anarchism.make}
+SETS: dict[str, Maker] = {
+    "perl": perl.make,
+    "anarchism": anarchism.make,
+    "words": words.make,
+    "debian": debian.make,
+    "manuals": manuals.make,
+}
 
 
 def main() -> int:
@@ -28,8 +34,9 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, default=CACHE, help=f"folder of unpacked packages [default: {CACHE}]")
     parser.add_argument("--set", dest="sets", action="append", choices=SETS, help="only this set; may be repeated")
     parser.add_argument("--vectors", action="store_true", help="write vectors of all-MiniLM-L6-v2 too")
+    parser.add_argument("--bfloat16", action="store_true", help="encode in bfloat16, faster where the processor has it")
     given = parser.parse_args()
-    model = encoder() if given.vectors else None
+    vectors = Vectors(bfloat16=given.bfloat16) if given.vectors else None
     failed = 0
     for name in given.sets or SETS:
         try:
@@ -41,8 +48,8 @@ def main() -> int:
         for cut, passages in cuts(made).items():
             folder = given.out / f"{name}-{cut}"
             write(made, cut, passages, folder)
-            if model is not None:
-                write_vectors(folder, model)
+            if vectors is not None:
+                vectors.write(folder)
             found = ", ".join(f"{leg} {value:.1f}" for leg, value in recall_at_5(folder).items())
             print(f"{folder.name}: {len(passages)} passages; recall@5: {found}", flush=True)
     return failed
