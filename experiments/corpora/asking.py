@@ -15,17 +15,18 @@ from .sets import Question, Section
 
 #: Verbs of headings such as "Mounting a file system", which people ask as "How do I mount a file system?"
 VERBS = """
-access activate add administer allow apply attach authenticate avoid back backport build change check choose
-clean clone close combine commit compare compile compress configure connect control convert copy create
-customize debug declare define delete deny deploy detect determine disable display download edit enable encrypt
-ensure escape estimate examine exclude export extend extract fetch filter find fix force format generate get
-handle hide identify import include increase initialize insert inspect install integrate invoke limit link list
-load lock log maintain make manage map mark merge migrate modify monitor mount move obtain open optimize orphan
-override pack pass perform pick prevent protect provide publish push query read rebuild recover redirect reduce
-register reintroduce reload remove rename repair replace report request reset resolve restore restrict retrieve
-return rewrite run save scan schedule search secure select send serve set share show sign skip sort specify
-split start stop store submit support switch test track transfer transform translate tune undo uninstall unmount
-update upgrade upload use validate verify view write
+access activate add administer allow apply assign attach authenticate avoid back backport build change check
+choose clean clone close combine commit compare compile compress configure connect control convert copy create
+customize debug declare define delete deny deploy detach detect determine disable display download edit enable
+encrypt ensure enter escape estimate examine exclude expand explain export extend extract fetch filter find fix
+force format generate get handle hide highlight identify import include increase initialize insert inspect
+install integrate invoke keep limit link list load lock log maintain make manage map mark merge migrate modify
+monitor mount move obtain open optimize orphan override pack pass patch perform pick port prepare prevent print
+protect provide publish push put query read rebuild recover redirect reduce register reintroduce reload remove
+rename repair replace report request reset resolve restore restrict retrieve return rewrite run save scan
+schedule search secure select send serve set share show sign skip sort specify split start stop store submit
+support switch test tidy track transfer transform translate tune undo uninstall unmount update upgrade upload
+use validate verify view write
 """
 _NOT_DOUBLED = {"administer", "edit", "filter", "limit", "list", "open", "recover", "register"}
 #: Words that do not say what a heading is about.
@@ -41,10 +42,13 @@ _NUMBER = re.compile(
     re.I,
 )
 _DEPENDENT = re.compile(
-    r"\b(?:this|these|those|above|below|following|previous)\b|^(?:example|case|step|table|figure|update)\b|^\W|^\w+ \d+:",
+    r"\b(?:this|these|those|above|below|following|previous)\b|^\W|^\w+ \d+:"
+    r"|^(?:example|case|step|table|figure|update)\b",
     re.I,
 )
-_POINTER = re.compile(r"^(?:\(.{0,60}\)\s*)?(?:please |for .{0,80}, )?(?:see|refer to|read|consult|cf)\b", re.I)
+_POINTER = re.compile(
+    r"^(?:\(.{0,60}\)\s*)?(?:please |for .{0,80}, )?(?:see|refer to|consult|cf|read (?:the|section|perl\w+))\b", re.I
+)
 _ANNOUNCED = re.compile(r"^(?:in )?th(?:is|e following) (?:sub)?(?:section|chapter|document|page|appendix)s?\b", re.I)
 
 
@@ -69,13 +73,21 @@ def ask(heading: str, counts: Counter[str]) -> str:
 
     Words that the texts have more often in small letters, by ``counts``, are written so.
     """
-    words = [word if counts[word] > counts[word.lower()] else word.lower() for word in heading.split(" ")]
+    words = [_written(word, counts) for word in (heading.lower() if heading.isupper() else heading).split(" ")]
     verbs = _gerunds()
     if words[0].lower() in verbs and words[1] not in ("of", "is", "vs", "tool", "tools"):
         verb = [verbs[words[0].lower()]]
         later = [verbs.get(word, word) if before in ("and", "or") else word for before, word in pairwise(words)]
         return f"How do I {' '.join(verb + later)}?"
     return " ".join(words[1:] if words[0] in ("a", "an", "the") else words)
+
+
+def _written(word: str, counts: Counter[str]) -> str:
+    """Return a word of a title as the texts write it."""
+    letters = re.search(r"[A-Za-z]+", word)
+    if not letters or re.search(r".[A-Z]", word) or counts[letters[0]] > counts[letters[0].lower()]:
+        return word
+    return word.lower()
 
 
 @cache
@@ -141,5 +153,5 @@ def _pattern(heading: str) -> re.Pattern[str]:
     """Return a pattern of a repeated heading, with any punctuation and white space, and its quotation marks."""
     inner = r"\W+".join(map(re.escape, re.findall(r"\w+", heading)))
     if is_question(heading) and len(heading.split()) >= 4:
-        return re.compile(rf"[\"'“‘]?\b{inner}\b[?.!]*[\"'”’]?", re.I)
-    return re.compile(rf"[\"'“‘]{inner}[?.!]*[\"'”’]|^\W*{inner}\W*$", re.I | re.M)
+        return re.compile(rf"[\"'“‘]?\b{inner}\b[?.!\"'”’)]*", re.I)
+    return re.compile(rf"[\"'“‘]{inner}[?.!]*[\"'”’]+[?.!]*[\"'”’]*|^[^\w\n]*{inner}[^\w\n]*$", re.I | re.M)

@@ -29,8 +29,8 @@ def cuts(made: Set) -> dict[str, list[Passage]]:
     }
 
 
-def write(made: Set, cut: str, passages: list[Passage], folder: Path) -> None:
-    """Write passages, questions and about.json; the same bytes for the same set."""
+def write(made: Set, cut: str, passages: list[Passage], folder: Path) -> dict[str, Any]:
+    """Write passages, questions and about.json, the same bytes for the same set; return what about.json says."""
     folder.mkdir(parents=True, exist_ok=True)
     gold: dict[int, list[int]] = {}
     for row, passage in enumerate(passages):
@@ -69,6 +69,7 @@ def write(made: Set, cut: str, passages: list[Passage], folder: Path) -> None:
         "gold passages of a question": float(np.mean([len(row["gold"]) for row in asked])),
     }
     (folder / "about.json").write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return about
 
 
 def encoder() -> Encoder:
