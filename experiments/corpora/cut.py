@@ -57,7 +57,7 @@ def pieces(text: str, longest: int) -> list[str]:
     total = words(text)
     if total <= longest:
         return [text]
-    target = total / -(-total // longest)
+    target = total / -(-total // (longest * 0.9))  # with room for whole sentences
     made: list[list[str]] = [[]]
     count = done = 0
     for unit in _units(text, longest):

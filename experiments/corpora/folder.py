@@ -29,8 +29,8 @@ def cuts(made: Set) -> dict[str, list[Passage]]:
     }
 
 
-def write(made: Set, cut: str, passages: list[Passage], folder: Path) -> None:
-    """Write passages, questions and about.json; the same bytes for the same set."""
+def write(made: Set, cut: str, passages: list[Passage], folder: Path) -> dict[str, Any]:
+    """Write passages, questions and about.json, the same bytes for the same set; return what about.json says."""
     folder.mkdir(parents=True, exist_ok=True)
     gold: dict[int, list[int]] = {}
     for row, passage in enumerate(passages):
@@ -45,7 +45,12 @@ def write(made: Set, cut: str, passages: list[Passage], folder: Path) -> None:
     _lines(
         folder / "passages.jsonl",
         (
-            {"id": i, "title": p.title, "text": p.text, "document": p.document, "position": p.position}
+            {
+                "id": i,
+                "title": p.title,
+                "text": p.text,
+                **({"document": p.document, "position": p.position} if p.document else {}),
+            }
             for i, p in enumerate(passages)
         ),
     )
@@ -64,6 +69,7 @@ def write(made: Set, cut: str, passages: list[Passage], folder: Path) -> None:
         "gold passages of a question": float(np.mean([len(row["gold"]) for row in asked])),
     }
     (folder / "about.json").write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return about
 
 
 def encoder() -> Encoder:
@@ -74,11 +80,27 @@ def encoder() -> Encoder:
     return SentenceTransformerEncoder(Path(found.origin).parent / "model", device="cpu")
 
 
-def write_vectors(folder: Path, model: Encoder) -> None:
-    """Write the vectors of a folder's passages and questions."""
-    texts, questions, _ = _read(folder)
-    np.save(folder / "passage_emb.f16.npy", model.encode_passages(texts).astype(np.float16))
-    np.save(folder / "query_emb.f16.npy", model.encode_queries(questions).astype(np.float16))
+class Vectors:
+    """Writes vectors of folders; a text that stands in several folders is encoded once."""
+
+    def __init__(self, *, bfloat16: bool) -> None:
+        self.model, self.bfloat16 = encoder(), bfloat16
+        self.known: dict[str, NDArray[np.float16]] = {}
+
+    def write(self, folder: Path) -> None:
+        """Write the vectors of a folder's passages and questions."""
+        texts, questions, _ = _read(folder)
+        for name, rows in (("passage_emb.f16.npy", texts), ("query_emb.f16.npy", questions)):
+            new = [text for text in dict.fromkeys(rows) if text not in self.known]
+            self.known.update(zip(new, self.encode(new), strict=True))
+            np.save(folder / name, np.stack([self.known[text] for text in rows]))
+
+    def encode(self, texts: list[str]) -> NDArray[np.float16]:
+        """Return the vectors of texts; with bfloat16 their cosines to the exact ones are above 0.9999."""
+        import torch  # the environments that only make texts do without
+
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.bfloat16):
+            return self.model.encode_passages(texts).astype(np.float16)
 
 
 def recall_at_5(folder: Path) -> dict[str, float]:

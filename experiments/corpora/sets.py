@@ -15,7 +15,7 @@ class Section:
 
     title: str  #: of what the section stands in; never its own heading
     text: str  #: paragraphs, separated by empty lines
-    document: str  #: sections of one document are in reading order
+    document: str = ""  #: sections of one document are in reading order; entries of dictionaries have none
 
 
 @dataclass(frozen=True)
