@@ -1,6 +1,6 @@
 """Questions about what was said in a season of The Office, over all its turns.
 
-The turns come from a package. The questions and the turns that answer them were written by hand from eight episodes, in
+The turns come from a package. The questions and the turns that answer them were written by hand from fourteen episodes, in
 other words than the turns' where they have others, before anything was retrieved.
 """
 
