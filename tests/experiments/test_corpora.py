@@ -264,7 +264,7 @@ def test_recorded_figures_stand_on_the_page(made, tmp_path):
         page.record({f"s-{name}": {**about, "recall@5": {"bm25": 100.0}}}, results)
     shown = page.section(results)
     assert [line for line in shown.splitlines() if line.startswith("| s-")] == [
-        "| s-equal | small | 10 | 2/88/88 | 1 | 1.0 | 100.0 |  |",
+        "| s-equal | small | 10 | 2/75/100 | 1 | 1.0 | 100.0 |  |",
         "| s-whole | small | 3 | 2/40/40 | 2 | 1.0 | 100.0 |  |",
     ]
     assert "- `debian:p=1`: MIT\n" in shown
