@@ -97,8 +97,7 @@ class Vectors:
 
     def encode(self, texts: list[str]) -> NDArray[np.float16]:
         """Return the vectors of texts; with bfloat16 their cosines to the exact ones are above 0.9999."""
-        import torch  # the environments that only make texts do without
-
+        torch = importlib.import_module("torch")  # sets without vectors are made without it
         with torch.autocast("cpu", torch.bfloat16, enabled=self.bfloat16):
             return self.model.encode_passages(texts).astype(np.float16)
 

@@ -190,5 +190,5 @@ def dictionary(index: Path, data: Path) -> Iterator[tuple[list[str], str]]:
             places.setdefault((_number(start), _number(length)), []).append(word)
     with gzip.open(data) as file:
         content = file.read()
-    for (start, length), words in sorted(places.items()):
-        yield words, content[start : start + length].decode("utf-8", errors="replace")
+    for (at, size), words in sorted(places.items()):
+        yield words, content[at : at + size].decode("utf-8", errors="replace")

@@ -51,9 +51,9 @@ def read(webster: Iterable[Entry], wordnet: Iterable[Entry]) -> Set:
     entries: dict[str, tuple[str, str]] = {}
     for names, text in webster:
         counts.update({name.casefold() for name in names})
-        word = re.match(r"([A-Z][^\\\n]+?) \\", text)
-        if word and "[1913 Webster]" in text and not re.search(r"WordNet|PJC", text):
-            entries.setdefault(word[1].casefold(), (word[1], plain(text)))
+        head = re.match(r"([A-Z][^\\\n]+?) \\", text)
+        if head and "[1913 Webster]" in text and not re.search(r"WordNet|PJC", text):
+            entries.setdefault(head[1].casefold(), (head[1], plain(text)))
     glosses = [(names[0], gloss(text), synonyms(text)) for names, text in wordnet if is_noun_of_one_meaning(text)]
     asked = Counter(found for _, found, _ in glosses)
     rows = []
@@ -64,8 +64,8 @@ def read(webster: Iterable[Entry], wordnet: Iterable[Entry]) -> Set:
             rows.append(Question(f"words-{key(name)}", "definition", question(found), entries[word][0], ()))
     rows = sample(rows, QUESTIONS)
     right = {row.answer for row in rows}
-    others = sorted((kept for kept in entries.values() if kept[0] not in right), key=lambda kept: key(kept[0], 64))
-    kept = sorted([found for found in entries.values() if found[0] in right] + others[: ENTRIES - len(right)])
+    rest = sorted((entry for entry in entries.values() if entry[0] not in right), key=lambda entry: key(entry[0], 64))
+    kept = sorted([entry for entry in entries.values() if entry[0] in right] + rest[: ENTRIES - len(right)])
     number = {word: i for i, (word, _) in enumerate(kept)}
     return Set(
         "words",

@@ -12,7 +12,7 @@ from pathlib import Path
 import hopfuse as hf
 import pytest
 
-from experiments.corpora import anarchism, asking, books, cut, folder, markup, perl, words
+from experiments.corpora import anarchism, asking, books, cut, folder, markup, page, perl, words
 from experiments.corpora.packages import Package, UnavailableError
 from experiments.corpora.sets import Question, Section, Set
 
@@ -63,8 +63,8 @@ in the tree, and give the kind of file system, so that the kernel knows which of
 requests.</p><pre>
 mount a:/b  /c
 </pre>
-<h2>3.2. What is a link?</h2><p>It is another name of the same file, and the file is there until the last of its names is
-gone. See “Mounting a Remote File System”.</p>
+<h2>3.2. What is a link?</h2><p>It is another name of the same file, and the file is there until the last of its names
+is gone. See “Mounting a Remote File System”.</p>
 <h2>Notes</h2><p>None of them.</p></body></html>"""
 
 
@@ -255,6 +255,19 @@ def test_a_folder_has_the_same_bytes_each_time_and_builds_an_index(made, tmp_pat
     last = json.loads((tmp_path / "whole-1" / "passages.jsonl").read_text(encoding="utf-8").splitlines()[-1])
     assert last == {"id": 2, "title": "Word", "text": "A meaning."}
     assert folder.recall_at_5(tmp_path / "whole-1") == {"bm25": 100.0}
+
+
+def test_recorded_figures_stand_on_the_page(made, tmp_path):
+    results = tmp_path / "corpora.json"
+    for name in ("whole", "equal"):
+        about = folder.write(made, name, folder.cuts(made)[name], tmp_path / name)
+        page.record({f"s-{name}": {**about, "recall@5": {"bm25": 100.0}}}, results)
+    shown = page.section(results)
+    assert [line for line in shown.splitlines() if line.startswith("| s-")] == [
+        "| s-equal | small | 10 | 2/75/100 | 1 | 1.0 | 100.0 |  |",
+        "| s-whole | small | 3 | 2/40/40 | 2 | 1.0 | 100.0 |  |",
+    ]
+    assert "- `debian:p=1`: MIT\n" in shown
 
 
 def client(folder: Path, name: str, does: str) -> None:
