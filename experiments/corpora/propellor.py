@@ -175,9 +175,10 @@ def _turn(text: str, speaker: str) -> Turn:
 
 def _question(text: str) -> str:
     """Return the longest question of a text that is neither too short nor too long to ask alone."""
-    text = re.sub(r"```.*?```", "", text, flags=re.S)
-    prose = re.sub(r"\s+", " ", "\n".join(line for line in text.splitlines() if not re.match(r"\t| {4}", line)))
-    found = [part for part in re.split(r"(?<=[.!?])\s+(?=[\"'(`*A-Z])", prose) if part.endswith("?")]
+    text = re.sub(r"```.*?```", "\n", text, flags=re.S)
+    prose = "\n".join("" if re.match(r"\t| {4}", line) else line for line in text.splitlines())
+    parts = [" ".join(part.split()) for part in re.split(r"\n\s*\n|(?<=[.!?])\s+(?=[\"'(`*A-Z])", prose)]
+    found = [part.lstrip("* ") for part in parts if part.endswith("?")]
     fit = [part for part in found if SHORTEST_QUESTION <= len(part.split()) <= LONGEST_QUESTION]
     return max(fit, key=lambda part: len(part.split()), default="")
 

@@ -126,7 +126,7 @@ def test_a_source_is_fetched_once_and_refused_with_the_reason(tmp_path, monkeypa
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("make", "questions", "turns"), [(office.make, 419, 6353), (propellor.make, 217, 942)])
+@pytest.mark.parametrize(("make", "questions", "turns"), [(office.make, 419, 6353), (propellor.make, 221, 938)])
 def test_the_real_packages_make_the_sets(make, questions, turns, tmp_path: Path):
     try:
         made = make(tmp_path)
