@@ -1,7 +1,8 @@
 """Questions about what was said in a season of The Office, over all its turns.
 
-The turns come from a package. The questions and the turns that answer them were written by hand from fourteen episodes, in
-other words than the turns' where they have others, before anything was retrieved.
+The turns come from a package. A language model that read fourteen episodes wrote the questions, in other words than the
+turns' where there are others, and named the turns that answer them; each question was read against its turns. What is
+retrieved for a question played no part.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def read(rows: Iterable[Mapping[str, str]], asked: str) -> Set:
         questions.append(Question(f"office-{turns[0]}", kind, question, "", tuple(at[turn] for turn in turns)))
     return Set(
         "office",
-        "Questions written by hand about what was said in a season of The Office; an episode is a conversation",
+        "Questions about what was said in a season of The Office; an episode is a conversation",
         (TURNS,),
         tuple(sections),
         tuple(questions),

@@ -52,11 +52,13 @@ longer have is an error that names it. The same packages give the same bytes. Ve
 - `equal`: sections are cut at sentences and joined, to passages of at most 180 words (400 for `anarchism`); a section
   in more than five passages is not asked for. `whole`: a passage for each section, from a line to thousands of words.
 - Conversations are memories: a passage is a turn ("Ann: ..."), a document a conversation, and there are no titles.
-  `office`: a season of a series, an episode a conversation, and questions about what was said, written by hand with the
-  turns that answer them before anything was retrieved. `propellor`: the forum and the tracker of a program, a page a
-  conversation. What its users asked is the question (the title, with the longest question of the post, or a later
-  question after the title), and the post that asks it is not in the memory. Gold is the maintainer's first answer, or
-  the first reply where he gave none; other replies may answer too, so figures are lower bounds.
+  `office`: a season of a series, an episode a conversation, and questions about what was said, which a language model
+  wrote from fourteen episodes, with the turns that answer them; nothing was looked up by retrieval, and each was read
+  against its turns. In some episodes the package interleaves the turns of scenes.
+  `propellor`: the forum and the tracker of a program, a page a conversation. What its users asked is the question: the
+  title, with the longest question of the post, or a later question after the title. The post that asks is not in the
+  memory. Gold is the maintainer's first answer, or the first reply where he gave none; other replies may answer too,
+  so its figures are lower bounds.
 - Ids depend on the heading and its page alone, so halves by their MD5 hash stay as they are when a set grows.
 
 *words*: the words of a passage (10 %, median and 90 %). *gold*: passages that answer a question, on average. BM25 and

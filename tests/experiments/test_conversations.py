@@ -86,7 +86,7 @@ def test_a_season_is_a_memory_of_turns_and_its_questions_name_them():
     ]
 
 
-def test_the_questions_by_hand_are_complete_and_asked_once():
+def test_the_questions_about_the_season_are_complete_and_asked_once():
     lines = [line.split("\t") for line in office.QUESTIONS.read_text(encoding="utf-8").splitlines()]
     assert len(lines) >= 400
     assert all(len(line) == 2 for line in lines)
