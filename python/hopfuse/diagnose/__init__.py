@@ -17,12 +17,13 @@ from .rewriting import Rewriting, paraphrase
 from .rewritings import rewritings
 from .samples import Sample, drawn_rows, one_passage_sample, two_passage_sample
 from .stability import RankStability, rank_stability, stability_rows
-from .verdict import Figures, GraphWorth, Verdict, graph_worth, verdict
+from .verdict import Difference, Figures, GraphWorth, Verdict, graph_worth, verdict
 
 __all__ = [
     "JUDGED",
     "RANKINGS",
     "CachedEncoder",
+    "Difference",
     "Fault",
     "Figures",
     "GraphWorth",

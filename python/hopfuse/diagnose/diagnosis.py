@@ -166,13 +166,13 @@ def _graph(index: Index, graph: Graph, component: NDArray[np.int64]) -> Section:
 def _names(index: Index, names: int) -> Section:
     """Count names of a single passage, and those that several entities have, which may be one thing."""
     shared = shared_names(islice(index.entity_names, names), islice(index.entity_aliases, names))
-    most = sorted(shared, key=lambda name: (-len(shared[name]), name))[:EXAMPLES]
+    most = sorted((name for name in shared if len(shared[name]) > 2), key=lambda name: (-len(shared[name]), name))
     assert index.passage_frequency is not None
     return {
         "names": names,
         "of a single passage": float((index.passage_frequency[:names] == 1).mean()),
         "shared by several entities": len(shared),
-        **({"most shared": {name: len(shared[name]) for name in most}} if most else {}),
+        **({"most shared": {name: len(shared[name]) for name in most[:EXAMPLES]}} if most else {}),
     }
 
 

@@ -18,12 +18,12 @@ from ..retriever import Retriever
 from ..types import Incidence
 from .languages import UNSPACED, language_of, script_of, shares_of, stop_words
 from .rankings import retriever_of
-from .samples import drawn_rows
+from .samples import drawn_rows, letters_of
 
 #: Drawn passages whose language and script are told, and those whose vectors are made again.
 READ, REMADE = 2_000, 24
-#: The longest 1 % of the passages are too long from this ratio to the median on.
-RATIO = 6.0
+#: The longest 1 % of the passages are too long if they have this share of the text, and this ratio to the median.
+TEXT, RATIO = 0.1, 6.0
 #: Shares of passages, or of names, from which something is a fault.
 FEW, MANY, MOST = 0.01, 0.2, 0.9
 #: A function word is a fault if so many passages, and this share of them, have it as an entity.
@@ -34,7 +34,6 @@ SAME = 0.95
 ENGLISH_ENCODERS = re.compile("^wordllama|all-minilm")
 #: A "word" of a script without spaces that is longer is a clause.
 LONGEST_WORD = 6
-_LETTERS = re.compile(r"[^\W\d_]+")
 
 
 @dataclass(frozen=True)
@@ -144,12 +143,12 @@ def _empty_texts(data: _Data) -> Fault | None:
 def _equal_texts(data: _Data) -> Fault | None:
     first, rows = dict[str, int](), list[int]()
     for row, text in enumerate(data.texts):
-        key = " ".join(_letters(text))
+        key = letters_of(text)
         if key and first.setdefault(key, row) != row:
             rows.append(row)
     if not rows or len(rows) < FEW * len(data.texts):
         return None
-    example = f"{data.id(rows[0])} and {data.id(first[' '.join(_letters(data.texts[rows[0]]))])}"
+    example = f"{data.id(rows[0])} and {data.id(first[letters_of(data.texts[rows[0]])])}"
     why = "They take the places of other passages in every list."
     fix = "Keep one of each, or search with --per-document 1, which lists one of equal texts."
     what = "Passages with the letters of an earlier one, but for case, digits and punctuation"
@@ -162,12 +161,12 @@ def _unequal_lengths(data: _Data) -> Fault | None:
     longest = order[: ceil(0.01 * lengths.size)]
     median = max(1.0, float(np.median(lengths)))
     ratio = float(lengths[longest[-1]]) / median
-    if ratio < RATIO:
+    share = float(lengths[longest].sum() / max(1, lengths.sum()))
+    if ratio < RATIO or share < TEXT:
         return None
-    share = 100 * lengths[longest].sum() / max(1, lengths.sum())
     why = (
-        f"The longest 1 % of the passages have {share:.0f} % of the text, and at least {ratio:.0f} times the median of "
-        f"{median:,.0f} characters. Long passages are found too often by a walk, and too seldom by vectors."
+        f"The longest 1 % of the passages have {100 * share:.0f} % of the text, and at least {ratio:.0f} times the "
+        f"median of {median:,.0f} characters. Long passages are found too often by a walk, and too seldom by vectors."
     )
     rows = order[: int((lengths >= RATIO * median).sum())]
     example = f"{data.id(int(order[0]))}, {lengths[order[0]]:,} characters"
@@ -222,8 +221,8 @@ def _other_language(data: _Data) -> Fault | None:
             rows.sort(key=lambda row: known[row] != most)
             part = "BM25 reads texts" if option == "--lexical" else "the words of the graph were read"
             why = (
-                f"By their stop words, most of them are {most}, and {part} as {language}: stop words count, and forms of "
-                "a word do not meet."
+                f"By their stop words, most of them are {most}, and {part} as {language}: stop words count, and forms "
+                "of a word do not meet."
             )
             what = f"Passages in another language than {language}"
             return data.fault(what, rows, why, f"Build with {option} {most}.", total=len(known))
@@ -306,7 +305,7 @@ def _function_words(data: _Data) -> Fault | None:
     found = []
     for entity in np.flatnonzero(frequency >= least).tolist():
         name = index.entity_names[entity]
-        words = _letters(name)
+        words = letters_of(name).split()
         if name.islower() and words and (of_names if entity < names else of_words).issuperset(words):
             found.append((int(frequency[entity]), name))
     if not found:
@@ -332,7 +331,3 @@ _CHECKS: tuple[Callable[[_Data], Fault | None], ...] = (
     _names_of_one_passage,
     _function_words,
 )
-
-
-def _letters(text: str) -> list[str]:
-    return _LETTERS.findall(text.lower())

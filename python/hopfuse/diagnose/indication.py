@@ -113,8 +113,7 @@ def indicate(retriever: Retriever | Index, *, size: int = SIZE, rankings: Collec
     >>> import hopfuse as hf
     >>> from hopfuse.diagnose import indicate
     >>> names = ["Ems", "Elbe", "Oder", "Main", "Isar", "Inn", "Lech", "Spree", "Havel", "Saale"]
-    >>> text = "It ends in the sea, and several towns are by it. It is long."
-    >>> rows = [{"title": f"The river {name}", "text": text} for name in names]
+    >>> rows = [{"title": f"The river {name}", "text": f"{name} is long, and several towns lie by it."} for name in names]
     >>> found = indicate(hf.Index.from_texts(rows))
     >>> found.verdicts["one passage"].questions, sorted(found.lacks)
     (10, ['two passages'])

@@ -32,7 +32,7 @@ CLUES = 3
 #: Passages that are read to count in how many a word is.
 COUNTED = 20_000
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
-_WORD = re.compile(r"[^\W\d_]{3,}")
+_WORD, _LETTERS = re.compile(r"[^\W\d_]{3,}"), re.compile(r"[^\W\d_]+")
 
 
 class Sample(NamedTuple):
@@ -49,6 +49,18 @@ class Sample(NamedTuple):
     questions: list[str]
     qrels: Qrels
     retriever: Retriever
+
+
+def letters_of(text: str) -> str:
+    """Return the words of a text in lower case, without digits and punctuation, to find equal texts.
+
+    Examples
+    --------
+    >>> from hopfuse.diagnose.samples import letters_of
+    >>> letters_of("Page 1: The Sea."), letters_of("page 22, the sea")
+    ('page the sea', 'page the sea')
+    """
+    return " ".join(_LETTERS.findall(text.lower()))
 
 
 def drawn_rows(index: Index) -> list[int]:
@@ -70,7 +82,8 @@ def one_passage_sample(retriever: Retriever | Index, size: int = SIZE) -> Sample
 
     The title of a passage is its question if no other passage has it, else the first sentence of the text. It is taken
     out of the passage: its text, its vector (made again by the encoder), BM25, and the graph's edges to names and words
-    that only the title has. The index itself is not changed. Passages are drawn by the MD5 hash of their ids.
+    that only the title has. The index itself is not changed. Passages are drawn by the MD5 hash of their ids; those
+    with equal texts are left out.
 
     Parameters
     ----------
@@ -88,8 +101,8 @@ def one_passage_sample(retriever: Retriever | Index, size: int = SIZE) -> Sample
     --------
     >>> import hopfuse as hf
     >>> from hopfuse.diagnose import one_passage_sample
-    >>> text = "It flows through London, and ends in the North Sea, far from its source."
-    >>> rows = [{"id": at, "title": f"River {name}", "text": text} for at, name in enumerate("ABCDEFGHIJ")]
+    >>> text = "It flows past the town of {0}, and ends in the North Sea, far from its source in {0}."
+    >>> rows = [{"id": at, "title": f"River {name}", "text": text.format(name)} for at, name in enumerate("ABCDEFGHIJ")]
     >>> sample = one_passage_sample(hf.Index.from_texts(rows))
     >>> sample.questions[0], sample.retriever.index.titles[0]
     ('River F', '')
@@ -99,11 +112,13 @@ def one_passage_sample(retriever: Retriever | Index, size: int = SIZE) -> Sample
     if index.corpus is not None and whole.encoder is None:
         raise InputError("missing", "encoder", "{field} is missing, so passages without their titles have no vectors")
     titles, texts = list(index.titles), list(index.texts)
-    times = Counter(map(canonical_key, titles))
+    times, copies = Counter(map(canonical_key, titles)), Counter(map(letters_of, texts))
     found = list[tuple[int, str]]()
     for row in drawn_rows(index):
         if len(found) == size:
             break
+        if copies[letters_of(texts[row])] > 1:
+            continue  # its copy would answer too
         title = titles[row].strip()
         if times[canonical_key(title)] > 1 or not title:
             question, kept = _first_sentence(texts[row])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import numpy as np
 
 from .._validation import counted
 from ..evaluate import Comparison, Estimate, Evaluation, compare, holm, parse_metric, queries_needed
@@ -13,12 +15,44 @@ from ..report import p_text
 from .comparison import RecipeComparison
 from .rankings import PLAIN, RANKINGS
 
-#: The metric that decides, and one that is shown beside it.
-DECIDES, SHOWN = "recall@5", "mrr"
-METRICS = (DECIDES, SHOWN)
+#: The metric that decides, and the one that decides where the first differs by chance alone.
+RECALL, MRR = METRICS = "recall@5", "mrr"
 LEVEL = 0.05
 #: The legs that replace the plain hybrid as the bar where they are better than it.
 LEGS = ("dense", "words")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a ranking differs from another one; ``p_holm`` is corrected over the rankings that were compared with it.
+
+    Attributes
+    ----------
+    recall, mrr : Comparison
+        By recall@5 and by the reciprocal rank.
+    """
+
+    recall: Comparison
+    mrr: Comparison
+
+    @property
+    def sign(self) -> int:
+        """1 if the ranking is better beyond chance, -1 if it is worse, else 0.
+
+        By recall@5 or, where that differs by chance alone, by MRR (p up to 5 % after Holm's correction).
+        """
+        found = (np.sign(one.difference) for one in (self.recall, self.mrr) if one.p_holm <= LEVEL)
+        return int(next((sign for sign in found if sign), 0))
+
+    def __str__(self) -> str:
+        said = f"{_points(self.recall)} of {RECALL}"
+        if self.recall.p_holm > LEVEL >= self.mrr.p_holm:
+            said += f" and {_points(self.mrr)} of MRR"
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-serialisable form."""
+        return {RECALL: self.recall.to_dict(), MRR: self.mrr.to_dict(), "sign": self.sign}
 
 
 @dataclass(frozen=True)
@@ -32,49 +66,48 @@ class Figures:
         Recall@5 and the mean reciprocal rank.
     milliseconds : float
         Of a question, in batches of 32.
-    compared : Comparison or None
-        By recall@5, with the bar; None for the bar. ``p_holm`` of a recipe is corrected over all recipes.
+    compared : Difference or None
+        From the bar; None for the bar.
     """
 
     ranking: str
     recall: Estimate
     mrr: Estimate
     milliseconds: float
-    compared: Comparison | None
+    compared: Difference | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-serialisable form."""
         compared = None if self.compared is None else self.compared.to_dict()
-        estimates = {DECIDES: self.recall.to_dict(), SHOWN: self.mrr.to_dict()}
+        estimates = {RECALL: self.recall.to_dict(), MRR: self.mrr.to_dict()}
         return {"ranking": self.ranking, **estimates, "ms per query": self.milliseconds, "compared": compared}
 
 
 @dataclass(frozen=True)
 class GraphWorth:
-    """Whether walking the graph is worth its time: the best ranking that walks beside the best that does not.
+    """Whether walking the graph is worth its time: the best recipe that walks, and the best ranking that does not.
 
     Attributes
     ----------
     walk, leg : str
         The rankings.
-    compared : Comparison
-        Of ``walk`` with ``leg`` by recall@5; ``p_holm`` is corrected over all rankings that walk.
+    compared : Difference
+        Of ``walk`` from ``leg``.
     walk_milliseconds, leg_milliseconds : float
         Of a question.
     """
 
     walk: str
     leg: str
-    compared: Comparison
+    compared: Difference
     walk_milliseconds: float
     leg_milliseconds: float
 
     @property
     def answer(self) -> Literal["yes", "no", "open"]:
         """Whether the walk is better or worse beyond chance."""
-        if self.compared.p_holm > LEVEL:
-            return "open"
-        return "yes" if self.compared.difference > 0 else "no"
+        answers: tuple[Literal["yes", "no", "open"], ...] = ("open", "yes", "no")
+        return answers[self.compared.sign]
 
     def __str__(self) -> str:
         begins = {
@@ -84,13 +117,20 @@ class GraphWorth:
         }
         return (
             f"{begins[self.answer]}. {self.walk}, the best that walks it, differs from {self.leg}, the best that does "
-            f"not, by {_difference(self.compared)}. A question takes {_time(self.walk_milliseconds)} with the walk and "
+            f"not, by {self.compared}. A question takes {_time(self.walk_milliseconds)} with the walk and "
             f"{_time(self.leg_milliseconds)} without it."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-serialisable form."""
-        return {**asdict(self), "compared": self.compared.to_dict(), "answer": self.answer}
+        return {
+            "answer": self.answer,
+            "walk": self.walk,
+            "leg": self.leg,
+            "compared": self.compared.to_dict(),
+            "ms per query": {self.walk: self.walk_milliseconds, self.leg: self.leg_milliseconds},
+            "said": str(self),
+        }
 
 
 @dataclass(frozen=True)
@@ -106,8 +146,7 @@ class Verdict:
     bar : str
         The ranking that recipes are held to: the plain hybrid, or a leg that is better than it beyond chance.
     use : str
-        The best recipe that is better than the bar beyond chance (p below 5 % after Holm's correction over the
-        recipes); without one, the bar.
+        The best recipe that is better than the bar beyond chance (:attr:`Difference.sign`); without one, the bar.
     best : str or None
         The recipe of the highest recall; None if no recipe ran.
     needed : int or None
@@ -143,26 +182,22 @@ class Verdict:
         return "\n".join(self.sentences)
 
     def _choice(self) -> str:
-        use, bar = self.of(self.use), self.of(self.bar)
-        begin = f"Use {self.use}: its {DECIDES} is {_percent(use.recall)}"
-        if self.use != self.bar:
-            assert use.compared is not None
-            return f"{begin}, that of {self.bar} {_percent(bar.recall)}: {_difference(use.compared)}."
-        begin += "."
-        if self.bar in LEGS and any(one.ranking == PLAIN for one in self.figures):
-            compared = self.of(PLAIN).compared
-            assert compared is not None
-            begin += f" It is better than {PLAIN} beyond chance ({PLAIN}: {_difference(compared)})."
-        if self.best is None:
-            return f"{begin} No recipe could be compared with it."
-        compared = self.of(self.best).compared
-        assert compared is not None
-        questions = counted(self.questions, "question")
-        said = [begin, f"No recipe is better than {self.bar} beyond chance on these {questions}."]
-        said.append(f"The best, {self.best}, differs by {_difference(compared)}.")
+        use, bar, questions = self.of(self.use), self.of(self.bar), counted(self.questions, "question")
+        begin = f"Use {self.use}: its {RECALL} is {_percent(use.recall)}"
+        if use.compared is not None:
+            return f"{begin}, that of {self.bar} {_percent(bar.recall)}. It differs by {use.compared}."
+        said = [f"{begin}."]
+        plain = next((one.compared for one in self.figures if one.ranking == PLAIN), None)
+        if plain is not None and plain.sign < 0:
+            said.append(f"It is better than {PLAIN}, which differs by {plain}.")
+        best = None if self.best is None else self.of(self.best).compared
+        if best is None:
+            return " ".join([*said, "No recipe could be compared with it."])
+        said.append(f"No recipe is better than {self.bar} beyond chance on these {questions}.")
+        said.append(f"The best, {self.best}, differs by {best}.")
         if self.needed is not None:
             said.append(f"To show this difference takes about {_about(self.needed)} questions.")
-        smallest = compared.detectable()
+        smallest = best.recall.detectable()
         if smallest is not None and smallest < 1:
             said.append(f"These {questions} show differences from about {100 * smallest:.1f} points on.")
         return " ".join(said)
@@ -211,24 +246,23 @@ def verdict(found: RecipeComparison) -> Verdict:
     recipes = [run for run in evaluation.runs if _is_choice(run)]
     compared = dict(zip(recipes, _against(evaluation, recipes, bar), strict=True))
     others = [run for run in evaluation.runs if run not in recipes and run != bar]
-    compared |= {run: _against(evaluation, [run], bar)[0] for run in others}
+    compared |= dict(zip(others, _against(evaluation, others, bar), strict=True))
     figures = tuple(
         Figures(
             run,
-            evaluation.estimate(run, DECIDES),
-            evaluation.estimate(run, SHOWN),
+            evaluation.estimate(run, RECALL),
+            evaluation.estimate(run, MRR),
             found.batch_milliseconds.get(run, float("nan")),
             compared.get(run),
         )
         for run in evaluation.runs
     )
-    better = [run for run in recipes if compared[run].p_holm <= LEVEL and compared[run].difference > 0]
-    best = _first(evaluation, recipes)
-    needed = None
-    if best is not None and not better and compared[best].difference > 0:
-        needed = queries_needed(compared[best].difference, compared[best].deviation)
+    better = [run for run in recipes if compared[run].sign > 0]
+    best, needed = _first(evaluation, recipes), None
+    if best is not None and not better and compared[best].recall.difference > 0:
+        needed = queries_needed(compared[best].recall.difference, compared[best].recall.deviation)
     return Verdict(
-        questions=evaluation.estimate(bar, DECIDES).n,
+        questions=evaluation.estimate(bar, RECALL).n,
         figures=figures,
         bar=bar,
         use=_first(evaluation, better) or bar,
@@ -290,17 +324,18 @@ def _bar(evaluation: Evaluation) -> str:
         return evaluation.baseline
     legs = [run for run in LEGS if run in runs]
     compared = dict(zip(legs, _against(evaluation, legs, PLAIN), strict=True))
-    better = [run for run in legs if compared[run].p_holm <= LEVEL and compared[run].difference > 0]
-    return _first(evaluation, better) or PLAIN
+    return _first(evaluation, [run for run in legs if compared[run].sign > 0]) or PLAIN
 
 
-def _against(evaluation: Evaluation, runs: Sequence[str], bar: str) -> list[Comparison]:
-    """Return comparisons of runs with a bar, corrected over them."""
-    binary = parse_metric(DECIDES).binary
-    theirs = evaluation.per_query[bar][DECIDES]
-    found = [compare(evaluation.per_query[run][DECIDES], theirs, binary=binary) for run in runs]
-    corrected = holm([one.p_value for one in found])
-    return [replace(one, p_holm=float(p)) for one, p in zip(found, corrected, strict=True)]
+def _against(evaluation: Evaluation, runs: Sequence[str], bar: str) -> list[Difference]:
+    """Return the differences of runs from a bar, corrected over these runs."""
+    by_metric = []
+    for metric in METRICS:
+        theirs, binary = evaluation.per_query[bar][metric], parse_metric(metric).binary
+        found = [compare(evaluation.per_query[run][metric], theirs, binary=binary) for run in runs]
+        corrected = holm([one.p_value for one in found])
+        by_metric.append([replace(one, p_holm=float(p)) for one, p in zip(found, corrected, strict=True)])
+    return [Difference(*both) for both in zip(*by_metric, strict=True)]
 
 
 def _first(evaluation: Evaluation, runs: Sequence[str]) -> str | None:
@@ -313,10 +348,10 @@ def _percent(one: Estimate) -> str:
     return f"{100 * one.mean:.1f} %{ends}"
 
 
-def _difference(c: Comparison) -> str:
+def _points(c: Comparison) -> str:
     ends = "" if c.low is None or c.high is None else f"{100 * c.low:+.1f} to {100 * c.high:+.1f}, "
     p = p_text(c.p_holm)
-    return f"{100 * c.difference:+.1f} points ({ends}p {'' if p[0] == '<' else '= '}{p})"
+    return f"{100 * c.difference:+.1f} points ({ends}p {f'< {p[1:]}' if p[0] == '<' else f'= {p}'})"
 
 
 def _time(milliseconds: float) -> str:

@@ -179,6 +179,8 @@ def diagnose(
     console = Console()
     for part in _verdict_parts(judged, found):
         console.print(part if isinstance(part, str) else part.to_rich(), highlight=False, markup=False)
+    if found["next"] is not None:
+        console.print(printable(f"\nNext: {found['next']}\n"), highlight=False, markup=False, soft_wrap=True)
     lines = [f"- {fault}" for fault in faults] or ["Nothing was found wrong with the data."]
     console.print(printable("\n".join(["What is wrong with the data:"] * bool(faults) + lines)), "", markup=False)
     console.print(*(one.to_rich() for one in section_tables(sections)), sep="\n")
@@ -188,7 +190,7 @@ def diagnose(
 
 
 def _verdict_parts(judged: Verdict | Indication | None, found: dict[str, Any]) -> Iterator[str | Table]:
-    """Yield what the command prints first: sentences, tables, what was left out, and the next command."""
+    """Yield what the command prints first: sentences, tables, and what was left out."""
     if isinstance(judged, Verdict):
         yield printable(f"Verdict on {judged.questions:,} judged questions. {judged}\n")
         yield _figures(judged, "Percent, with 95 % intervals")
@@ -207,8 +209,6 @@ def _verdict_parts(judged: Verdict | Indication | None, found: dict[str, Any]) -
         said += [f"Left out: {name}: {why}" for name, why in left_out.items()]
     if said:
         yield printable("\n".join(said))
-    if found["next"] is not None:
-        yield printable(f"\nNext: {found['next']}\n")
 
 
 def _figures(found: Verdict, title: str) -> Table:
@@ -219,7 +219,7 @@ def _figures(found: Verdict, title: str) -> Table:
             ends = (estimate.low, estimate.high)
             cells += [_percent(estimate.mean), "-".join("" if end is None else _percent(end) for end in ends)]
         c = one.compared
-        cells += ["", ""] if c is None else [f"{100 * c.difference:+.1f}", p_text(c.p_holm)]
+        cells += ["", ""] if c is None else [f"{100 * c.recall.difference:+.1f}", p_text(c.recall.p_holm)]
         rows.append([*cells, f"{one.milliseconds:.2g}"])
     title += f"; difference from {found.bar} by recall@5, with p after Holm's correction; ms of a question"
     return table(title, ("ranking", "recall@5", "95 %", "mrr", "95 %", "diff.", "p", "ms"), rows)
