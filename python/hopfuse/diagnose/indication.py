@@ -113,7 +113,8 @@ def indicate(retriever: Retriever | Index, *, size: int = SIZE, rankings: Collec
     >>> import hopfuse as hf
     >>> from hopfuse.diagnose import indicate
     >>> names = ["Ems", "Elbe", "Oder", "Main", "Isar", "Inn", "Lech", "Spree", "Havel", "Saale"]
-    >>> rows = [{"title": f"The river {name}", "text": f"{name} is long, and several towns lie by it."} for name in names]
+    >>> text = "The {} is long, and several towns lie by it."
+    >>> rows = [{"title": f"The river {name}", "text": text.format(name)} for name in names]
     >>> found = indicate(hf.Index.from_texts(rows))
     >>> found.verdicts["one passage"].questions, sorted(found.lacks)
     (10, ['two passages'])

@@ -102,10 +102,10 @@ def one_passage_sample(retriever: Retriever | Index, size: int = SIZE) -> Sample
     >>> import hopfuse as hf
     >>> from hopfuse.diagnose import one_passage_sample
     >>> text = "It flows past the town of {0}, and ends in the North Sea, far from its source in {0}."
-    >>> rows = [{"id": at, "title": f"River {name}", "text": text.format(name)} for at, name in enumerate("ABCDEFGHIJ")]
+    >>> rows = [{"title": f"The river {name}", "text": text.format(name)} for name in "ABCDEFGHIJ"]
     >>> sample = one_passage_sample(hf.Index.from_texts(rows))
     >>> sample.questions[0], sample.retriever.index.titles[0]
-    ('River F', '')
+    ('The river G', '')
     """
     whole = retriever_of(retriever)
     index = whole.index
@@ -163,7 +163,7 @@ def two_passage_sample(retriever: Retriever | Index, size: int = SIZE) -> Sample
     >>> edges = [{"src": row, "dst": 20 + row % 10} for row in range(20)]
     >>> index = hf.Index.build(passages=rows, entities=names, graph=edges)
     >>> sample = two_passage_sample(index)
-    >>> at = sample.questions.index("Person 3 quiet town near")
+    >>> at = sample.questions.index("Person 3 quiet town sea")
     >>> sample.qrels.gold[at]
     (3, 13)
     """
@@ -176,7 +176,7 @@ def two_passage_sample(retriever: Retriever | Index, size: int = SIZE) -> Sample
         pairs.append(pair)
         if len(pairs) == size:
             break
-    _check_enough(pairs, f"a name that joins it to another and is in at most {RARE} passages")
+    _check_enough(pairs, f"a title, and a name of at most {RARE} passages that joins it to another")
     return Sample([question for question, _ in pairs], _judged([both for _, both in pairs]), whole)
 
 
