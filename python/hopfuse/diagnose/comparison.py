@@ -162,7 +162,7 @@ def compare_recipes(
     if whole.encoder is not None:
         whole = whole.variant(encoder=CachedEncoder(whole.encoder, cache))
     asked = _asked(whole, questions, vectors, entities)
-    if asked.vectors is None:
+    if asked.vectors is None and vectors is not None and any(row is not None for row in vectors):
         check_unused("vectors", vectors, "the index has none to compare them with")
     dim = None if asked.vectors is None else asked.vectors.shape[1]
     leg, made, left_out = _retrievers(whole, words, rankings, dim)

@@ -72,16 +72,20 @@ def search_legs(
     >>> search_legs(index, ["Who is Ada?"], vectors=[[0.0, 1.0]], length=2).seeds
     [{2: 1.0}]
     """
-    whole = retriever_of(retriever)
+    whole, asked = retriever_of(retriever), Questions(questions, vectors, entities)
     if whole.index.corpus is None:
         walk = whole.variant("hybrid-rrf", words="none", graph_k=length, damping=damping)
-    else:
-        walk = RANKINGS[WALK].over(whole, dense_k=length, graph_k=length, damping=damping)
-    found: list[Any] = [part.by(walk, 1) for part in Questions(questions, vectors, entities).batches()]
+        results = [walk.search(part.texts, entities=part.entities, k=1, trace=True) for part in asked.batches()]
+        first = whole.index.num_passages
+        traces = [trace for one in results for trace in one.traces or ()]
+        seeds = [{first + seed["entity"]: seed["weight"] for seed in trace["seeds"]} for trace in traces]
+        return Legs(None, join_hits([one.lists["graph"] for one in results]), seeds)
+    walk = RANKINGS[WALK].over(whole, dense_k=length, graph_k=length, damping=damping)
+    found: list[Any] = [part.by(walk, 1) for part in asked.batches()]
     rows = (row for one in found for row in zip(one.seeds.nodes.tolist(), one.seeds.weights.tolist(), strict=True))
     seeds = [{node: weight for node, weight in zip(*row, strict=True) if node >= 0} for row in rows]
-    dense = None if whole.index.corpus is None else join_hits([one.lists["dense"] for one in found])
-    return Legs(dense, join_hits([one.lists["graph"] for one in found]), seeds)
+    dense, graph = (join_hits([one.lists[leg] for one in found]) for leg in ("dense", "graph"))
+    return Legs(dense, graph, seeds)
 
 
 def diagnose(

@@ -150,7 +150,7 @@ def _equal_texts(data: _Data) -> Fault | None:
         return None
     example = f"{data.id(rows[0])} and {data.id(first[letters_of(data.texts[rows[0]])])}"
     why = "They take the places of other passages in every list."
-    fix = "Keep one of each, or search with --per-document 1, which lists one of equal texts."
+    fix = "Keep one of each; --per-document 1 lists one of texts that are the same in every letter."
     what = "Passages with the letters of an earlier one, but for case, digits and punctuation"
     return Fault(what, len(rows), len(data.texts), why, example, fix)
 

@@ -21,7 +21,8 @@ JUDGED = tuple(name for name, ranking in RANKINGS.items() if not ranking.detail)
 #: The samples, by name.
 _SAMPLES = {"one passage": one_passage_sample, "two passages": two_passage_sample}
 _HEADINGS = {
-    "one passage": "One passage answers: titles or first sentences, taken out of their passages",
+    "one passage": "One passage answers: titles or first sentences, taken out of their passages, with whose words they "
+    "share many, which favours words",
     "two passages": "Two passages answer: a title, and general words of a passage that a rare name joins to it. They "
     "follow the graph's edges, so they show what a walk can reach, not how often people ask so",
 }

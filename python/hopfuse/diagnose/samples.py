@@ -24,7 +24,7 @@ from .rankings import retriever_of
 #: Questions of a sample, at most and at least.
 SIZE, LEAST = 300, 10
 #: A title or first sentence is a question if it has so many characters, and its passage keeps at least so many.
-LENGTHS, KEPT = range(8, 201), 40
+LENGTHS, KEPT = range(4, 201), 40
 #: The most passages of a name that joins a pair.
 RARE = 10
 #: General words of the second passage in the question of a pair.

@@ -150,7 +150,7 @@ class Verdict:
     best : str or None
         The recipe of the highest recall; None if no recipe ran.
     needed : int or None
-        Questions that would show the difference of ``best`` from the bar, if it is positive and within chance.
+        Questions that would show that ``best`` has a higher recall than the bar, if it has, within chance.
     graph : GraphWorth or None
         None if no ranking walks.
     left_out : mapping of str to str
@@ -259,7 +259,7 @@ def verdict(found: RecipeComparison) -> Verdict:
     )
     better = [run for run in recipes if compared[run].sign > 0]
     best, needed = _first(evaluation, recipes), None
-    if best is not None and not better and compared[best].recall.difference > 0:
+    if best is not None and compared[best].sign == 0 and compared[best].recall.difference > 0:
         needed = queries_needed(compared[best].recall.difference, compared[best].recall.deviation)
     return Verdict(
         questions=evaluation.estimate(bar, RECALL).n,

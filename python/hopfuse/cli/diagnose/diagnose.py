@@ -160,7 +160,8 @@ def diagnose(
     elif sample and index.num_passages:
         judged = indicate(retriever, size=sample, rankings=rankings)
         found["indication"] = judged.to_dict()
-    found["next"] = _next(directory, retriever.index, judged, rows, queries, {**given, "threads": threads})
+    more = {**given, "threads": threads}
+    found["next"] = None if lack is not None else _next(directory, index, judged, rows, queries, more)
     faults = find_faults(opened)
     found["faults"] = [fault.to_dict() for fault in faults]
     legs = None
