@@ -161,7 +161,7 @@ def test_every_shape_has_a_verdict_and_an_indication(shapes, shape):
     assert (found["note"] is not None) == (shape == "no texts")
     assert ["Passages without text" in fault["what"] for fault in found["faults"]].count(True) == (shape == "no texts")
     plain = hopfuse("diagnose", shapes / shape, "--queries", judged).stdout
-    assert plain.startswith(f"Verdict on {said['questions']} judged questions. Use {said['use']}")
+    assert plain.startswith(f"Verdict on {said['questions']} judged question")
     said_next = [line.removeprefix("Next: ") for line in plain.splitlines() if line.startswith("Next: ")]
     assert said_next == ([] if found["next"] is None else [found["next"]])
     for line in said_next:
@@ -169,6 +169,11 @@ def test_every_shape_has_a_verdict_and_an_indication(shapes, shape):
         assert program == "hopfuse"
         assert hopfuse(*words).stdout
     assert bool(said_next) == (found["note"] is None)  # nothing makes the vectors that a search would read
+    if found["note"] is None:
+        out = shapes / f"{shape} {said['questions']}.json"
+        hopfuse("compare", shapes / shape, "--queries", judged, "--out", out, "--overwrite")
+        compared = json.loads(out.read_text())
+        assert set(compared["runs"]) | set(compared["left out"]) == set(RANKINGS)
     hinted = json.loads(hopfuse("diagnose", shapes / shape, "--json").stdout)
     assert hinted["verdict"] is None
     assert set(hinted["indication"]) - {"one passage", "two passages"} == {"lacks"}

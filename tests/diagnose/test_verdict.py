@@ -61,7 +61,7 @@ def test_the_walk_loses() -> None:
     assert (found.use, found.bar, found.best) == ("plain-hybrid", "plain-hybrid", "policy-rag")
     assert found.graph is not None
     assert found.graph.answer == "no"
-    assert "No recipe is better than plain-hybrid beyond chance on these 40 questions." in str(found)
+    assert "No recipe is better than plain-hybrid beyond chance on 40 questions." in str(found)
     assert "The graph is not worth its time on these questions." in str(found)
     assert found.needed is None
 

@@ -193,13 +193,13 @@ class Verdict:
         best = None if self.best is None else self.of(self.best).compared
         if best is None:
             return " ".join([*said, "No recipe could be compared with it."])
-        said.append(f"No recipe is better than {self.bar} beyond chance on these {questions}.")
+        said.append(f"No recipe is better than {self.bar} beyond chance on {questions}.")
         said.append(f"The best, {self.best}, differs by {best}.")
         if self.needed is not None:
             said.append(f"To show this difference takes about {_about(self.needed)} questions.")
         smallest = best.recall.detectable()
         if smallest is not None and smallest < 1:
-            said.append(f"These {questions} show differences from about {100 * smallest:.1f} points on.")
+            said.append(f"As many questions show differences from about {100 * smallest:.1f} points on.")
         return " ".join(said)
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 from rich.console import Console
 
 from ... import Index, Retriever
+from ..._validation import counted
 from ...diagnose import (
     JUDGED,
     RANKINGS,
@@ -193,7 +194,7 @@ def diagnose(
 def _verdict_parts(judged: Verdict | Indication | None, found: dict[str, Any]) -> Iterator[str | Table]:
     """Yield what the command prints first: sentences, tables, and what was left out."""
     if isinstance(judged, Verdict):
-        yield printable(f"Verdict on {judged.questions:,} judged questions. {judged}\n")
+        yield printable(f"Verdict on {counted(judged.questions, 'judged question')}. {judged}\n")
         yield _figures(judged, "Percent, with 95 % intervals")
     elif judged is not None:
         yield "An indication, not a verdict: there are no judged questions, so some were made from the index.\n"
@@ -207,7 +208,8 @@ def _verdict_parts(judged: Verdict | Indication | None, found: dict[str, Any]) -
     if judged is not None:
         verdicts = [judged] if isinstance(judged, Verdict) else judged.verdicts.values()
         left_out = {name: why for one in verdicts for name, why in one.left_out.items()}
-        said += [f"Left out: {name}: {why}" for name, why in left_out.items()]
+        for why in dict.fromkeys(left_out.values()):
+            said.append(f"Left out: {', '.join(name for name in left_out if left_out[name] == why)}: {why}")
     if said:
         yield printable("\n".join(said))
 
