@@ -164,6 +164,13 @@ def test_words_of_another_language_than_they_were_read_in_are_function_words() -
     assert own.words.stemmer == "english"
 
 
+def test_related_languages_are_not_told_apart() -> None:
+    danish = [f"Havnen i {town} er ikke så gammel som byen, men den har været der i mange år." for town in TOWNS]
+    assert not of(find_faults(lexical(danish, "danish")), "Passages in another language")
+    assert not of(find_faults(lexical(danish, "norwegian")), "Passages in another language")
+    assert of(find_faults(lexical(danish, "english")), "Passages in another language")
+
+
 def test_the_share_of_long_texts_counts_beside_their_length() -> None:
     """One long passage of many has little of the text, so that little is lost by it."""
     many = [f"The harbour of town {at} is older than the town itself." for at in range(100)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import hopfuse as hf
 import numpy as np
 import pytest
 from diagnose.made import Set, both, retriever, walk_loses, walk_wins
-from hopfuse.diagnose import RANKINGS, Verdict, compare_recipes, judge, verdict
+from hopfuse.diagnose import RANKINGS, Difference, Verdict, compare_recipes, judge, verdict
 from hopfuse.errors import InputError
 from hopfuse.evaluate import Qrels, compare, detectable_mean_difference, holm, queries_needed
 from refusals import refused
@@ -66,14 +68,25 @@ def test_the_walk_loses() -> None:
     assert found.needed is None
 
 
-def test_where_recall_is_equal_the_reciprocal_rank_decides() -> None:
-    found = judged(walk_loses(misled=3), "policy-rag", "hybrid-rrf")
-    assert found.graph is not None
-    walk, leg = found.of(found.graph.walk), found.of(found.graph.leg)
-    assert (walk.recall.mean, leg.recall.mean) == (1.0, 1.0)
-    assert walk.mrr.mean < leg.mrr.mean
-    assert found.graph.answer == "no"
-    assert "of MRR" in str(found.graph)
+EVEN, LOWER, HIGHER, FEW = np.zeros(20), np.full(20, -0.5), np.full(20, 0.5), np.array([0.5, 0.5, *[0.0] * 18])
+
+
+@pytest.mark.parametrize(
+    ("recall", "mrr", "sign"),
+    [
+        (HIGHER, LOWER, 1),
+        (LOWER, HIGHER, -1),
+        (EVEN, LOWER, -1),
+        (FEW, HIGHER, 1),
+        (FEW, EVEN, 0),
+        (EVEN, EVEN, 0),
+    ],
+)
+def test_where_recall_differs_by_chance_the_reciprocal_rank_decides(recall: Any, mrr: Any, sign: int) -> None:
+    bar = np.full(20, 0.5)
+    found = Difference(*(compare(bar + values, bar, binary=False) for values in (recall, mrr)))
+    assert found.sign == sign
+    assert ("of MRR" in str(found)) == (recall is not HIGHER and recall is not LOWER and sign != 0)
 
 
 def test_chance_decides() -> None:

@@ -16,7 +16,7 @@ from ..index import Index
 from ..index.contents import text_to_index
 from ..retriever import Retriever
 from ..types import Incidence
-from .languages import UNSPACED, language_of, script_of, shares_of, stop_words
+from .languages import LANGUAGES, UNSPACED, language_of, resembles, script_of, shares_of, stop_words
 from .rankings import retriever_of
 from .samples import drawn_rows, letters_of
 
@@ -215,7 +215,9 @@ def _other_language(data: _Data) -> Fault | None:
         read["--lexical"] = index.lexical.stemmer
     known = {row: own for row, own in data.languages.items() if own is not None}
     for option, language in read.items():
-        rows = [row for row, own in known.items() if own != language]
+        if language not in LANGUAGES:
+            continue
+        rows = [row for row, own in known.items() if not resembles(data.texts[row], language, own)]
         if rows and len(rows) >= MANY * len(known):
             most = next(iter(shares_of(known[row] for row in rows)))
             rows.sort(key=lambda row: known[row] != most)

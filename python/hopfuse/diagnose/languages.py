@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from ..errors import MissingExtraError
@@ -65,12 +65,37 @@ def language_of(text: str) -> str | None:
     >>> language_of("Le serveur est dans la salle, et les clients ne sont pas dans le couloir.")
     'french'
     """
-    words = [word.lower() for word in _WORD.findall(text)]
+    words = _words(text)
     if len(words) < FEWEST:
         return None
-    counts = {language: sum(word in stop_words(language) for word in words) for language in LANGUAGES}
+    counts = {language: _count(words, language) for language in LANGUAGES}
     best = max(LANGUAGES, key=lambda language: counts[language])
     return best if counts[best] >= SHARE * len(words) else None
+
+
+def resembles(text: str, language: str, best: str) -> bool:
+    """Return whether a text has at least half as many stop words of a language as of the best one for it.
+
+    Related languages, such as Danish and Norwegian, share most of their stop words.
+
+    Examples
+    --------
+    >>> from hopfuse.diagnose.languages import resembles
+    >>> text = "Le serveur est dans la salle, et les clients ne sont pas dans le couloir."
+    >>> resembles(text, "english", "french"), resembles(text, "french", "french")
+    (False, True)
+    """
+    words = _words(text)
+    return 2 * _count(words, language) >= _count(words, best)
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+def _count(words: Sequence[str], language: str) -> int:
+    listed = stop_words(language)
+    return sum(word in listed for word in words)
 
 
 def shares_of(values: Iterable[str | None]) -> dict[str, float]:
