@@ -1,7 +1,8 @@
 """Compare every recipe and leg on the same questions with ``hopfuse compare``.
 
-python -m experiments.side_by_side [--data FOLDER] [--set NAME ...] [--graph NAME ...]
+python -m experiments.side_by_side [--data FOLDER] [--set NAME ...] [--graph NAME ...] [--untimed]
 
+Sets are question folders: those of shared data, or with --data those that python -m experiments.corpora writes.
 Builds indexes of each folder with ``hopfuse build``, with the folder's own graph and with those of this project's
 readers. Writes experiments/results/side-by-side.json, from which python -m experiments.quality makes the first section
 of docs/quality.md.
@@ -34,7 +35,7 @@ RESULTS = ROOT / "experiments" / "results" / "side-by-side.json"
 FOLDERS = ("hotpotqa", "musique-train", "2wiki-dev300", "metaqa")
 #: Origins of a graph: the folder, or a reader of this project.
 OWN, GRAPHS = "folder", ("folder", "spacy", "words")
-METRICS = ("recall@5", "last_hop_recall@5", "last_hop_recall@10", "full_support@10")
+METRICS = ("recall@5", "last_hop_recall@5", "last_hop_recall@10", "full_support@10", "mrr")
 JUDGED = "last_hop_recall@5"
 BASELINES = ("dense", "guided-walk")
 WALK = "graph-else-dense"
@@ -98,12 +99,21 @@ def compare_arguments(folder: Path, work: Path, graph: str = OWN) -> list[str]:
     return ["--queries", str(queries), *given, "--encoder", "wordllama", *judging]
 
 
-def run(folder: Path, graph: str, work: Path) -> dict[str, Any]:
+def graphs_of(folder: Path) -> Sequence[str]:
+    """Return the origins of graphs that a folder's index can have."""
+    if (folder / "kb.tsv").exists():
+        return (OWN,)  # itself a graph
+    has_own = (folder / "graph").is_dir() or (folder / "openie.jsonl").exists()
+    return GRAPHS if has_own else GRAPHS[1:]
+
+
+def run(folder: Path, graph: str, work: Path, *, timed: bool = True) -> dict[str, Any]:
     """Build an index, unless ``work`` has it, and compare; return the figures for the page."""
     program, index, out = [sys.executable, "-m", "hopfuse"], work / "index", work / "numbers.json"
     if not index.exists():
         subprocess.run([*program, "build", *build_arguments(folder, work, graph), "--out", str(index)], check=True)
-    asked = ["--time", "--out", str(out), "--overwrite", *compare_arguments(folder, work, graph)]
+    asked = [*(["--time"] if timed else []), "--out", str(out), "--overwrite"]
+    asked += compare_arguments(folder, work, graph)
     subprocess.run([*program, "compare", str(index), *asked], check=True)
     return kept(json.loads(out.read_text(encoding="utf-8")))
 
@@ -116,7 +126,7 @@ def kept(numbers: Mapping[str, Any]) -> dict[str, Any]:
         for run, row in numbers["per_query"]["values"].items()
     }
     judged = {run: row[JUDGED] for run, row in values.items()}
-    milliseconds = {run: times[max(times, key=int)] for run, times in numbers["ms per query"].items()}
+    milliseconds = {run: times[max(times, key=int)] for run, times in numbers.get("ms per query", {}).items()}
     return {
         **{name: numbers[name] for name in ("machine", "left out", "runs")},
         **commit(),
@@ -175,9 +185,10 @@ def _means(rows: list[list[str]]) -> str:
 def _rows(name: str, graph: str, found: Mapping[str, Any]) -> list[list[str]]:
     made = []
     for run in found["runs"]:
-        means = [f"{100 * found['means'][run][metric]:.1f}" for metric in METRICS]
+        means = [f"{100 * found['means'][run].get(metric, np.nan):.1f}".replace("nan", "") for metric in METRICS]
         p = [f"{found['p'][one][run]:.2g}" if run in found["p"].get(one, {}) else "" for one in BASELINES]
-        made.append([name, graph, run, *means, f"{found['ms'][run]:.0f}", *p])
+        milliseconds = f"{found['ms'][run]:.0f}" if run in found["ms"] else ""
+        made.append([name, graph, run, *means, milliseconds, *p])
     return made
 
 
@@ -222,7 +233,13 @@ than the other and has the same weight. `hybrid-convex` is an option, not a defa
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.side_by_side", description=__doc__)
     add_data_option(parser)
-    parser.add_argument("--set", dest="sets", action="append", choices=FOLDERS, help="only this set; may be repeated")
+    parser.add_argument(
+        "--set",
+        dest="sets",
+        action="append",
+        help=f"a folder of --data; may be repeated [default: {', '.join(FOLDERS)}]",
+    )
+    parser.add_argument("--untimed", action="store_true", help="leave out times, on a busy machine")
     parser.add_argument(
         "--graph", dest="graphs", action="append", choices=GRAPHS, help="only this graph; may be repeated"
     )
@@ -239,11 +256,12 @@ def main() -> None:
     rows = []
     for name in sets:
         for graph in args.graphs or GRAPHS:
-            if graph == OWN or name != "metaqa":  # metaqa is itself a graph
+            if graph in graphs_of(args.data / name):
                 with TemporaryDirectory() as aside:
                     work = (args.work or Path(aside)) / f"{name}-{graph}"
                     work.mkdir(parents=True, exist_ok=True)
-                    numbers.setdefault(name, {})[graph] = run(args.data / name, graph, work)
+                    found = run(args.data / name, graph, work, timed=not args.untimed)
+                    numbers.setdefault(name, {})[graph] = found
                     rows += _rows(name, graph, numbers[name][graph])
                 args.out.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
     print(f"\nThe test half, as in docs/quality.md:\n\n{_means(rows)}\nWrote {args.out}")
