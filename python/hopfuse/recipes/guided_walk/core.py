@@ -344,6 +344,14 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         """Whether the encoder's vectors of a question's other words steer the walk, beside the question's own."""
         return self.encoder is not None and self.index.encoder is not None and self.index.encoder.dim == self._dim
 
+    @property
+    def lacks(self) -> dict[str, str]:
+        """What this recipe over this index could use and does not have, and what that costs."""
+        if self.index.encoder is not None:
+            return {}
+        cost = "a question steers the walk with its names and all, not with what it asks about them; build the index "
+        return {"the encoder of the passages": cost + "with an encoder, which it records, and search with that one"}
+
     def _steering(self, vectors: Any, texts: Sequence[str | None] | None, others: Sequence[str] | None) -> Any:
         """Return the vectors that steer: the sum of a question's and that of its words other than names."""
         if not self._steers or texts is None or others is None:
