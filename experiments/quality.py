@@ -21,7 +21,7 @@ from . import guided, metaqa, side_by_side, similarity, tuned
 from .folders import add_data_option, asked, load_index, questions_of
 
 METRICS = ("recall@5", "last_hop@5", "last_hop@10", "full_support@10", "mrr", "ndcg@10")
-HYBRID, CONVEX, POLICY = "hybrid rrf", "hybrid convex", "policy rag"
+PLAIN, HYBRID, CONVEX, POLICY = "plain hybrid", "hybrid rrf", "hybrid convex", "policy rag"
 FOLDERS = ("hotpotqa", "musique-train")
 SIGNIFICANCE = 0.05
 # recall@5, last_hop@5, last_hop@10 in percent of another implementation, from the README of the hotpotqa data.
@@ -37,7 +37,7 @@ REFERENCE = {
 
 def runs_of(index: hf.Index, folder: Path, encoder: WordLlamaEncoder) -> dict[str, hf.Hits]:
     """Return the hits of the single legs, of fusions of two and three over the same pools, and of published recipes."""
-    paper, adr = hf.recipes.PhaseGraph.paper(), hf.recipes.HybridRRF.adr()
+    paper, adr, plain = hf.recipes.PhaseGraph.paper(), hf.recipes.HybridRRF.adr(), hf.recipes.HybridRRF.plain()
     recipe = hf.recipes.PhaseGraph(index, paper, encoder=encoder)
     policy = hf.Retriever(index, "policy-rag", encoder=encoder)
     words, sqlite = BM25(index.lexical), FTS5.build(index.texts_to_index())
@@ -63,6 +63,7 @@ def runs_of(index: hf.Index, folder: Path, encoder: WordLlamaEncoder) -> dict[st
         "rrf + bm25": hf.fuse([*pools, three.lists["lexical"]], method="rrf", k=10),
         "phasegraph + bm25": three.hits,
         "fts5": sqlite.search(questions, 10),
+        PLAIN: hf.recipes.HybridRRF(index, plain, lexical=words).search(questions, vectors=ask["vectors"], k=10).hits,
         POLICY: policy.search(questions, **ask).hits,
         **{
             name: hf.recipes.HybridRRF(index, adr, encoder=encoder, **options).search(questions, **ask).hits
@@ -184,6 +185,7 @@ of passages of the entity). Walks have damping 0.5 and weight 1 for all edge typ
 - `+ bm25`: with BM25 as a third list; in `phasegraph` its weight is 0.3, that of the graph, not fitted to these
   questions.
 - `fts5`: SQLite's BM25, k1 = 1.2, b = 0.75, Porter stems.
+- `plain hybrid`: `HybridRRF.plain()`, RRF of the BM25 and dense pools, k = 60, without a walk: the bar for recipes.
 - `hybrid rrf`: `HybridRRF.adr()` ([hybrid-rrf.md](hybrid-rrf.md)), RRF of the BM25, dense and graph pools with
   weights 1, 1 and 0.35, k = 60; `, fts5`: with SQLite's BM25; `, titles`: with a further list, of weight 1, of the
   passages whose title is in the question; `hybrid convex`: TM2C2 instead of RRF, with the weights of `hybrid rrf`.

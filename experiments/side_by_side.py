@@ -1,7 +1,8 @@
 """Compare every recipe and leg on the same questions with ``hopfuse compare``.
 
-python -m experiments.side_by_side [--data FOLDER] [--set NAME ...] [--graph NAME ...]
+python -m experiments.side_by_side [--data FOLDER] [--set NAME ...] [--graph NAME ...] [--untimed]
 
+Sets are question folders: those of shared data, or with --data those that python -m experiments.corpora writes.
 Builds indexes of each folder with ``hopfuse build``, with the folder's own graph and with those of this project's
 readers. Writes experiments/results/side-by-side.json, from which python -m experiments.quality makes the first section
 of docs/quality.md.
@@ -34,20 +35,22 @@ RESULTS = ROOT / "experiments" / "results" / "side-by-side.json"
 FOLDERS = ("hotpotqa", "musique-train", "2wiki-dev300", "metaqa")
 #: Origins of a graph: the folder, or a reader of this project.
 OWN, GRAPHS = "folder", ("folder", "spacy", "words")
-METRICS = ("recall@5", "last_hop_recall@5", "last_hop_recall@10", "full_support@10")
+METRICS = ("recall@5", "last_hop_recall@5", "last_hop_recall@10", "full_support@10", "mrr")
 JUDGED = "last_hop_recall@5"
 BASELINES = ("dense", "guided-walk")
 WALK = "graph-else-dense"
+#: Words and vectors without a walk: the bar that every recipe is held to, beside its own legs.
+PLAIN = "plain-hybrid"
 #: The legs of each recipe, by name of ranking.
 LEGS = {
-    "guided-walk": ("dense", WALK),
-    "guided-walk+words": ("dense", WALK),
-    "phase-graph": ("dense", WALK),
-    "phase-graph+words": ("words", "dense", WALK),
-    "hybrid-rrf": ("words", "dense", WALK),
-    "hybrid-convex": ("words", "dense", WALK),
-    "policy-rag": ("dense", WALK),
-    "triple-hybrid": ("triple-vector", "triple-graph"),
+    "guided-walk": ("dense", WALK, PLAIN),
+    "guided-walk+words": ("words", "dense", WALK, PLAIN),
+    "phase-graph": ("dense", WALK, PLAIN),
+    "phase-graph+words": ("words", "dense", WALK, PLAIN),
+    "hybrid-rrf": ("words", "dense", WALK, PLAIN),
+    "hybrid-convex": ("words", "dense", WALK, PLAIN),
+    "policy-rag": ("dense", WALK, PLAIN),
+    "triple-hybrid": ("triple-vector", "triple-graph", PLAIN),
 }
 BATCH = 32
 
@@ -96,12 +99,21 @@ def compare_arguments(folder: Path, work: Path, graph: str = OWN) -> list[str]:
     return ["--queries", str(queries), *given, "--encoder", "wordllama", *judging]
 
 
-def run(folder: Path, graph: str, work: Path) -> dict[str, Any]:
+def graphs_of(folder: Path) -> Sequence[str]:
+    """Return the origins of graphs that a folder's index can have."""
+    if (folder / "kb.tsv").exists():
+        return (OWN,)  # itself a graph
+    has_own = (folder / "graph").is_dir() or (folder / "openie.jsonl").exists()
+    return GRAPHS if has_own else GRAPHS[1:]
+
+
+def run(folder: Path, graph: str, work: Path, *, timed: bool = True) -> dict[str, Any]:
     """Build an index, unless ``work`` has it, and compare; return the figures for the page."""
     program, index, out = [sys.executable, "-m", "hopfuse"], work / "index", work / "numbers.json"
     if not index.exists():
         subprocess.run([*program, "build", *build_arguments(folder, work, graph), "--out", str(index)], check=True)
-    asked = ["--time", "--out", str(out), "--overwrite", *compare_arguments(folder, work, graph)]
+    asked = [*(["--time"] if timed else []), "--out", str(out), "--overwrite"]
+    asked += compare_arguments(folder, work, graph)
     subprocess.run([*program, "compare", str(index), *asked], check=True)
     return kept(json.loads(out.read_text(encoding="utf-8")))
 
@@ -114,7 +126,7 @@ def kept(numbers: Mapping[str, Any]) -> dict[str, Any]:
         for run, row in numbers["per_query"]["values"].items()
     }
     judged = {run: row[JUDGED] for run, row in values.items()}
-    milliseconds = {run: times[max(times, key=int)] for run, times in numbers["ms per query"].items()}
+    milliseconds = {run: times[max(times, key=int)] for run, times in numbers.get("ms per query", {}).items()}
     return {
         **{name: numbers[name] for name in ("machine", "left out", "runs")},
         **commit(),
@@ -136,7 +148,7 @@ def against(judged: Mapping[str, NDArray[np.float64]], baseline: str) -> dict[st
 
 
 def to_best_leg(values: Mapping[str, Mapping[str, NDArray[np.float64]]], run: str) -> dict[str, Any]:
-    """Return the difference of a recipe from the best of its legs, with its paired bootstrap interval."""
+    """Return the difference of a recipe from the best of its legs that ran, with its paired bootstrap interval."""
     legs = {leg: float(np.nanmean(values[leg][JUDGED])) for leg in LEGS[run] if leg in values}
     best = max(legs, key=lambda leg: legs[leg])
     c = compare(values[run][JUDGED], values[best][JUDGED], binary=parse_metric(JUDGED).binary)
@@ -152,12 +164,14 @@ def section(results: Path = RESULTS) -> str:
     sizes = ", ".join(f"{name} {found['questions']}" for name, graph, found in parts if graph == OWN)
     rows = [row for name, graph, found in parts for row in _rows(name, graph, found)]
     losses = [row for name, graph, found in parts for row in _losses(name, graph, found)]
+    has_plain = all(PLAIN in found["runs"] for _, _, found in parts)
     left = sorted({f"{run} ({why})" for _, _, found in parts for run, why in found["left out"].items()})
     return "\n".join(
         [
-            _HEAD.format(sizes=sizes, processors=processors, commits=commits, cores=parts[0][2]["machine"]["cores"]),
+            _HEAD.format(sizes=sizes, processors=processors, commits=commits, cores=parts[0][2]["machine"]["cores"])
+            + (_PLAIN if has_plain else ""),
             _means(rows),
-            _LOSSES,
+            _LOSSES.format(legs="own legs and of the plain hybrid" if has_plain else "own legs"),
             table(["set", "graph", "recipe", "best leg", "difference", "95 %"], losses),
             *([f"Left out of some graphs: {'; '.join(left)}.\n"] if left else []),
         ]
@@ -171,9 +185,10 @@ def _means(rows: list[list[str]]) -> str:
 def _rows(name: str, graph: str, found: Mapping[str, Any]) -> list[list[str]]:
     made = []
     for run in found["runs"]:
-        means = [f"{100 * found['means'][run][metric]:.1f}" for metric in METRICS]
+        means = [f"{100 * found['means'][run].get(metric, np.nan):.1f}".replace("nan", "") for metric in METRICS]
         p = [f"{found['p'][one][run]:.2g}" if run in found["p"].get(one, {}) else "" for one in BASELINES]
-        made.append([name, graph, run, *means, f"{found['ms'][run]:.0f}", *p])
+        milliseconds = f"{found['ms'][run]:.0f}" if run in found["ms"] else ""
+        made.append([name, graph, run, *means, milliseconds, *p])
     return made
 
 
@@ -202,9 +217,12 @@ correction over the runs of an index. *ms for 32* is the time of a batch, withou
 - `triple-vector`, `triple-graph`: the legs of `triple-hybrid`, which ranks passages by the entities that they mention.
 """
 
+_PLAIN = """- `plain-hybrid`: RRF of `words` and `dense`, k = 60, without a walk: the bar that every recipe is held to.
+"""
+
 _LOSSES = """### Recipes compared with their best leg
 
-The difference of each recipe from the best of its own legs by last_hop_recall@5, with its paired bootstrap 95 %
+The difference of each recipe from the best of its {legs} by last_hop_recall@5, with its paired bootstrap 95 %
 interval. With default options, four recipes are significantly behind by more than a point somewhere: `policy-rag` over
 the graph of words of musique-train; `hybrid-rrf` and `phase-graph+words` over spaCy's graph of 2wiki-dev300, where the
 walk alone is strongest; and `triple-hybrid` by passages, there and on metaqa, where one of its legs finds much less
@@ -215,7 +233,13 @@ than the other and has the same weight. `hybrid-convex` is an option, not a defa
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.side_by_side", description=__doc__)
     add_data_option(parser)
-    parser.add_argument("--set", dest="sets", action="append", choices=FOLDERS, help="only this set; may be repeated")
+    parser.add_argument(
+        "--set",
+        dest="sets",
+        action="append",
+        help=f"a folder of --data; may be repeated [default: {', '.join(FOLDERS)}]",
+    )
+    parser.add_argument("--untimed", action="store_true", help="leave out times, on a busy machine")
     parser.add_argument(
         "--graph", dest="graphs", action="append", choices=GRAPHS, help="only this graph; may be repeated"
     )
@@ -232,11 +256,12 @@ def main() -> None:
     rows = []
     for name in sets:
         for graph in args.graphs or GRAPHS:
-            if graph == OWN or name != "metaqa":  # metaqa is itself a graph
+            if graph in graphs_of(args.data / name):
                 with TemporaryDirectory() as aside:
                     work = (args.work or Path(aside)) / f"{name}-{graph}"
                     work.mkdir(parents=True, exist_ok=True)
-                    numbers.setdefault(name, {})[graph] = run(args.data / name, graph, work)
+                    found = run(args.data / name, graph, work, timed=not args.untimed)
+                    numbers.setdefault(name, {})[graph] = found
                     rows += _rows(name, graph, numbers[name][graph])
                 args.out.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
     print(f"\nThe test half, as in docs/quality.md:\n\n{_means(rows)}\nWrote {args.out}")

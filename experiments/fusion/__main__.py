@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hopfuse.encoders import WordLlamaEncoder
 
+from ..corpora import page as corpora
 from ..folders import add_data_option
 from .design import answer
 from .files import PAGE, RERANKING, RESULTS, folders_of, read_results, write_results
@@ -42,7 +43,7 @@ def main() -> None:
         }
         write_results(args.results, results)
     reranking = read_results(RERANKING) if RERANKING.is_file() else None
-    args.out.write_text(render(read_results(args.results), reranking), encoding="utf-8")
+    args.out.write_text(render(read_results(args.results), reranking, corpora.section()), encoding="utf-8")
     print(f"wrote {args.out}")
 
 

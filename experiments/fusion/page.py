@@ -13,8 +13,8 @@ from .findings import finding
 Answer = Mapping[str, Any]
 
 
-def render(results: Mapping[str, Any], reranking: Mapping[str, Any] | None) -> str:
-    """Return the page; ``reranking`` is None if it was not run."""
+def render(results: Mapping[str, Any], reranking: Mapping[str, Any] | None, corpora: str = "") -> str:
+    """Return the page; ``reranking`` is None if it was not run, and ``corpora`` the section about those sets."""
     answers = list(results["questions"])
     notes = {}
     if reranking is not None:
@@ -31,6 +31,8 @@ def render(results: Mapping[str, Any], reranking: Mapping[str, Any] | None) -> s
             parts.append(_comparisons(a))
     if reranking is None:
         parts += ["## A second stage\n", _NO_RERANKING]
+    if corpora:
+        parts.append(corpora)
     return "\n".join(parts)
 
 

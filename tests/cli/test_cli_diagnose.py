@@ -1,10 +1,12 @@
 import json
+import shlex
 
 import numpy as np
 import pytest
 from cli.cli_files import EDGES, ENTITIES, TEXTS, about, hopfuse, read_jsonl, write_jsonl
+from doors.shapes import SHAPES
 from hopfuse import Index, ppr_topk
-from hopfuse.diagnose import error_correlation, paraphrase, rank_stability, rewritings, substitute_aliases
+from hopfuse.diagnose import RANKINGS, error_correlation, paraphrase, rank_stability, rewritings, substitute_aliases
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.errors import InputError
 from hopfuse.evaluate import Qrels
@@ -12,6 +14,8 @@ from hopfuse.extract import Gazetteer, QuestionMatcher
 from hopfuse.recipes import PhaseGraph
 from refusals import refused as raises_refusal
 
+#: What is said before the numbers of sections.
+SAID = ("note", "verdict", "indication", "next", "faults")
 # In the tiny index p4 has no edge, and so has Turing but for p5: components {p0, p1, p2, p3 and their entities},
 # {p4}, {p5, Turing}.
 QUESTIONS = [
@@ -24,7 +28,8 @@ QUESTIONS = [
 
 @pytest.fixture
 def asked(index, files, tmp_path):
-    write_jsonl(tmp_path / "questions.jsonl", QUESTIONS)
+    unjudged = [{name: value for name, value in row.items() if name != "gold"} for row in QUESTIONS]
+    write_jsonl(tmp_path / "questions.jsonl", unjudged)
     write_jsonl(tmp_path / "gold.jsonl", QUESTIONS[:3])
     np.save(tmp_path / "vectors.npy", np.load(files / "query_vectors.npy")[:4])
     inputs = ("--queries", tmp_path / "questions.jsonl", "--vectors", tmp_path / "vectors.npy")
@@ -42,11 +47,13 @@ def test_every_number_by_hand(asked, index, tmp_path):
         "passages without an edge": 1,
         "entities without an edge": 0,
     }
-    assert found["names"]["names of several entities"] == 0
+    # Ada is in p0 and p1 by edges, Engine in p0 and p1, London and Thames in two, Babbage and Turing in one.
+    assert found["names"] == {"names": 6, "of a single passage": 3 / 6, "shared by several entities": 0}
     assert found["seeds"] == {
         "questions": 4,
         "with seeds": 3 / 4,
         "seeds of a question, median": 1.0,
+        "passages of the rarest seed, median": 1.0,
         "all gold passages connected to a seed": 1 / 3,
     }
     assert (found["mass"]["walks"], found["mass"]["hubs"]) == (3, 1)
@@ -65,13 +72,15 @@ def test_every_number_by_hand(asked, index, tmp_path):
 
 def test_without_judgements_only_what_needs_none(asked):
     found = json.loads(hopfuse(*asked, "--json").stdout)
-    assert set(found) == {"graph", "names", "seeds", "mass", "legs"}
+    assert set(found) == {*SAID, "graph", "names", "seeds", "mass", "legs"}
+    assert found["verdict"] is None
     assert set(found["legs"]) == {"overlap@3, mean"}
     assert "all gold passages connected to a seed" not in found["seeds"]
 
 
 def test_tables(asked, tmp_path):
     output = " ".join(hopfuse(*asked, "--qrels", tmp_path / "gold.jsonl").stdout.split())
+    assert output.startswith("Verdict on 3 judged questions. Use ")
     for line in ("components", "with seeds", "entropy in bits, median", "correlation of errors", "gold lost, by size"):
         assert line in output
     assert "0.750" in output
@@ -111,6 +120,111 @@ def test_no_questions(refused_here, index, tmp_path):
     np.save(tmp_path / "none.npy", np.zeros((0, 8), np.float32))
     inputs = ("--queries", tmp_path / "none.jsonl", "--vectors", tmp_path / "none.npy", "--k", 3)
     assert refused_here("diagnose", index, *inputs) == about("empty", "queries")
+
+
+# ---- The verdict, over every shape of index -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shapes(tmp_path_factory):
+    """The folder of an index of every shape, and of one without texts; two questions, without and with gold."""
+    pytest.importorskip("wordllama", reason="the vectors are WordLlama's (extra demo)")
+    folder = tmp_path_factory.mktemp("shapes")
+    for shape, save in SHAPES.items():
+        save(folder / shape)
+    edges = [{"src": at, "dst": 3 + at % 2} for at in range(3)]
+    empty = [{"id": f"p{at}", "text": ""} for at in range(3)]
+    Index.build(passages=empty, vectors=np.eye(3), entities=["Ada", "London"], graph=edges).save(folder / "no texts")
+    for name, ids in (("rows", (0, 4)), ("ids", ("p0", "p4"))):
+        texts = ["Who wrote on the Engine of Babbage?", "Who read notes in Manchester?"]
+        asked = [{"id": str(at), "text": text} for at, text in enumerate(texts)]
+        write_jsonl(folder / f"{name}.jsonl", asked)
+        write_jsonl(folder / f"{name} judged.jsonl", [{**q, "gold": [id]} for q, id in zip(asked, ids, strict=True)])
+    write_jsonl(folder / "none judged.jsonl", [{"id": "q", "text": "Who is Ada?", "gold": ["p0"]}])
+    return folder
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, "no texts"])
+def test_every_shape_has_a_verdict_and_an_indication(shapes, shape):
+    kind = "rows" if shape == "texts" else "none" if shape == "no texts" else "ids"
+    judged = shapes / f"{kind} judged.jsonl"
+    found = json.loads(hopfuse("diagnose", shapes / shape, "--queries", judged, "--json").stdout)
+    said, index = found["verdict"], Index.open(shapes / shape)
+    ran = [one["ranking"] for one in said["rankings"]]
+    assert set(ran) | set(said["left out"]) == {name for name, one in RANKINGS.items() if not one.detail}
+    assert {"words", "plain-hybrid"} <= set(ran)
+    assert ("dense" in ran) == (index.encoder is not None)
+    assert said["use"] in ran
+    assert (said["graph"] is not None) == (index.graph is not None)
+    assert ("graph" in found) == (index.graph is not None)
+    assert ("legs" in found) == (index.graph is not None and index.encoder is not None)
+    assert (found["note"] is not None) == (shape == "no texts")
+    assert ["Passages without text" in fault["what"] for fault in found["faults"]].count(True) == (shape == "no texts")
+    plain = hopfuse("diagnose", shapes / shape, "--queries", judged).stdout
+    assert plain.startswith(f"Verdict on {said['questions']} judged question")
+    said_next = [line.removeprefix("Next: ") for line in plain.splitlines() if line.startswith("Next: ")]
+    assert said_next == ([] if found["next"] is None else [found["next"]])
+    for line in said_next:
+        program, *words = shlex.split(line)
+        assert program == "hopfuse"
+        assert hopfuse(*words).stdout
+    assert bool(said_next) == (found["note"] is None)  # nothing makes the vectors that a search would read
+    if found["note"] is None:
+        out = shapes / f"{shape} {said['questions']}.json"
+        hopfuse("compare", shapes / shape, "--queries", judged, "--out", out, "--overwrite")
+        compared = json.loads(out.read_text())
+        assert set(compared["runs"]) | set(compared["left out"]) == set(RANKINGS)
+    hinted = json.loads(hopfuse("diagnose", shapes / shape, "--json").stdout)
+    assert hinted["verdict"] is None
+    assert set(hinted["indication"]) - {"one passage", "two passages"} == {"lacks"}
+    assert "seeds" not in hinted
+
+
+def test_an_indication_is_called_so(shapes, tmp_path):
+    rows = [
+        {"id": f"p{at}", "title": f"Town {at}", "text": f"It lies by the sea, {'and far ' * at} from here."}
+        for at in range(12)
+    ]
+    Index.build(passages=rows).save(tmp_path / "towns")
+    output = hopfuse("diagnose", tmp_path / "towns").stdout
+    assert output.startswith("An indication, not a verdict: ")
+    found = json.loads(hopfuse("diagnose", tmp_path / "towns", "--sample", 10, "--json").stdout)
+    assert found["indication"]["one passage"]["questions"] == 10
+    assert found["next"].startswith(f"hopfuse search {tmp_path / 'towns'} 'Town ")
+    none = json.loads(hopfuse("diagnose", tmp_path / "towns", "--sample", 0, "--json").stdout)
+    assert (none["indication"], none["next"]) == (None, None)
+
+
+def test_questions_without_gold_are_described(shapes):
+    output = hopfuse("diagnose", shapes / "all", "--queries", shapes / "ids.jsonl").stdout
+    assert "An indication, not a verdict" in output
+    assert "passages of the rarest seed, median" in output
+
+
+def test_rankings_that_are_skipped_and_vectors_of_a_file(shapes, tmp_path):
+    index = Index.open(shapes / "vectors and graph")
+    np.save(tmp_path / "q.npy", np.asarray(index.vectors)[[0, 4]])
+    asked = ("--queries", shapes / "ids judged.jsonl", "--vectors", tmp_path / "q.npy")
+    found = json.loads(hopfuse("diagnose", index.directory, *asked, "--skip", "guided-walk", "--json").stdout)
+    assert "guided-walk" not in [one["ranking"] for one in found["verdict"]["rankings"]]
+    program, command, *words = shlex.split(found["next"])
+    assert (program, command, words[0]) == ("hopfuse", "score", str(index.directory))
+    words[words.index("--out") + 1] = str(tmp_path / "run.jsonl")
+    hopfuse(command, *words)
+    assert [row["id"] for row in read_jsonl(tmp_path / "run.jsonl")] == ["0", "1"]
+
+
+def test_judgements_of_some_rows_only_are_refused(refused_here, shapes, tmp_path):
+    rows = [{"id": "a", "text": "Who?", "gold": ["p0"]}, {"id": "b", "text": "What?"}]
+    asked = ("--queries", write_jsonl(tmp_path / "q.jsonl", rows))
+    assert refused_here("diagnose", shapes / "all", *asked).places == [f"{tmp_path / 'q.jsonl'}, line 2"]
+
+
+@pytest.mark.parametrize("option", ["qrels", "vectors", "stability"])
+def test_options_of_questions_need_questions(refused_here, shapes, files, option):
+    value = {"qrels": files / "queries.jsonl", "vectors": files / "vectors.npy", "stability": "phase-graph"}[option]
+    refusal = refused_here("diagnose", shapes / "all", f"--{option}", value)
+    assert refusal == about("unused", option, other="queries")
 
 
 # ---- Stability ------------------------------------------------------------------------------------------------------

@@ -80,7 +80,8 @@ def test_explain_shows_the_third_list(lexical_index, files):
     output = hopfuse(*ask, "--lexical-weight", 0.3).stdout
     assert "Lexical list of 2" in output
     assert " lexical 0." in output
-    assert "Lexical list" not in hopfuse(*ask).stdout
+    assert "Lexical list" not in hopfuse(*ask, "--lexical-weight", 0).stdout
+    assert "Weight of direct retrieval" in hopfuse(*ask).stdout
 
 
 def test_words_of_the_index_raise_weights_unless_they_are_left_out(lexical_index, files):
@@ -103,7 +104,8 @@ def test_bad_lexical_options_are_refused(refused_here, scoring, index, files, tm
     plain = [*scoring, *out, "--recipe", "phase-graph"]
     assert refused_here(*plain, "--lexical-k", 5) == about("unused", "lexical_k", other="words")
     assert refused_here(*plain, "--lexical-weight", 0.3) == about("unused", "lexical_weight", other="words")
-    assert refused_here(*scoring, *out, "--lexical-k", 5).field == "lexical_k"
+    unread = [*scoring, *out, "--lexical-weight", 0, "--lexical-k", 5]
+    assert refused_here(*unread).field == "lexical_k"
     bare = [*scoring, *out, "--words", "none", "--option"]
     assert refused_here(*bare, "word_boost=1") == about("unused", "word_boost", other="words")
     assert refused_here(*scoring, *out, "--words", "--lexical-weight", -1) == about(

@@ -52,7 +52,7 @@ def test_the_tree_of_a_guided_walk_has_seeds_and_weights(memory, output_of) -> N
     assert "Alien (exact): in 1 passage" in shown
     assert f"{second['name']} of {second['passages'][0]['title']}: share {second['share']:.3g}" in shown
     assert "Hits by guided walk: the first 3" in shown
-    assert f"weight {hit['weight']:.3g}" in shown
+    assert f"{hit['weight']:.3g}" in shown
     assert "from: Alien (named)" in shown
     seed, step = hit["paths"][0][:2]
     assert f"path {hit['paths'][0][-1]['strength']:.3g}: {seed['name']} {arrow(step)}" in shown

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hopfuse.evaluate import Qrels, holm, in_test_half, ndcg
 
+from experiments.corpora import page as corpora
 from experiments.fusion import files
 from experiments.fusion.arms import convex, fused, walk
 from experiments.fusion.design import METRICS, Arm, Question, answer, edges, grid, ratios
@@ -267,7 +268,9 @@ def test_numbers_are_written_short_and_read_back(tmp_path: Path) -> None:
 
 def test_the_committed_page_is_that_of_the_committed_numbers() -> None:
     reranking = files.read_results(files.RERANKING) if files.RERANKING.is_file() else None
-    assert files.PAGE.read_text(encoding="utf-8") == render(files.read_results(files.RESULTS), reranking)
+    assert files.PAGE.read_text(encoding="utf-8") == render(
+        files.read_results(files.RESULTS), reranking, corpora.section()
+    )
 
 
 def test_the_committed_numbers_are_of_these_questions() -> None:

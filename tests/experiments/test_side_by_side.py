@@ -46,7 +46,7 @@ def test_a_folder_is_built_compared_and_described(folder: Path, tmp_path: Path) 
     assert runs <= set(numbers["runs"])
     test = int(in_test_half([f"q{i}" for i in range(12)]).sum())
     assert (numbers["questions"], numbers["judged"]) == (test, test)
-    first, second = side_by_side.section(results).split(side_by_side._LOSSES)
+    first, second = side_by_side.section(results).split("### Recipes compared with their best leg")
     shown = {row[2]: row for row in rows_of(first)[2:]}
     assert list(shown) == numbers["runs"]
     row, columns = shown["policy-rag"], rows_of(first)[0]

@@ -20,6 +20,7 @@ WORDS = ("river", "bridge", "engine", "notes", "harbour", "count")
 SCOPES: tuple[AllowScope, ...] = ("isolated", "results")
 OPTIONS: list[dict[str, Any]] = [
     {},
+    {"dense_weight": 0.001},
     {"first": "dense", "second_top": 1, "dense_weight": 0.5},
     {"second_top": 5, "second_mass": 0.25, "tau": 1.5, "floor": 0.01, "damping": 0.7, "graph_k": 9, "dense_k": 7},
     {"depth": 2, "rank_constant": 60, "edge_weights": {"synonym": 0.0, "relation": 0.5}},
@@ -66,6 +67,54 @@ def walked(index: hf.Index, restarts: list[dict[int, float]], config: GuidedWalk
     return hf.Hits.from_lists(rows)
 
 
+def shares_of(index: hf.Index) -> hf.Incidence:
+    """Weights of entities as second seeds: over the passages that have each, a passage's sum to 1."""
+    held = hf.Incidence.from_graph(index.graph, index.num_passages)
+    often = np.bincount(held.indices, minlength=held.num_columns)
+    weights = np.zeros(held.indices.size)
+    for p in range(held.num_rows):
+        row = slice(held.indptr[p], held.indptr[p + 1])
+        nodes = held.indices[row]
+        worth = np.ones(nodes.size) if held.weights is None else held.weights[row].astype(float)
+        kept = worth * (often[nodes] > 1) if (often[nodes] > 1).any() else worth
+        weights[row] = kept / (kept / often[nodes]).sum()
+    return hf.Incidence(held.indptr, held.indices, weights.astype(np.float32), num_columns=held.num_columns)
+
+
+def ranked(
+    index: hf.Index, lists: dict[str, hf.Hits], seeds: list[list[int]], words: Any, constant: float, k: int
+) -> hf.Hits:
+    """The hits by each question's rarest seed: the terms of every list, and the best direct hit in the first five."""
+    rows = []
+    for b, named in enumerate(seeds):
+        fewest = min((int(index.passage_frequency[node - index.num_passages]) for node in named), default=None)
+        w = 1.0 if fewest is None else fewest / (fewest + max(12.0, 0.003 * index.num_passages))
+        score = {} if words is None else dict(words.row(b))
+        best, sums = max(score.values(), default=0.0), dict[int, float]()
+        for name, hits in lists.items():
+            for rank, (p, _) in enumerate(hits.row(b), 1):
+                lacks = 0.0 if best <= 0 else 1.0 - score.get(p, 0.0) / best
+                weight = 1.0 - 0.7 * w if name == "guided" else w * w / (w + (1.0 - w) * lacks)
+                weight = max(weight, 0.001) if name == "dense" else weight
+                sums[p] = sums.get(p, 0.0) + weight / (constant + rank)
+        found = sorted(sums, key=lambda p: (-sums[p], p))
+        direct = dict[int, float]()
+        for name in ("dense", "lexical"):
+            for rank, (p, _) in enumerate(lists[name].row(b) if name in lists else (), 1):
+                direct[p] = direct.get(p, 0.0) + 1 / (constant + rank)
+        first = min(direct, key=lambda p: (-direct[p], p))
+        if first not in found[:5]:
+            sums[first] = sums[found[4]] * (1 + 1e-7)
+            found = sorted(sums, key=lambda p: (-sums[p], p))
+        rows.append([(p, sums[p]) for p in found[:k]])
+    return hf.Hits.from_lists(rows)
+
+
+def covering(row: list[int], seeds: dict[int, float], mentions: hf.Incidence, k: int) -> list[tuple[int, float]]:
+    hits = hf.Hits.from_lists([[(p, -float(at)) for at, p in enumerate(row)]])
+    return reference.cover_seeds([hits.row(0)], [seeds], mentions, k=k)[0]
+
+
 def composed(
     index: hf.Index,
     config: GuidedWalkConfig,
@@ -74,13 +123,14 @@ def composed(
     k: int,
     words: Any = None,
     boosted: hf.Hits | None = None,
+    all_words: hf.Hits | None = None,
 ) -> Any:
     """The recipe in float64, over the oracle: hits, lists, restarts."""
     dense = reference.dense_topk(vectors, index.corpus, min(config.dense_k, index.num_passages))
     rank = {"method": "rrf", "rank_constant": config.rank_constant}
     named = rows_of(seeds)
     lists = [dense] if config.first == "dense" else [dense, walked(index, named, config)]
-    answer = reference.fuse(lists, k=config.second_top, **rank)
+    answer = reference.fuse(lists, k=10, **rank)
     z = np.ones((len(named), index.graph.num_nodes))
     tau = config.tau or (1.4 if boosted is None else 2.0)
     near = reference.similarity_weights(vectors, index.corpus, tau=tau, floor=config.floor)
@@ -88,24 +138,36 @@ def composed(
     z[:, : index.num_passages] = reference.boost_weights(near, rows, config.boost) if rows else near
     mentions = hf.Incidence.from_graph(index.graph, index.num_passages)
     for _ in range(config.depth):
-        first = [[(int(p), 0.0) for p in row[: config.second_top] if p >= 0] for row in answer.ids]
-        starts = reference.add_entity_seeds(named, first, mentions, config.second_mass)
+        ten = [[int(p) for p in row[:10] if p >= 0] for row in answer.ids]
+        first = [covering(row, own, mentions, config.second_top) for row, own in zip(ten, named, strict=True)]
+        starts = reference.add_entity_seeds(named, first, shares_of(index), config.second_mass)
         answer = walked(index, starts, config, node_weights=z)
-    fused = [answer, dense] if words is None else [answer, dense, words]
-    weights = tuple(config.weights(("guided", "dense", "lexical")[: len(fused)]).values())
-    return reference.fuse(fused, weights=weights, k=k, **rank), answer, starts
+    fused = {"guided": answer, "dense": dense} | ({} if words is None else {"lexical": words})
+    if config.by_question:
+        own = [list(row) for row in named]
+        return ranked(index, fused, own, all_words, config.rank_constant, k), answer, starts
+    weights = tuple(config.weights(tuple(fused)).values())
+    return reference.fuse(list(fused.values()), weights=weights, k=k, **rank), answer, starts
 
 
 @pytest.mark.parametrize(
-    "words", [None, {}, {"word_boost": 0.5, "word_k": 3, "lexical_weight": 0.3}, {"word_boost": 0, "lexical_weight": 1}]
+    "words",
+    [
+        None,
+        {},
+        {"lexical_k": 3},
+        {"word_boost": 0.5, "word_k": 3, "lexical_weight": 0.3},
+        {"word_boost": 0, "lexical_weight": 1},
+    ],
 )
 @pytest.mark.parametrize("options", OPTIONS, ids=repr)
 def test_search_is_its_composition_over_the_oracle(options: dict[str, Any], words: dict[str, Any] | None) -> None:
     ask, leg = random_questions(5), Words()
-    options = options if words is None else options | words
+    fixed = options.get("dense_weight") is not None
+    options = options if words is None else options | (words if not fixed else {"lexical_weight": 0.3} | words)
     recipe = GuidedWalk(random_world(4).index(), lexical=None if words is None else leg, **options)
     found = recipe.search(QUESTIONS, **ask, k=10)
-    lists = {"words": found.lists.get("lexical")}
+    lists = {"words": found.lists.get("lexical"), "all_words": None if words is None else leg.search(QUESTIONS, 1000)}
     if words is not None and recipe.config.boost:
         lists["boosted"] = leg.search(QUESTIONS, recipe.config.word_k or 1000)  # they name no entity
     hits, guided, starts = composed(recipe.index, recipe.config, ask["vectors"], found.seeds, 10, **lists)
@@ -114,7 +176,8 @@ def test_search_is_its_composition_over_the_oracle(options: dict[str, Any], word
     assert_same_ranking(found.lists["guided"], guided, tie=1e-6)
     assert_same_ranking(found.hits, hits, tie=1e-9)
     assert ("graph" in found.lists) == (recipe.config.first == "fused")
-    assert ("lexical" in found.lists) == (words is not None and "lexical_weight" in words)
+    has_list = recipe.config.by_question or recipe.config.weights(("lexical",))["lexical"] > 0
+    assert ("lexical" in found.lists) == (words is not None and has_list)
 
 
 def test_words_besides_the_names_of_a_question_raise_weights() -> None:
@@ -149,8 +212,8 @@ def test_words_besides_the_names_of_a_question_raise_weights() -> None:
 
 def test_a_leg_without_a_part_is_not_asked() -> None:
     ask, index = random_questions(6), random_world(5).index()
-    plain = GuidedWalk(index).search(**ask)
-    recipe = GuidedWalk(index, lexical=Words(), word_boost=0)
+    plain = GuidedWalk(index, dense_weight=0.001).search(**ask)
+    recipe = GuidedWalk(index, lexical=Words(), word_boost=0, lexical_weight=0)
     assert not recipe.needs.words
     assert_hits_equal(recipe.search(**ask).hits, plain.hits)
 
@@ -160,7 +223,7 @@ def test_a_leg_without_a_part_is_not_asked() -> None:
 def test_questions_without_text_are_answered_without_words(allow: Any, scope: AllowScope) -> None:
     """Whether all of a batch lack it or some; the trace says so."""
     ask, world = random_questions(6) | {"allow": allow, "allow_scope": scope}, random_world(5)
-    recipe = GuidedWalk(world.index(), lexical=words_of(world), lexical_weight=0.3)
+    recipe = GuidedWalk(world.index(), lexical=words_of(world))
     assert recipe.needs == hf.recipes.Needs(vectors=True, entities=True, words=True)
     tau = recipe.config.decay(has_words=True)
     plain = GuidedWalk(world.index(), tau=tau).search(**ask, trace=True)
@@ -206,7 +269,8 @@ def test_a_question_without_seeds_starts_at_those_of_the_dense_list() -> None:
     ask = random_questions(7) | {"entities": [[]] * 5}
     for first in ("fused", "dense"):
         found = GuidedWalk(random_world(6).index(), first=first, second_top=2).search(**ask, k=5, trace=True)
-        assert (found.first.ids == found.lists["dense"].ids[:, :2]).all()
+        assert (found.first.ids[:, 0] == found.lists["dense"].ids[:, 0]).all()
+        assert (found.first.counts == 1).all()
         assert (found.lists["guided"].counts > 0).all()
         for trace, restart in zip(found.traces, rows_of(found.starts), strict=True):
             assert trace["ranked_by"] == "guided walk"
@@ -231,7 +295,7 @@ def test_without_any_seeds_the_dense_list_answers_and_the_trace_says_so(lexical:
 
 def test_the_dense_list_adds_what_the_walk_did_not_find_after_what_it_found() -> None:
     world = random_world(8)
-    recipe = GuidedWalk(world.index(), graph_k=4)
+    recipe = GuidedWalk(world.index(), graph_k=4, dense_weight=0.001)
     found = recipe.search(**random_questions(9), k=24)
     guided, dense = found.lists["guided"], found.lists["dense"]
     for b in range(5):
@@ -371,7 +435,8 @@ def test_bad_options_are_refused(option: dict[str, Any], refusal: tuple[str, str
 @pytest.mark.parametrize(
     ("option", "refusal"),
     [
-        ({"lexical_k": 5}, ("unused", "lexical_k")),
+        ({"lexical_weight": 0, "lexical_k": 5}, ("unused", "lexical_k")),
+        ({"dense_weight": 0.5, "lexical_k": 5}, ("unused", "lexical_k")),
         ({"word_boost": 0, "word_k": 5}, ("unused", "word_k")),
     ],
     ids=repr,

@@ -9,5 +9,5 @@ PAGE = DOCS / "guided-walk.md"
 
 
 def test_the_examples_run() -> None:
-    known = run_examples(PAGE, 8, hf.recipes.GuidedWalkResult)
+    known = run_examples(PAGE, 9, hf.recipes.GuidedWalkResult)
     assert known["score"] > 0

@@ -112,7 +112,7 @@ def test_a_question_without_a_text_has_no_note_of_its_text() -> None:
 
 
 def test_words_that_only_raise_weights_are_known_words() -> None:
-    recipe = WITH_WORDS["guided"]
+    recipe = GuidedWalk(INDEX, encoder=ENCODER, matcher=LINKER, lexical=WORDS, lexical_weight=0)
     assert "lexical" not in recipe.search(["the notes"]).lists
     assert said(recipe.search(["the notes"], entities=[[]])) == [[]]
 

@@ -17,6 +17,8 @@ from retriever.shapes import QUESTION, ROWS, ByLength, Letters, built, leg, word
 BOTH = built("vectors", "graph")
 FACTS = built("vectors", "graph", "facts")
 SPEAKS = {"encoder": Letters()}
+#: What an index of given vectors does not say, and so nothing steers a walk by a question's words beside its names.
+UNKNOWN = "the encoder of the passages"
 
 # ---- Defaults --------------------------------------------------------------------------------------------------------
 
@@ -28,8 +30,8 @@ SPEAKS = {"encoder": Letters()}
         (words_graph(), "hybrid-rrf", {"text", "words", "entities"}, {"vectors"}),
         (built("graph"), "hybrid-rrf", {"text", "words", "entities"}, {"vectors"}),
         (built("vectors"), "hybrid-rrf", {"text", "words", "vector"}, {"an encoder", "a graph"}),
-        (BOTH, "guided-walk", {"vector", "entities"}, {"an encoder", "words"}),
-        (FACTS, "guided-walk", {"vector", "entities"}, {"an encoder", "words"}),
+        (BOTH, "guided-walk", {"vector", "entities"}, {"an encoder", UNKNOWN, "words"}),
+        (FACTS, "guided-walk", {"vector", "entities"}, {"an encoder", UNKNOWN, "words"}),
     ],
     ids=["texts", "words", "graph", "vectors", "both", "facts"],
 )

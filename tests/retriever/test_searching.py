@@ -451,5 +451,5 @@ def test_options_belong_to_the_recipe_that_was_chosen() -> None:
 def test_a_variant_refuses_words_that_it_does_not_read_and_has_its_own_leg() -> None:
     retriever = hf.Retriever(FACTS, encoder=Letters(), words=leg(FACTS))
     with refused(InputError, "unused", "words"):
-        retriever.variant(word_boost=0, words="fts5")
+        retriever.variant(word_boost=0, lexical_weight=0, words="fts5")
     assert retriever.variant("triple-hybrid", mode="lexical").words is not retriever.words

@@ -1,4 +1,4 @@
-"""Diagnose whether a graph helps: its structure, both legs, stability under rewording, and recipes side by side.
+"""Diagnose an index: which recipe to use, whether its graph helps, what is wrong with its data, and stability.
 
 Imports the public API and ``evaluate``; SciPy is imported when it is first needed.
 """
@@ -7,16 +7,27 @@ from .aliases import substitute_aliases
 from .cached_encoder import CachedEncoder
 from .comparison import RecipeComparison, compare_recipes
 from .diagnosis import Legs, diagnose, search_legs
+from .faults import Fault, find_faults
 from .graph import MassSpread, connected_components, hub_nodes, mass_spread, shared_names
+from .indication import JUDGED, Indication, indicate, judge, searchable
+from .languages import language_of, script_of
 from .legs import error_correlation, overlap, pool_loss, rank_biased_overlap
 from .rankings import RANKINGS, Questions, Ranking, by_mention
 from .rewriting import Rewriting, paraphrase
 from .rewritings import rewritings
+from .samples import Sample, drawn_rows, one_passage_sample, two_passage_sample
 from .stability import RankStability, rank_stability, stability_rows
+from .verdict import Difference, Figures, GraphWorth, Verdict, graph_worth, verdict
 
 __all__ = [
+    "JUDGED",
     "RANKINGS",
     "CachedEncoder",
+    "Difference",
+    "Fault",
+    "Figures",
+    "GraphWorth",
+    "Indication",
     "Legs",
     "MassSpread",
     "Questions",
@@ -24,21 +35,34 @@ __all__ = [
     "Ranking",
     "RecipeComparison",
     "Rewriting",
+    "Sample",
+    "Verdict",
     "by_mention",
     "compare_recipes",
     "connected_components",
     "diagnose",
+    "drawn_rows",
     "error_correlation",
+    "find_faults",
+    "graph_worth",
     "hub_nodes",
+    "indicate",
+    "judge",
+    "language_of",
     "mass_spread",
+    "one_passage_sample",
     "overlap",
     "paraphrase",
     "pool_loss",
     "rank_biased_overlap",
     "rank_stability",
     "rewritings",
+    "script_of",
     "search_legs",
+    "searchable",
     "shared_names",
     "stability_rows",
     "substitute_aliases",
+    "two_passage_sample",
+    "verdict",
 ]

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from .._validation import check_names, check_needs, check_unused
-from ..errors import InputError
+from ..errors import HopfuseError, InputError
 from ..evaluate.evaluation import Evaluation, evaluate
 from ..evaluate.qrels import Qrels
 from ..evaluate.runs import Run, join_hits
@@ -43,6 +43,10 @@ class RecipeComparison:
         The class of the lexical leg.
     milliseconds : mapping of str to mapping of int to float
         For each ranking, the time per question by batch size: 1, and a full batch; empty unless timed.
+    batch_milliseconds : mapping of str to float
+        For each ranking, the time per question in the batches that were compared, their median.
+    walks : frozenset of str
+        Rankings that walk the graph from the names in a question.
     search_bytes : mapping of str to int
         Peak allocation of Python and NumPy during the search of a batch; empty unless timed.
     index_bytes, array_bytes, process_bytes : int
@@ -53,6 +57,8 @@ class RecipeComparison:
     left_out: Mapping[str, str]
     words: str | None
     milliseconds: Mapping[str, Mapping[int, float]]
+    batch_milliseconds: Mapping[str, float]
+    walks: frozenset[str]
     search_bytes: Mapping[str, int]
     index_bytes: int
     array_bytes: int
@@ -156,14 +162,22 @@ def compare_recipes(
     if whole.encoder is not None:
         whole = whole.variant(encoder=CachedEncoder(whole.encoder, cache))
     asked = _asked(whole, questions, vectors, entities)
-    if asked.vectors is None:
+    if asked.vectors is None and vectors is not None and any(row is not None for row in vectors):
         check_unused("vectors", vectors, "the index has none to compare them with")
     dim = None if asked.vectors is None else asked.vectors.shape[1]
-    leg, searches, left_out = _searches(whole, words, rankings, dim)
-    parts = list(asked.batches(BATCH))
-    ranked = {name: join_hits([search(part) for part in parts]) for name, search in searches.items()}
+    leg, made, left_out = _retrievers(whole, words, rankings, dim)
+    searches = {name: RANKINGS[name].search(one) for name, one in made.items()}
+    ranked, seconds = dict[str, Hits](), dict[str, float]()
+    for name in list(searches):
+        try:
+            ranked[name], seconds[name] = _ranked(searches[name], asked)
+        except HopfuseError as error:  # such as a package of a recipe that is not installed
+            left_out[name] = str(error)
+            del searches[name]
     baseline = baseline_of(whole.index)
     if baseline not in searches:
+        if baseline in left_out and baseline != "words":
+            raise InputError("missing", "vectors", "dense retrieval cannot run: {reason}", reason=left_out[baseline])
         raise InputError(
             "missing",
             "words",
@@ -172,11 +186,14 @@ def compare_recipes(
     evaluation = evaluate(qrels, {**ranked, **others}, metrics, baseline=baseline)
     size = min(BATCH, asked.size)
     timings = {n: {b: _milliseconds(s, asked, b) for b in (1, size)} for n, s in searches.items()} if timed else {}
-    peaks = {name: search_peak(search, parts[0]) for name, search in searches.items()} if timed else {}
+    first = next(asked.batches(BATCH))
+    peaks = {name: search_peak(search, first) for name, search in searches.items()} if timed else {}
     info = whole.index.info()
     arrays = sum(s["bytes"] for name, s in info["sections"].items() if not name.endswith((".offsets", ".bytes")))
     memory = info["bytes"], int(arrays), process_peak()
-    return RecipeComparison(evaluation, left_out, leg, timings, peaks, *memory)
+    walks = frozenset(name for name in searches if made[name].needs.entities)
+    took = {name: 1e3 * one for name, one in seconds.items()}
+    return RecipeComparison(evaluation, left_out, leg, timings, took, walks, peaks, *memory)
 
 
 def search_peak(search: Search, questions: Questions) -> int:
@@ -218,10 +235,10 @@ def _check_dim(field: str, given: int, allowed: int | None, owner: str) -> None:
         )
 
 
-def _searches(
+def _retrievers(
     retriever: Retriever, words: Any, wanted: Collection[str], dim: int | None
-) -> tuple[str | None, dict[str, Search], dict[str, str]]:
-    """Return the name of the lexical leg, the searches of the wanted rankings, and why the others are left out.
+) -> tuple[str | None, dict[str, Retriever], dict[str, str]]:
+    """Return the name of the lexical leg, the retrievers of the wanted rankings, and why the others are left out.
 
     ``dim`` is the dimension of the questions' vectors, None without any.
     """
@@ -229,7 +246,7 @@ def _searches(
         name: ranking for name, ranking in RANKINGS.items() if name in wanted or name == baseline_of(retriever.index)
     }
     leg = RANKINGS["words"].over(retriever, words).words if any(one.words for one in chosen.values()) else None
-    searches, left_out = dict[str, Search](), dict[str, str]()
+    found, left_out = dict[str, Retriever](), dict[str, str]()
     for name, ranking in chosen.items():
         try:
             if ranking.leg == "dense" and retriever.index.corpus is None:
@@ -239,11 +256,25 @@ def _searches(
                 raise InputError("missing", "words", "{field} is 'none', and the ranking needs a lexical leg")
             if made.encoder is None and dim is not None:
                 _check_dim("vectors", dim, made.dim, made.recipe.ranks)
-        except InputError as error:
+        except HopfuseError as error:
             left_out[name] = str(error)
         else:
-            searches[name] = ranking.search(made)
-    return None if leg is None else type(leg).__name__, searches, left_out
+            found[name] = made
+    return None if leg is None else type(leg).__name__, found, left_out
+
+
+def _ranked(search: Search, questions: Questions) -> tuple[Hits, float]:
+    """Return the hits of all questions, and the seconds per question, the median over batches.
+
+    The first batch makes what is made once, so its time does not count; a single batch is searched again.
+    """
+    parts = list(questions.batches(BATCH))
+    found, seconds = [], []
+    for part in parts if len(parts) > 1 else parts * 2:
+        start = time.perf_counter()
+        found.append(search(part))
+        seconds.append((time.perf_counter() - start) / part.size)
+    return join_hits(found[-len(parts) :]), median(seconds[1:])
 
 
 def _milliseconds(search: Search, questions: Questions, size: int) -> float:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
 from ..evaluate.comparison import compare
 from ..evaluate.metrics import full_support
 from ..evaluate.qrels import Qrels
@@ -19,7 +19,7 @@ from ..retriever import Retriever
 from ..types import Graph, Hits
 from .graph import connected_components, hub_nodes, mass_spread, shared_names
 from .legs import error_correlation, overlap, pool_loss
-from .rankings import RANKINGS, Questions, retriever_of
+from .rankings import RANKINGS, WALK, Questions, retriever_of
 
 if TYPE_CHECKING:
     from ..extract import Match
@@ -33,9 +33,9 @@ Section = dict[str, Any]
 
 
 class Legs(NamedTuple):
-    """The dense and the graph list of each question, and its seeds: restart weights by node."""
+    """The dense (None without vectors) and the graph list of each question, and its seeds: restart weights by node."""
 
-    dense: Hits
+    dense: Hits | None
     graph: Hits
     seeds: list[dict[int, float]]
 
@@ -54,7 +54,7 @@ def search_legs(
     Parameters
     ----------
     retriever : Retriever or Index
-        Has vectors and a graph.
+        Has a graph.
     questions, vectors, entities : optional
         As of :meth:`hopfuse.Retriever.search`.
     length : int
@@ -72,18 +72,25 @@ def search_legs(
     >>> search_legs(index, ["Who is Ada?"], vectors=[[0.0, 1.0]], length=2).seeds
     [{2: 1.0}]
     """
-    walk = RANKINGS["graph"].over(retriever_of(retriever), dense_k=length, graph_k=length, damping=damping)
-    found: list[Any] = [part.by(walk, 1) for part in Questions(questions, vectors, entities).batches()]
+    whole, asked = retriever_of(retriever), Questions(questions, vectors, entities)
+    if whole.index.corpus is None:
+        walk = whole.variant("hybrid-rrf", words="none", graph_k=length, damping=damping)
+        results = [walk.search(part.texts, entities=part.entities, k=1, trace=True) for part in asked.batches()]
+        first = whole.index.num_passages
+        traces = [trace for one in results for trace in one.traces or ()]
+        seeds = [{first + seed["entity"]: seed["weight"] for seed in trace["seeds"]} for trace in traces]
+        return Legs(None, join_hits([one.lists["graph"] for one in results]), seeds)
+    walk = RANKINGS[WALK].over(whole, dense_k=length, graph_k=length, damping=damping)
+    found: list[Any] = [part.by(walk, 1) for part in asked.batches()]
     rows = (row for one in found for row in zip(one.seeds.nodes.tolist(), one.seeds.weights.tolist(), strict=True))
     seeds = [{node: weight for node, weight in zip(*row, strict=True) if node >= 0} for row in rows]
-    return Legs(
-        join_hits([one.lists["dense"] for one in found]), join_hits([one.lists["graph"] for one in found]), seeds
-    )
+    dense, graph = (join_hits([one.lists[leg] for one in found]) for leg in ("dense", "graph"))
+    return Legs(dense, graph, seeds)
 
 
 def diagnose(
     index: Index,
-    legs: Legs,
+    legs: Legs | None = None,
     qrels: Qrels | None = None,
     *,
     k: int = 10,
@@ -95,9 +102,8 @@ def diagnose(
     Parameters
     ----------
     index : Index
-        Must have a graph.
-    legs : Legs
-        From :func:`search_legs`.
+    legs : Legs, optional
+        From :func:`search_legs`; without them, only the graph and its names are measured.
     qrels : Qrels, optional
         Judgements of the same questions.
     k : int
@@ -109,8 +115,9 @@ def diagnose(
     Returns
     -------
     dict
-        Numbers by section: ``graph``, ``names``, ``seeds``, ``mass``, ``legs``; with judgements also ``pools``, a list
-        of the share of gold passages lost by pools of each size.
+        Numbers by section, without those that the index or the arguments have nothing for: ``graph``, ``names``,
+        ``seeds``, ``mass``, ``legs`` and, with judgements, ``pools``: the share of gold passages lost by pools of each
+        size. Words of a graph are not among the ``names``.
 
     Raises
     ------
@@ -128,20 +135,25 @@ def diagnose(
     >>> found["graph"]["components"], found["seeds"]["with seeds"]
     (2, 1.0)
     """
-    component = connected_components(_graph_of(index))
-    sections = {
-        "graph": _graph(index, component),
-        "names": _names(index),
-        "seeds": _seeds(legs, qrels, component),
-        "mass": _mass(index, legs, damping, threads),
-        "legs": _legs(legs, qrels, k),
-    }
-    return sections if qrels is None else {**sections, "pools": _pools(legs, qrels)}
+    sections: dict[str, Any] = {}
+    if index.graph is None:
+        return sections
+    component = connected_components(index.graph)
+    sections["graph"] = _graph(index, index.graph, component)
+    names = index.num_entities if index.words is None else index.words.first
+    if names:
+        sections["names"] = _names(index, names)
+    if legs is None:
+        return sections
+    sections |= {"seeds": _seeds(index, legs, qrels, component), "mass": _mass(index.graph, legs, damping, threads)}
+    if legs.dense is None:
+        return sections
+    sections["legs"] = _legs(legs.dense, legs.graph, qrels, k)
+    return sections if qrels is None else {**sections, "pools": _pools(legs.dense, legs.graph, qrels)}
 
 
-def _graph(index: Index, component: NDArray[np.int64]) -> Section:
+def _graph(index: Index, graph: Graph, component: NDArray[np.int64]) -> Section:
     """Count components, and nodes without an edge."""
-    graph = _graph_of(index)
     sizes = np.bincount(component)
     largest = component == sizes.argmax()
     stored = np.diff(graph.indptr)[graph.internal_of]
@@ -155,27 +167,30 @@ def _graph(index: Index, component: NDArray[np.int64]) -> Section:
     }
 
 
-def _names(index: Index) -> Section:
-    """Count entities that share a name or alias with another, and may be duplicates of it."""
-    shared = shared_names(index.entity_names, index.entity_aliases)
-    entities = {entity for found in shared.values() for entity in found}
-    most = sorted(shared, key=lambda name: (-len(shared[name]), name))[:EXAMPLES]
+def _names(index: Index, names: int) -> Section:
+    """Count names of a single passage, and those that several entities have, which may be one thing."""
+    shared = shared_names(islice(index.entity_names, names), islice(index.entity_aliases, names))
+    most = sorted((name for name in shared if len(shared[name]) > 2), key=lambda name: (-len(shared[name]), name))
+    assert index.passage_frequency is not None
     return {
-        "names of several entities": len(shared),
-        "entities that share a name": len(entities),
-        "share of the entities": len(entities) / max(index.num_entities, 1),
-        "most shared": {name: len(shared[name]) for name in most},
+        "names": names,
+        "of a single passage": float((index.passage_frequency[:names] == 1).mean()),
+        "shared by several entities": len(shared),
+        **({"most shared": {name: len(shared[name]) for name in most[:EXAMPLES]}} if most else {}),
     }
 
 
-def _seeds(legs: Legs, qrels: Qrels | None, component: NDArray[np.int64]) -> Section:
-    """Count questions with seeds, and those whose gold passages a walk from the seeds can reach."""
+def _seeds(index: Index, legs: Legs, qrels: Qrels | None, component: NDArray[np.int64]) -> Section:
+    """Count questions with seeds, how rare these are, and whether a walk from them can reach the gold passages."""
     counts = np.array([len(row) for row in legs.seeds])
     section: Section = {
         "questions": counts.size,
         "with seeds": float((counts > 0).mean()),
         "seeds of a question, median": float(np.median(counts)),
     }
+    rarest = _rarest(index, legs)
+    if rarest.size:
+        section["passages of the rarest seed, median"] = float(np.median(rarest))
     if qrels is not None:
         reached = [
             bool({component[node] for node in seeds} >= {component[passage] for passage in gold})
@@ -186,9 +201,17 @@ def _seeds(legs: Legs, qrels: Qrels | None, component: NDArray[np.int64]) -> Sec
     return section
 
 
-def _mass(index: Index, legs: Legs, damping: float, threads: int | None) -> Section:
+def _rarest(index: Index, legs: Legs) -> NDArray[np.int64]:
+    """Return in how many passages the rarest seed of each question is, for those with seeds among the entities."""
+    frequency = index.passage_frequency
+    assert frequency is not None
+    passages = index.num_passages
+    rows = ([frequency[node - passages] for node in row if node >= passages] for row in legs.seeds)
+    return np.array([min(row) for row in rows if row], np.int64)
+
+
+def _mass(graph: Graph, legs: Legs, damping: float, threads: int | None) -> Section:
     """Measure how far the walks spread, and how much of their mass is on hubs."""
-    graph = _graph_of(index)
     seeded = [dict(row) for row in legs.seeds if row]
     hubs = hub_nodes(graph, share=HUBS)
     degree = graph.degree.sum(axis=1)[graph.internal_of]
@@ -210,12 +233,12 @@ def _mass(index: Index, legs: Legs, damping: float, threads: int | None) -> Sect
     return section
 
 
-def _legs(legs: Legs, qrels: Qrels | None, k: int) -> Section:
+def _legs(dense_hits: Hits, graph_hits: Hits, qrels: Qrels | None, k: int) -> Section:
     """Measure whether the legs find the same passages, and fail on the same questions."""
-    shared = overlap(legs.dense, legs.graph, k)
+    shared = overlap(dense_hits, graph_hits, k)
     section: Section = {f"overlap@{k}, mean": float(np.nanmean(shared))}
     if qrels is not None:
-        dense, graph = (full_support(hits, qrels, k) for hits in (legs.dense, legs.graph))
+        dense, graph = (full_support(hits, qrels, k) for hits in (dense_hits, graph_hits))
         c = compare(graph, dense, binary=True)
         correlation = error_correlation(dense, graph)
         section |= {
@@ -229,10 +252,9 @@ def _legs(legs: Legs, qrels: Qrels | None, k: int) -> Section:
     return section
 
 
-def _pools(legs: Legs, qrels: Qrels) -> list[Section]:
+def _pools(dense: Hits, graph: Hits, qrels: Qrels) -> list[Section]:
     """Return the mean share of gold passages that each pool, and both together, lose at each size."""
-    width = min(legs.dense.shape[1], legs.graph.shape[1])
-    dense, graph = legs.dense, legs.graph
+    width = min(dense.shape[1], graph.shape[1])
     return [
         {
             "size": size,
@@ -247,9 +269,3 @@ def _pools(legs: Legs, qrels: Qrels) -> list[Section]:
 
 def _share(values: NDArray[np.float64], rows: NDArray[np.int64]) -> float:
     return float(values[rows].sum() / max(float(values.sum()), 1e-300))
-
-
-def _graph_of(index: Index) -> Graph:
-    if index.graph is None:
-        raise InputError("missing", "index", "{field} has no graph; build it with edges")
-    return index.graph

@@ -86,17 +86,46 @@ class Ranking(NamedTuple):
         Whether it reads the words of the retriever that is compared; else it reads none.
     leg : {"dense", "lexical", "graph"} or None
         The leg that is ranked alone; None for the recipe's hits.
+    detail : bool
+        Whether it shows a part of another ranking, which a comparison may leave out.
     """
 
     recipe: str
     options: Mapping[str, Any] = MappingProxyType({})
     words: bool = False
     leg: str | None = None
+    detail: bool = False
 
     def over(self, retriever: Retriever, words: Any = None, **options: Any) -> Retriever:
         """Return the retriever of the ranking, with the collaborators of another and further options."""
         merged = {**self.options, **options}
         return retriever.variant(self.recipe, words=words if self.words else "none", **merged)
+
+    def arguments(self, index: Index) -> list[str]:
+        """Return the arguments of ``hopfuse search`` and ``score`` that rank so.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> from hopfuse.diagnose import RANKINGS
+        >>> index = hf.Index.build(passages=[{"text": "The sea."}])
+        >>> RANKINGS["plain-hybrid"].arguments(index)[:4]
+        ['--recipe', 'hybrid-rrf', '--option', 'walk=false']
+        >>> RANKINGS["phase-graph+words"].arguments(index)
+        ['--recipe', 'phase-graph', '--words', 'auto']
+        """
+        kind, options = RECIPES[self.recipe], dict(self.options)
+        if self.leg == "lexical" and index.corpus is not None:
+            options["weights"] = (1.0, 0.0, 0.0)
+        given = ["--recipe", self.recipe]
+        for name, value in options.items():
+            text = ",".join(f"{one:g}" for one in value) if isinstance(value, tuple) else f"{value}"
+            given += ["--option", f"{name}={text.lower() if isinstance(value, bool) else text.removesuffix('.0')}"]
+        own = kind.words(kind.Config())
+        reads = own == "any" or (own == "stored" and index.lexical is not None)
+        if "lexical" in kind.collaborators and self.words != reads:
+            given += ["--words", "auto" if self.words else "none"]
+        return given
 
     def search(self, retriever: Retriever) -> Search:
         """Return a search for :data:`DEPTH` passages by the ranking's own retriever."""
@@ -151,14 +180,18 @@ def by_mention(retriever: Retriever) -> Search:
 
 _GRAPH = {"graph_k": DEPTH, "dense_k": 1, "dense_fallback": False}
 _PLAIN = {"walk": False, "weights": (1.0, 1.0, 1.0), "rank_constant": 60.0}
+#: The ranking that other systems have: words and vectors without a walk.
+PLAIN = "plain-hybrid"
+#: The walk alone.
+WALK = "graph"
 _OWN = {
     "dense": Ranking("hybrid-rrf", {"walk": False}, leg="dense"),
     "words": Ranking("hybrid-rrf", {"walk": False}, words=True, leg="lexical"),
-    "plain-hybrid": Ranking("hybrid-rrf", _PLAIN, words=True),
-    "graph": Ranking("phase-graph", _GRAPH, leg="graph"),
-    "graph-else-dense": Ranking("phase-graph", {"graph_k": DEPTH, "dense_k": DEPTH}, leg="graph"),
-    "triple-vector": Ranking("triple-hybrid", {"mode": "vector"}),
-    "triple-graph": Ranking("triple-hybrid", {"mode": "graph"}),
+    PLAIN: Ranking("hybrid-rrf", _PLAIN, words=True),
+    WALK: Ranking("phase-graph", _GRAPH, leg="graph"),
+    "graph-else-dense": Ranking("phase-graph", {"graph_k": DEPTH, "dense_k": DEPTH}, leg="graph", detail=True),
+    "triple-vector": Ranking("triple-hybrid", {"mode": "vector"}, detail=True),
+    "triple-graph": Ranking("triple-hybrid", {"mode": "graph"}, detail=True),
     "guided-walk": Ranking("guided-walk"),
     "guided-walk+words": Ranking("guided-walk", words=True),
     "phase-graph": Ranking("phase-graph"),
@@ -166,5 +199,5 @@ _OWN = {
     "hybrid-rrf": Ranking("hybrid-rrf", words=True),
     "hybrid-convex": Ranking("hybrid-rrf", {"fusion": "convex"}, words=True),
 }
-#: The rankings that are compared: single legs, then recipes. A recipe without a line of its own has its defaults.
+#: The rankings that are compared: single legs and the plain hybrid, then recipes. One without a line has its defaults.
 RANKINGS: Mapping[str, Ranking] = _OWN | {name: Ranking(name) for name in RECIPES if name not in _OWN}

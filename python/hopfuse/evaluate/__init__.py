@@ -42,6 +42,7 @@ from .significance import (
     holm,
     mcnemar_exact,
     mcnemar_power,
+    queries_needed,
     wilson_interval,
 )
 from .sweep import SPLITS, Sweep, Trial, in_test_half, split_rows, sweep
@@ -103,6 +104,7 @@ __all__ = [
     "parse_metric",
     "qrels_dict",
     "qrels_from",
+    "queries_needed",
     "query_trace",
     "randomisation_test",
     "read_qrels",

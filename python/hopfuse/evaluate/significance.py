@@ -329,6 +329,48 @@ def detectable_mean_difference(n: int, deviation: float, *, power: float = 0.8, 
     return float(z.sum()) * deviation / sqrt(n)
 
 
+def queries_needed(difference: float, deviation: float, *, power: float = 0.8, significance: float = 0.05) -> int:
+    """Return how many queries a two-sided paired test needs to detect a mean difference with the given power.
+
+    The inverse of :func:`detectable_mean_difference`: ((z_{1 - significance / 2} + z_power) * deviation / difference)²,
+    rounded up.
+
+    Parameters
+    ----------
+    difference : float, above 0
+        Mean difference per query.
+    deviation : float, at least 0
+        Standard deviation of the differences per query.
+    power, significance : float, in (0, 1)
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Raises
+    ------
+    InputError
+        An argument outside its range.
+    MissingExtraError
+        SciPy is not installed.
+
+    References
+    ----------
+    Cohen, Statistical Power Analysis for the Behavioral Sciences (1988), section 2.4.
+
+    Examples
+    --------
+    >>> from hopfuse.evaluate import queries_needed
+    >>> queries_needed(0.065, 0.4)
+    298
+    """
+    check_number(difference, "difference", above=0)
+    return max(
+        1, ceil((detectable_mean_difference(1, deviation, power=power, significance=significance) / difference) ** 2)
+    )
+
+
 def _power(n: int, discordant: float, significance: float) -> Callable[[float], float]:
     """Return the power as a function of the difference, for a share of discordant queries."""
     _check_test(n, significance)

@@ -21,7 +21,7 @@ from .tables import (
     sweep_tables,
     table,
 )
-from .text import printable
+from .text import p_text, printable
 
 __all__ = [
     "ProgressLines",
@@ -38,6 +38,7 @@ __all__ = [
     "heat_map",
     "histogram",
     "mean_tables",
+    "p_text",
     "path_words",
     "policy_page",
     "printable",

@@ -120,4 +120,4 @@ def _lacks(state: State) -> dict[str, str]:
     lack = parts.names_lack() if needs.entities else None
     if lack is not None or (needs.entities and parts.names is None):
         lacks["names"] = "a walk starts only from entities that are given" + ("" if lack is None else f" ({lack})")
-    return lacks
+    return lacks | getattr(state.recipe, "lacks", {})

@@ -141,7 +141,7 @@ async def _explain(service: Service, asked: ExplainArguments, principal: Princip
     for rank, (hit, how) in enumerate(zip(result.hits, trace.get("hits", ()), strict=True), 1):
         if hit.id == asked.id:
             about: dict[str, Any] = {
-                name: trace[name] for name in ("ranked_by", "seeds", "second_seeds") if name in trace
+                name: trace[name] for name in ("ranked_by", "direct", "seeds", "second_seeds") if name in trace
             }
             return {"rank": rank, **about, "hit": how}
     raise RefusalError(

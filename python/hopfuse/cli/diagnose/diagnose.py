@@ -1,26 +1,43 @@
-"""``hopfuse diagnose``: whether the graph of an index helps with a set of questions."""
+"""``hopfuse diagnose``: which recipe to use, whether the graph helps, and what is wrong with the data of an index."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 from rich.console import Console
 
 from ... import Index, Retriever
-from ...diagnose import diagnose as diagnose_legs
-from ...diagnose import rewritings, search_legs, stability_rows
+from ..._validation import counted
+from ...diagnose import (
+    JUDGED,
+    RANKINGS,
+    Indication,
+    Verdict,
+    find_faults,
+    indicate,
+    judge,
+    rewritings,
+    search_legs,
+    searchable,
+    stability_rows,
+)
+from ...diagnose import diagnose as diagnose_graph
+from ...diagnose.samples import SIZE
 from ...errors import InputError
 from ...evaluate import PassageNames, Qrels, read_qrels
+from ...io.json_lines import json_objects
 from ...io.queries import Query, read_queries
 from ...recipes import RECIPES, Policy
-from ...report import section_tables
+from ...report import Table, p_text, printable, section_tables, table
 from ..checks import Rule, check_rules
 from ..console import json_text
 from ..options import DIRECTORY, FILE, case_option, encoder_option
-from ..recipes import config_of, open_retriever, threads_option
+from ..recipes import config_of, threads_option
 from ..run.queries import QueryInputs, text_of, unjudged, unknown_gold
 
 EXCLUDES: tuple[Rule, ...] = (
@@ -30,21 +47,49 @@ EXCLUDES: tuple[Rule, ...] = (
 #: Recipes whose hits are passages, and those whose config is a policy.
 STABILITY_RECIPES = tuple(name for name, kind in RECIPES.items() if kind.ranks == "passages")
 POLICY_RECIPES = tuple(name for name in STABILITY_RECIPES if RECIPES[name].Config is Policy)
-NEEDS: tuple[Rule, ...] = (("policy", tuple(f"stability {name}" for name in POLICY_RECIPES), "which reads it"),)
+NEEDS: tuple[Rule, ...] = (
+    ("policy", tuple(f"stability {name}" for name in POLICY_RECIPES), "which reads it"),
+    ("qrels", "queries", "which it judges"),
+    ("vectors", "queries", "which it has the vectors of"),
+    ("stability", "queries", "which are reworded"),
+)
+#: Hits per list that are compared, if there are so many passages.
+K = 10
 
 
 @click.command()
 @click.argument("directory", metavar="INDEX", type=DIRECTORY)
-@click.option("--queries", type=FILE, required=True, help="Rows of id, text, entities: .jsonl or .parquet.")
+@click.option(
+    "--queries",
+    type=FILE,
+    help="Rows of id, text, entities and, for a verdict, gold: .jsonl; or .parquet without gold.",
+)
 @click.option("--vectors", type=FILE, help="One vector per question: .npy.  [default: made by --encoder]")
 @encoder_option
 @click.option(
     "--qrels",
     "judgements",
     type=click.Path(path_type=Path),
-    help="Judgements, as for eval; may be the file of --queries.",
+    help="Judgements, as for eval.  [default: the file of --queries, if its rows have gold]",
 )
-@click.option("--k", type=click.IntRange(min=1), default=10, show_default=True, help="Hits per list that are compared.")
+@click.option(
+    "--skip",
+    type=click.Choice([name for name in JUDGED if name not in ("dense", "words")]),
+    multiple=True,
+    help="Leave this ranking out of the verdict; may be given several times.",
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(min=0),
+    default=SIZE,
+    show_default=True,
+    help="Without judgements: most questions of each kind that are made from the index; 0 for none.",
+)
+@click.option(
+    "--k",
+    type=click.IntRange(min=1),
+    help=f"Hits per list that are compared.  [default: {K}, or all passages if there are fewer]",
+)
 @click.option("--pool", type=click.IntRange(min=1), default=200, show_default=True, help="Longest list of each leg.")
 @click.option("--damping", type=float, default=0.5, show_default=True, help="Probability of walking on.")
 @click.option(
@@ -60,11 +105,13 @@ NEEDS: tuple[Rule, ...] = (("policy", tuple(f"stability {name}" for name in POLI
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def diagnose(
     directory: Path,
-    queries: Path,
+    queries: Path | None,
     vectors: Path | None,
     encoder: str | None,
     judgements: Path | None,
-    k: int,
+    skip: tuple[str, ...],
+    sample: int,
+    k: int | None,
     pool: int,
     damping: float,
     stable: tuple[str, ...],
@@ -73,19 +120,20 @@ def diagnose(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Show whether an index's graph helps with a set of questions.
+    """Say which recipe to use on an index, whether its graph helps, and what is wrong with its data.
 
-    Prints the graph's components and names, the questions' seeds, how far their walks spread, and how far the dense
-    and the graph leg agree; with --qrels also whether they fail on the same questions, and what is lost by pools of
-    each size. With --stability, each question is paraphrased, and an entity in it is called by another of its names;
-    the recipe's first K passages are compared with those of the original question.
+    With judged questions, prints a verdict: recall@5 and MRR of each leg, of the plain hybrid and of each recipe, which
+    of them to use, and the command to run next. Without, prints an indication from titles taken out of their passages
+    and pairs of passages that a name joins. Then what is wrong with the data, and how walks and lists behave. With
+    --stability, each question is paraphrased, and an entity in it is called by another of its names; the recipe's
+    first K passages are compared with those of the original question.
     """
     given: dict[str, Any] = {"vectors": vectors, "encoder": encoder, "stability": stable, "policy": policy}
-    given |= {f"stability {name}": name for name in stable}
+    given |= {"queries": queries, "qrels": judgements, **{f"stability {name}": name for name in stable}}
     check_rules(given, NEEDS, EXCLUDES)
     index = Index.open(directory)
     length = min(pool, index.num_passages)
-    if k > length:
+    if k is not None and k > length:
         raise InputError(
             "range",
             "k",
@@ -93,25 +141,136 @@ def diagnose(
             given=k,
             allowed=length,
         )
-    rows = list(read_queries(queries))
-    if not rows:
-        raise InputError("empty", "queries", "{field}: {path} has no questions", path=queries)
-    qrels = None if judgements is None else _aligned(judgements, index, rows)
-    model = "none" if vectors else encoder
-    retriever = open_retriever(index, {"encoder": model, "case_sensitive": case_sensitive, "threads": threads})
-    variants = [_variant(retriever, name, policy, k) for name in dict.fromkeys(stable)]
+    k = min(K, length) if k is None else k
+    rows = [] if queries is None else _rows(queries)
+    qrels = _judgements(queries, judgements, index, rows)
+    names = "case-sensitive" if case_sensitive else None
+    opened = Retriever(index, encoder="none" if vectors else encoder, names=names, threads=threads)
+    variants = [_variant(opened, name, policy, k) for name in dict.fromkeys(stable)]
+    retriever, lack = searchable(opened, vectors=vectors is not None)
+    rankings = [name for name in JUDGED if name not in skip]
     asked = QueryInputs(vectors, len(rows)).of(rows, range(len(rows)))
-    asked["vectors"], asked["entities"] = retriever.prepare(**asked)
-    legs = search_legs(retriever, **asked, length=length, damping=damping)
-    found = diagnose_legs(index, legs, qrels, k=k, damping=damping, threads=threads)
+    if lack is not None:
+        asked["vectors"] = None
+    found: dict[str, Any] = {"note": lack, "verdict": None, "indication": None}
+    judged: Verdict | Indication | None = None
+    if qrels is not None:
+        texts = [text_of(row, "for the lexical leg") for row in rows]
+        judged = judge(retriever, qrels=qrels, rankings=rankings, **{**asked, "questions": texts})
+        found["verdict"] = judged.to_dict()
+    elif sample and index.num_passages:
+        judged = indicate(retriever, size=sample, rankings=rankings)
+        found["indication"] = judged.to_dict()
+    more = {**given, "threads": threads}
+    found["next"] = None if lack is not None else _next(directory, index, judged, rows, queries, more)
+    faults = find_faults(opened)
+    found["faults"] = [fault.to_dict() for fault in faults]
+    legs = None
+    if rows:
+        asked["vectors"], asked["entities"] = retriever.prepare(**asked)
+    if rows and index.graph is not None:
+        legs = search_legs(retriever, **asked, length=length, damping=damping)
+    sections = diagnose_graph(index, legs, qrels, k=k, damping=damping, threads=threads)
     if variants:
         named = asked["entities"] if any(row.entities is not None for row in rows) else None
         made = rewritings([text_of(row, "to be rewritten") for row in rows], index, named)
-        found["stability"] = [row for one in variants for row in stability_rows(one, made, k=k, qrels=qrels)]
+        sections["stability"] = [row for one in variants for row in stability_rows(one, made, k=k, qrels=qrels)]
     if as_json:
-        click.echo(json_text(found))
-    else:
-        Console().print(*(table.to_rich() for table in section_tables(found)), sep="\n")
+        click.echo(json_text({**found, **sections}))
+        return
+    console = Console()
+    for part in _verdict_parts(judged, found):
+        console.print(part if isinstance(part, str) else part.to_rich(), highlight=False, markup=False)
+    if found["next"] is not None:
+        console.print(printable(f"\nNext: {found['next']}\n"), highlight=False, markup=False, soft_wrap=True)
+    lines = [f"- {fault}" for fault in faults] or ["Nothing was found wrong with the data."]
+    console.print(printable("\n".join(["What is wrong with the data:"] * bool(faults) + lines)), "", markup=False)
+    console.print(*(one.to_rich() for one in section_tables(sections)), sep="\n")
+
+
+# ---- What is printed ------------------------------------------------------------------------------------------------
+
+
+def _verdict_parts(judged: Verdict | Indication | None, found: dict[str, Any]) -> Iterator[str | Table]:
+    """Yield what the command prints first: sentences, tables, and what was left out."""
+    if isinstance(judged, Verdict):
+        yield printable(f"Verdict on {counted(judged.questions, 'judged question')}. {judged}\n")
+        yield _figures(judged, "Percent, with 95 % intervals")
+    elif judged is not None:
+        yield "An indication, not a verdict: there are no judged questions, so some were made from the index.\n"
+        for name, one in judged.verdicts.items():
+            yield printable(f"{judged.heading(name)} {one}\n")
+            yield _figures(one, f"{name}: percent, with 95 % intervals")
+            yield ""
+        yield from (printable(f"No sample of {name}: {why}") for name, why in judged.lacks.items())
+        yield "To know, judge about 100 questions of your own: rows of id, question and gold for --queries."
+    said = [] if found["note"] is None else [found["note"]]
+    if judged is not None:
+        verdicts = [judged] if isinstance(judged, Verdict) else judged.verdicts.values()
+        left_out = {name: why for one in verdicts for name, why in one.left_out.items()}
+        for why in dict.fromkeys(left_out.values()):
+            said.append(f"Left out: {', '.join(name for name in left_out if left_out[name] == why)}: {why}")
+    if said:
+        yield printable("\n".join(said))
+
+
+def _figures(found: Verdict, title: str) -> Table:
+    rows = []
+    for one in found.figures:
+        cells = [one.ranking]
+        for estimate in (one.recall, one.mrr):
+            ends = (estimate.low, estimate.high)
+            cells += [_percent(estimate.mean), "-".join("" if end is None else _percent(end) for end in ends)]
+        c = one.compared
+        cells += ["", ""] if c is None else [f"{100 * c.recall.difference:+.1f}", p_text(c.recall.p_holm)]
+        rows.append([*cells, f"{one.milliseconds:.2g}"])
+    title += f"; difference from {found.bar} by recall@5, with p after Holm's correction; ms of a question"
+    return table(title, ("ranking", "recall@5", "95 %", "mrr", "95 %", "diff.", "p", "ms"), rows)
+
+
+def _percent(value: float) -> str:
+    return "" if np.isnan(value) else f"{100 * value:.1f}"
+
+
+def _next(
+    directory: Path,
+    index: Index,
+    judged: Verdict | Indication | None,
+    rows: Sequence[Query],
+    queries: Path | None,
+    given: dict[str, Any],
+) -> str | None:
+    """Return the command that searches as the verdict says; with vectors of a file, the one that scores its questions.
+
+    None if nothing was judged.
+    """
+    if judged is None or judged.use is None:
+        return None
+    ranked = RANKINGS[judged.use].arguments(index)
+    more = [part for name in ("encoder", "threads") if given[name] is not None for part in (f"--{name}", given[name])]
+    if given["vectors"] is not None:
+        asked = ["score", directory, "--queries", queries, "--vectors", given["vectors"], "--out", "run.jsonl"]
+        return shlex.join(map(str, ["hopfuse", *asked, *ranked, *more]))
+    made = [] if isinstance(judged, Verdict) else list(judged.first_questions.values())
+    question = next((row.text for row in rows if row.text), made[0] if made else "")
+    return shlex.join(map(str, ["hopfuse", "search", directory, question, *ranked, *more]))
+
+
+# ---- What is read ---------------------------------------------------------------------------------------------------
+
+
+def _rows(queries: Path) -> list[Query]:
+    rows = list(read_queries(queries))
+    if not rows:
+        raise InputError("empty", "queries", "{field}: {path} has no questions", path=queries)
+    return rows
+
+
+def _judgements(queries: Path | None, judgements: Path | None, index: Index, rows: Sequence[Query]) -> Qrels | None:
+    """Return judgements of ``--qrels`` or, if its rows have gold, of ``--queries``; None without any."""
+    if judgements is None and queries is not None and queries.suffix == ".jsonl":
+        judgements = queries if any("gold" in row for _, row in json_objects(queries, ())) else None
+    return None if judgements is None else _aligned(judgements, index, rows)
 
 
 def _variant(retriever: Retriever, recipe: str, policy: Path | None, k: int) -> Retriever:

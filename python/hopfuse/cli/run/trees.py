@@ -195,6 +195,9 @@ def guided_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     for leg in ("dense", "graph", "guided", "lexical"):
         if leg in trace:
             _leg(tree, leg, trace[leg], None, show)
+    if "direct" in trace:
+        direct = trace["direct"]
+        tree.add(f"Weight of direct retrieval: {direct['weight']:.2g}; {_safe(direct['reason'])}")
     hits = tree.add(f"Hits by {trace['ranked_by']}: the first {min(show, len(trace['hits']))}")
     for rank, hit in enumerate(trace["hits"][:show], 1):
         branch = _hit(hits, rank, hit, _ranks(hit))

@@ -107,6 +107,11 @@ class BaseRecipe(Generic[Result]):
         raise NotImplementedError
 
     @property
+    def lacks(self) -> dict[str, str]:
+        """What this recipe over this index could use and does not have, and what that costs."""
+        return {}
+
+    @property
     def reach(self) -> int:
         """The most hits that a search can return."""
         return self.index.num_passages if self.ranks == "passages" else self.index.num_entities

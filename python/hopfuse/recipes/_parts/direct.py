@@ -105,33 +105,32 @@ def direct_trace(index: Index, rarest: Seed | None, weight: float) -> dict[str, 
     return {"weight": weight, "reason": direct_reason(weight, name)}
 
 
-def coverage(words: Hits | None, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+def coverage(words: Hits | None, hits: Hits, num_passages: int) -> NDArray[np.float64]:
     """Return what each hit has of the question's words, (B, W): its score by words over the question's best.
 
     Parameters
     ----------
     words : Hits or None
-        Passages by all words of each question; None without words, where every hit has all.
-    ids : ndarray of int64 (B, W)
-        -1 for an empty place.
+        Passages by all words of each question. Without words, or where no passage has one, every hit has all.
+    hits : Hits (B, W)
+    num_passages : int
     """
+    shares = np.ones(hits.ids.shape)
     if words is None:
-        return np.ones(ids.shape)
-    held = np.arange(words.ids.shape[1]) < words.counts[:, None]
-    best = np.max(words.scores, axis=1, where=held, initial=0.0)[:, None].astype(np.float64)
-    share = np.divide(words.scores, best, out=np.zeros(words.scores.shape), where=held & (best > 0))
-    listed = np.where(held, words.ids, -2)
-    order = np.argsort(listed, axis=1, kind="stable")
-    found = np.ones(ids.shape)
-    for b in np.flatnonzero(best[:, 0] > 0).tolist():
-        known = listed[b, order[b]]
-        at = np.minimum(np.searchsorted(known, ids[b]), known.size - 1)
-        found[b] = np.where(known[at] == ids[b], share[b, order[b, at]], 0.0)
-    return found
+        return shares
+    score = np.zeros(num_passages)
+    for b, (listed, found) in enumerate(zip(words.counts.tolist(), np.asarray(hits.counts).tolist(), strict=True)):
+        best = float(words.scores[b, :listed].max(initial=0.0))
+        if best > 0:
+            known = words.ids[b, :listed]
+            score[known] = words.scores[b, :listed]
+            shares[b, :found] = score[hits.ids[b, :found]] / best
+            score[known] = 0.0
+    return shares
 
 
 def direct_terms(
-    lists: Mapping[str, Hits], words: Hits | None, direct: NDArray[np.float64], ranks: RRF
+    lists: Mapping[str, Hits], words: Hits | None, direct: NDArray[np.float64], ranks: RRF, num_passages: int
 ) -> dict[str, NDArray[np.float32]]:
     """Return what each place of each list adds to its passage's score, by name of list.
 
@@ -145,7 +144,7 @@ def direct_terms(
         if name == "guided":
             weight = np.broadcast_to(1.0 - (1.0 - WALK_LEAST) * w, hits.ids.shape)
         else:
-            lacks = (1.0 - w) * (1.0 - coverage(words, np.asarray(hits.ids)))
+            lacks = (1.0 - w) * (1.0 - coverage(words, hits, num_passages))
             weight = np.divide(w * w, w + lacks, out=np.zeros(hits.ids.shape), where=w + lacks > 0)
         if name == "dense":
             weight = np.maximum(weight, APPEND)
@@ -165,18 +164,20 @@ def rank_by_terms(lists: Mapping[str, Hits], terms: Mapping[str, NDArray[np.floa
     scored = []
     for name, hits in lists.items():
         order = np.argsort(-terms[name], axis=1, kind="stable")
-        ids, scores = (np.take_along_axis(np.asarray(one), order, axis=1) for one in (hits.ids, terms[name]))
+        ids = np.take_along_axis(np.asarray(hits.ids), order, axis=1)
+        scores = np.take_along_axis(terms[name], order, axis=1)
         counts = np.count_nonzero(scores > 0, axis=1).astype(np.int64)
         held = np.arange(ids.shape[1]) < counts[:, None]
         scored.append(
             Hits.unchecked(np.where(held, ids, -1), np.where(held, scores, -np.inf).astype(np.float32), counts)
         )
-    return fuse(scored, method="comb_sum", calibration="none", **how)
+    return fuse(scored, method="comb_sum", calibration="none", backend="cpu", **how)
 
 
 def best_direct(lists: Mapping[str, Hits], ranks: RRF, threads: int | None) -> Hits:
     """Return the best hit of the dense and the lexical list together, by reciprocal ranks, (B, 1)."""
-    return fuse([lists[name] for name in ("dense", "lexical") if name in lists], method=ranks, k=1, threads=threads)
+    direct = [lists[name] for name in ("dense", "lexical") if name in lists]
+    return fuse(direct, method=ranks, k=1, backend="cpu", threads=threads)
 
 
 def keep(hits: Hits, best: Hits, k: int) -> tuple[Hits, NDArray[np.bool_]]:
@@ -189,7 +190,7 @@ def keep(hits: Hits, best: Hits, k: int) -> tuple[Hits, NDArray[np.bool_]]:
     best : Hits (B, 1)
     k : int
     """
-    ids, scores, counts = (np.array(part) for part in (hits.ids, hits.scores, hits.counts))
+    ids, scores, counts = np.array(hits.ids), np.array(hits.scores), np.array(hits.counts)
     if ids.shape[1] < KEPT_AMONG:
         return hits.head(k), np.zeros(len(hits), bool)
     last, wanted = KEPT_AMONG - 1, np.asarray(best.ids)[:, 0]

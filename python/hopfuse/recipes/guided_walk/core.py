@@ -101,7 +101,9 @@ def guided_walk(
     passages = np.arange(len(corpus))
     allow, ranked = (None, passages) if view is None else (view.allow, view.candidates)
     run: dict[str, Any] = {"backend": backend, "threads": threads}
-    vectors = check_queries(vectors, corpus.dim, needs_length=True, backend=backend)
+    given = vectors
+    vectors = check_queries(given, corpus.dim, needs_length=True, backend=backend)
+    steering = vectors if steering is given else check_queries(steering, corpus.dim, needs_length=True, backend=backend)
     walk: dict[str, Any] = {
         "candidates": ranked,
         "damping": config.damping,
@@ -150,7 +152,8 @@ def second_shares(mentions: Incidence, index: Index) -> Incidence:
 def unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return rows scaled to length 1; a row of zeros stays."""
     lengths = np.sqrt(np.sum(vectors * vectors, axis=1, keepdims=True))
-    return np.divide(vectors, lengths, out=np.zeros(vectors.shape), where=lengths > 0)
+    scaled: NDArray[np.float64] = np.divide(vectors, lengths, out=np.zeros(vectors.shape), where=lengths > 0)
+    return scaled
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -297,7 +300,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         others = None if texts is None else other_words(texts, seeds, self.index)
         steering = self._steering(asked.vectors, asked.texts, others)
         words = self._by_words(texts, self._cover_k, asked.size, None if view is None else view.allow)
-        boosted = self._by_words(others, self._word_k, asked.size)  # the walk goes over everything, whatever is listed
+        boosted = self._by_other_words(others, texts, words, asked.size, view)
 
         given = (asked.vectors, named, steering, self._names(texts, seeds, named), boosted)
         if records and view is None:
@@ -320,8 +323,10 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
 
     def _ranked(self, lists: dict[str, Hits], words: Hits | None, rarest: Sequence[Seed | None], k: int) -> Ranking:
         """Return the hits, by weights of each question or of all."""
-        fused = {name: lists[name] for name in ("guided", "dense", "lexical") if name in lists}
-        ranks, how = self.config.ranks, {"threads": self.threads}
+        legs: tuple[str, ...] = ("guided", "dense", "lexical")
+        fused = {name: lists[name] for name in legs if name in lists}
+        ranks = self.config.ranks
+        how: dict[str, Any] = {"backend": "cpu", "threads": self.threads}  # the lists are on the host
         if not self.config.by_question:
             counts = self.config.weights(tuple(fused))
             hits = fuse(list(fused.values()), method=ranks, weights=tuple(counts.values()), k=k, **how)
@@ -329,8 +334,8 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
                 hits, np.zeros(len(hits)), {name: rank_terms(fused[name], ranks, counts[name]) for name in fused}
             )
         direct = direct_weights(rarest, self.index)
-        terms = direct_terms(fused, words, direct, ranks)
-        hits = rank_by_terms(fused, terms, k=max(k, KEPT_AMONG), **how)
+        terms = direct_terms(fused, words, direct, ranks, self.index.num_passages)
+        hits = rank_by_terms(fused, terms, k=max(k, KEPT_AMONG), threads=self.threads)
         hits, moved = keep(hits, best_direct(fused, ranks, self.threads), k)
         return Ranking(hits, direct, terms, moved)
 
@@ -338,6 +343,14 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
     def _steers(self) -> bool:
         """Whether the encoder's vectors of a question's other words steer the walk, beside the question's own."""
         return self.encoder is not None and self.index.encoder is not None and self.index.encoder.dim == self._dim
+
+    @property
+    def lacks(self) -> dict[str, str]:
+        """What this recipe over this index could use and does not have, and what that costs."""
+        if self.index.encoder is not None:
+            return {}
+        cost = "a question steers the walk with its names and all, not with what it asks about them; build the index "
+        return {"the encoder of the passages": cost + "with an encoder, which it records, and search with that one"}
 
     def _steering(self, vectors: Any, texts: Sequence[str | None] | None, others: Sequence[str] | None) -> Any:
         """Return the vectors that steer: the sum of a question's and that of its words other than names."""
@@ -370,9 +383,28 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
     @property
     def _cover_k(self) -> int | None:
         """Length of the list by all words, which also says what a hit has of a question's words."""
-        if self._lexical_k is None or not self.config.by_question:
-            return self._lexical_k
-        return max(self._lexical_k, min(WORD_K, self.index.num_passages))
+        length: int | None = self._lexical_k
+        if length is None or not self.config.by_question:
+            return length
+        return max(length, min(WORD_K, self.index.num_passages))
+
+    def _by_other_words(
+        self, others: Sequence[str] | None, texts: Sequence[str] | None, words: Hits | None, batch: int, view: Any
+    ) -> Hits | None:
+        """Return the list by words other than names, of the whole index: the walk goes over everything.
+
+        A question without names has its list by all words already.
+        """
+        if others is None or texts is None or words is None or view is not None or words.ids.shape[1] != self._word_k:
+            return self._by_words(others, self._word_k, batch)
+        rows = [b for b, (text, rest) in enumerate(zip(texts, others, strict=True)) if text != rest]
+        if not rows:
+            return words
+        found = self._by_words([others[b] for b in rows], self._word_k, len(rows))
+        assert found is not None
+        ids, scores, counts = (np.array(part) for part in (words.ids, words.scores, words.counts))
+        ids[rows], scores[rows], counts[rows] = found.ids, found.scores, found.counts
+        return Hits.unchecked(ids, scores, counts)
 
     def _by_words(self, texts: Sequence[str] | None, length: int | None, batch: int, seen: Any = None) -> Hits | None:
         """Return the lexical leg's list, ``length`` wide, empty without texts; None if the list has no part."""

@@ -1,0 +1,162 @@
+"""Judge the rankings of an index: by judged questions or, as an indication, by questions made from the index."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._validation import counted
+from ..errors import HopfuseError
+from ..evaluate import Qrels
+from ..index import Index
+from ..retriever import Retriever
+from .comparison import compare_recipes
+from .rankings import RANKINGS, retriever_of
+from .samples import SIZE, one_passage_sample, two_passage_sample
+from .verdict import METRICS, Verdict, verdict
+
+#: The rankings of a verdict.
+JUDGED = tuple(name for name, ranking in RANKINGS.items() if not ranking.detail)
+#: The samples, by name.
+_SAMPLES = {"one passage": one_passage_sample, "two passages": two_passage_sample}
+_HEADINGS = {
+    "one passage": "One passage answers: titles or first sentences, taken out of their passages, with whose words they "
+    "share many, which favours words",
+    "two passages": "Two passages answer: a title, and general words of a passage that a rare name joins to it. They "
+    "follow the graph's edges, so they show what a walk can reach, not how often people ask so",
+}
+
+
+@dataclass(frozen=True)
+class Indication:
+    """Verdicts on questions that were made from the index itself; ``str()`` says them in sentences.
+
+    Attributes
+    ----------
+    verdicts : mapping of str to Verdict
+        On ``"one passage"``, titles (or first sentences) taken out of their passages, and on ``"two passages"``, pairs
+        that a rare name joins which the question does not have.
+    first_questions : mapping of str to str
+        The first question of each sample.
+    lacks : mapping of str to str
+        Why there is no verdict on a sample.
+    """
+
+    verdicts: Mapping[str, Verdict]
+    first_questions: Mapping[str, str]
+    lacks: Mapping[str, str]
+
+    @property
+    def use(self) -> str | None:
+        """What to use where one passage answers, else where two do; None without a sample."""
+        return next((one.use for one in self.verdicts.values()), None)
+
+    def heading(self, name: str) -> str:
+        """Return what the questions of a sample are."""
+        return f"{_HEADINGS[name]} ({counted(self.verdicts[name].questions, 'question')})."
+
+    def __str__(self) -> str:
+        said = [f"{self.heading(name)} {one}" for name, one in self.verdicts.items()]
+        return "\n".join([*said, *(f"No sample of {name}: {why}" for name, why in self.lacks.items())])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-serialisable form."""
+        made = {name: {"example": self.first_questions[name], **one.to_dict()} for name, one in self.verdicts.items()}
+        return {**made, "lacks": dict(self.lacks)}
+
+
+def judge(
+    retriever: Retriever | Index,
+    questions: Sequence[str],
+    qrels: Qrels,
+    *,
+    vectors: Any = None,
+    entities: Any = None,
+    rankings: Collection[str] = JUDGED,
+) -> Verdict:
+    """Return which ranking to use on judged questions, and whether the graph is worth its time.
+
+    Parameters
+    ----------
+    retriever, questions, qrels, vectors, entities
+        As of :func:`compare_recipes`.
+    rankings : collection of str
+        Of :data:`RANKINGS`; by default all but parts of other rankings. One that cannot run is left out.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.diagnose import judge
+    >>> from hopfuse.evaluate import Qrels
+    >>> index = hf.Index.from_texts(["Ada wrote notes.", "The sea is cold."])
+    >>> judge(index, ["Who wrote?"], Qrels(["q"], [[0]])).use
+    'words'
+    """
+    asked = {"vectors": vectors, "entities": entities, "rankings": rankings}
+    return verdict(compare_recipes(retriever, questions, qrels, METRICS, **asked))
+
+
+def indicate(retriever: Retriever | Index, *, size: int = SIZE, rankings: Collection[str] = JUDGED) -> Indication:
+    """Return verdicts on questions that are made from the index, for an index without judged questions.
+
+    Parameters
+    ----------
+    retriever : Retriever or Index
+        With an encoder if the index has vectors.
+    size : int
+        Most questions of a sample.
+    rankings : collection of str
+        As of :func:`judge`.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.diagnose import indicate
+    >>> names = ["Ems", "Elbe", "Oder", "Main", "Isar", "Inn", "Lech", "Spree", "Havel", "Saale"]
+    >>> text = "The {} is long, and several towns lie by it."
+    >>> rows = [{"title": f"The river {name}", "text": text.format(name)} for name in names]
+    >>> found = indicate(hf.Index.from_texts(rows))
+    >>> found.verdicts["one passage"].questions, sorted(found.lacks)
+    (10, ['two passages'])
+    """
+    whole = retriever_of(retriever)
+    verdicts, firsts, lacks = dict[str, Verdict](), dict[str, str](), dict[str, str]()
+    for name, make in _SAMPLES.items():
+        try:
+            sample = make(whole, size)
+            verdicts[name] = judge(sample.retriever, sample.questions, sample.qrels, rankings=rankings)
+            firsts[name] = sample.questions[0]
+        except HopfuseError as error:  # what a sample lacks does not end the diagnosis
+            lacks[name] = str(error)
+    return Indication(verdicts, firsts, lacks)
+
+
+def searchable(retriever: Retriever, *, vectors: bool = False) -> tuple[Retriever, str | None]:
+    """Return a retriever that searches texts, without the index's vectors if nothing makes those of questions.
+
+    Parameters
+    ----------
+    retriever : Retriever
+    vectors : bool
+        Whether the vectors of questions are given.
+
+    Returns
+    -------
+    retriever : Retriever
+    lack : str or None
+        Why the vectors are not used.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.diagnose import searchable
+    >>> index = hf.Index.build(passages=[{"text": "Ada wrote."}], vectors=[[1.0, 0.0]])
+    >>> searchable(hf.Retriever(index))[0].index.dim is None
+    True
+    """
+    index, encoder = retriever.index, retriever.encoder
+    if index.corpus is None or vectors or (encoder is not None and encoder.dim == index.dim):
+        return retriever, None
+    lack = retriever.describe().lacks.get("an encoder", "the encoder has another dimension than the vectors")
+    return retriever.of_state(index.with_vectors(None)), f"The vectors of the index are not used: {lack}"

@@ -1,0 +1,363 @@
+"""Decide which ranking to use, and whether the graph is worth its time, from a comparison of the rankings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from .._validation import counted
+from ..evaluate import Comparison, Estimate, Evaluation, compare, holm, parse_metric, queries_needed
+from ..recipes import RECIPES
+from ..report import p_text
+from .comparison import RecipeComparison
+from .rankings import PLAIN, RANKINGS
+
+#: The metric that decides, and the one that decides where the first differs by chance alone.
+RECALL, MRR = METRICS = "recall@5", "mrr"
+LEVEL = 0.05
+#: The legs that replace the plain hybrid as the bar where they are better than it.
+LEGS = ("dense", "words")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a ranking differs from another one; ``p_holm`` is corrected over the rankings that were compared with it.
+
+    Attributes
+    ----------
+    recall, mrr : Comparison
+        By recall@5 and by the reciprocal rank.
+    """
+
+    recall: Comparison
+    mrr: Comparison
+
+    @property
+    def sign(self) -> int:
+        """1 if the ranking is better beyond chance, -1 if it is worse, else 0.
+
+        By recall@5 or, where that differs by chance alone, by MRR (p up to 5 % after Holm's correction).
+        """
+        found = (np.sign(one.difference) for one in (self.recall, self.mrr) if one.p_holm <= LEVEL)
+        return int(next((sign for sign in found if sign), 0))
+
+    def __str__(self) -> str:
+        said = f"{_points(self.recall)} of {RECALL}"
+        if self.recall.p_holm > LEVEL >= self.mrr.p_holm:
+            said += f" and {_points(self.mrr)} of MRR"
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-serialisable form."""
+        return {RECALL: self.recall.to_dict(), MRR: self.mrr.to_dict(), "sign": self.sign}
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a ranking finds, and how it compares with the bar.
+
+    Attributes
+    ----------
+    ranking : str
+    recall, mrr : Estimate
+        Recall@5 and the mean reciprocal rank.
+    milliseconds : float
+        Of a question, in batches of 32.
+    compared : Difference or None
+        From the bar; None for the bar.
+    """
+
+    ranking: str
+    recall: Estimate
+    mrr: Estimate
+    milliseconds: float
+    compared: Difference | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-serialisable form."""
+        compared = None if self.compared is None else self.compared.to_dict()
+        estimates = {RECALL: self.recall.to_dict(), MRR: self.mrr.to_dict()}
+        return {"ranking": self.ranking, **estimates, "ms per query": self.milliseconds, "compared": compared}
+
+
+@dataclass(frozen=True)
+class GraphWorth:
+    """Whether walking the graph is worth its time: the best recipe that walks, and the best ranking that does not.
+
+    Attributes
+    ----------
+    walk, leg : str
+        The rankings.
+    compared : Difference
+        Of ``walk`` from ``leg``.
+    walk_milliseconds, leg_milliseconds : float
+        Of a question.
+    """
+
+    walk: str
+    leg: str
+    compared: Difference
+    walk_milliseconds: float
+    leg_milliseconds: float
+
+    @property
+    def answer(self) -> Literal["yes", "no", "open"]:
+        """Whether the walk is better or worse beyond chance."""
+        answers: tuple[Literal["yes", "no", "open"], ...] = ("open", "yes", "no")
+        return answers[self.compared.sign]
+
+    def __str__(self) -> str:
+        begins = {
+            "yes": "The graph is worth its time",
+            "no": "The graph is not worth its time on these questions",
+            "open": "Whether the graph is worth its time is open: the difference is within chance",
+        }
+        return (
+            f"{begins[self.answer]}. {self.walk}, the best that walks it, differs from {self.leg}, the best that does "
+            f"not, by {self.compared}. A question takes {_time(self.walk_milliseconds)} with the walk and "
+            f"{_time(self.leg_milliseconds)} without it."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-serialisable form."""
+        return {
+            "answer": self.answer,
+            "walk": self.walk,
+            "leg": self.leg,
+            "compared": self.compared.to_dict(),
+            "ms per query": {self.walk: self.walk_milliseconds, self.leg: self.leg_milliseconds},
+            "said": str(self),
+        }
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which ranking to use on a set of judged questions; ``str()`` says it in sentences.
+
+    Attributes
+    ----------
+    questions : int
+        Questions that are judged.
+    figures : tuple of Figures
+        Of every ranking that ran.
+    bar : str
+        The ranking that recipes are held to: the plain hybrid, or a leg that is better than it beyond chance.
+    use : str
+        The best recipe that is better than the bar beyond chance (:attr:`Difference.sign`); without one, the bar.
+    best : str or None
+        The recipe of the highest recall; None if no recipe ran.
+    needed : int or None
+        Questions that would show that ``best`` has a higher recall than the bar, if it has, within chance.
+    graph : GraphWorth or None
+        None if no ranking walks.
+    left_out : mapping of str to str
+        Rankings that cannot run on the index, and why.
+    """
+
+    questions: int
+    figures: tuple[Figures, ...]
+    bar: str
+    use: str
+    best: str | None
+    needed: int | None
+    graph: GraphWorth | None
+    left_out: Mapping[str, str]
+
+    def of(self, ranking: str) -> Figures:
+        """Return the figures of a ranking."""
+        return next(one for one in self.figures if one.ranking == ranking)
+
+    @property
+    def sentences(self) -> list[str]:
+        """What to use and why, and whether the graph is worth its time."""
+        said = [self._choice()]
+        if self.graph is not None:
+            said.append(str(self.graph))
+        return said
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+    def _choice(self) -> str:
+        use, bar, questions = self.of(self.use), self.of(self.bar), counted(self.questions, "question")
+        begin = f"Use {self.use}: its {RECALL} is {_percent(use.recall)}"
+        if use.compared is not None:
+            return f"{begin}, that of {self.bar} {_percent(bar.recall)}. It differs by {use.compared}."
+        said = [f"{begin}."]
+        plain = next((one.compared for one in self.figures if one.ranking == PLAIN), None)
+        if plain is not None and plain.sign < 0:
+            said.append(f"It is better than {PLAIN}, which differs by {plain}.")
+        best = None if self.best is None else self.of(self.best).compared
+        if best is None:
+            return " ".join([*said, "No recipe could be compared with it."])
+        said.append(f"No recipe is better than {self.bar} beyond chance on {questions}.")
+        said.append(f"The best, {self.best}, differs by {best}.")
+        if self.needed is not None:
+            said.append(f"To show this difference takes about {_about(self.needed)} questions.")
+        smallest = best.recall.detectable()
+        if smallest is not None and smallest < 1:
+            said.append(f"As many questions show differences from about {100 * smallest:.1f} points on.")
+        return " ".join(said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-serialisable form."""
+        return {
+            "questions": self.questions,
+            "use": self.use,
+            "bar": self.bar,
+            "best": self.best,
+            "questions needed": self.needed,
+            "graph": None if self.graph is None else self.graph.to_dict(),
+            "said": self.sentences,
+            "rankings": [one.to_dict() for one in self.figures],
+            "left out": dict(self.left_out),
+        }
+
+
+def verdict(found: RecipeComparison) -> Verdict:
+    """Return which ranking to use, from a comparison by recall@5 and MRR.
+
+    Parameters
+    ----------
+    found : RecipeComparison
+        Of :func:`compare_recipes` under the metrics ``"recall@5"`` and ``"mrr"``.
+
+    Raises
+    ------
+    InputError
+        The comparison has other metrics.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.diagnose import compare_recipes, verdict
+    >>> from hopfuse.evaluate import Qrels
+    >>> index = hf.Index.from_texts(["Ada wrote notes.", "The sea is cold."])
+    >>> qrels = Qrels(["q", "r"], [[0], [1]])
+    >>> found = verdict(compare_recipes(index, ["Who wrote?", "a cold sea"], qrels, ["recall@5", "mrr"]))
+    >>> found.use, found.of("words").mrr.mean, found.graph
+    ('words', 1.0, None)
+    """
+    evaluation = found.evaluation
+    bar = _bar(evaluation)
+    recipes = [run for run in evaluation.runs if _is_choice(run)]
+    compared = dict(zip(recipes, _against(evaluation, recipes, bar), strict=True))
+    others = [run for run in evaluation.runs if run not in recipes and run != bar]
+    compared |= dict(zip(others, _against(evaluation, others, bar), strict=True))
+    figures = tuple(
+        Figures(
+            run,
+            evaluation.estimate(run, RECALL),
+            evaluation.estimate(run, MRR),
+            found.batch_milliseconds.get(run, float("nan")),
+            compared.get(run),
+        )
+        for run in evaluation.runs
+    )
+    better = [run for run in recipes if compared[run].sign > 0]
+    best, needed = _first(evaluation, recipes), None
+    if best is not None and compared[best].sign == 0 and compared[best].recall.difference > 0:
+        needed = queries_needed(compared[best].recall.difference, compared[best].recall.deviation)
+    return Verdict(
+        questions=evaluation.estimate(bar, RECALL).n,
+        figures=figures,
+        bar=bar,
+        use=_first(evaluation, better) or bar,
+        best=best,
+        needed=needed,
+        graph=graph_worth(found),
+        left_out=found.left_out,
+    )
+
+
+def graph_worth(found: RecipeComparison) -> GraphWorth | None:
+    """Return whether walking the graph is worth its time, or None if no recipe walks it.
+
+    The best recipe that walks is compared with the best ranking that does not.
+
+    Parameters
+    ----------
+    found : RecipeComparison
+        As of :func:`verdict`.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.diagnose import compare_recipes, graph_worth
+    >>> from hopfuse.evaluate import Qrels
+    >>> index = hf.Index.from_texts(["Ada wrote notes.", "The sea is cold."])
+    >>> graph_worth(compare_recipes(index, ["a cold sea"], Qrels(["q"], [[1]]), ["recall@5", "mrr"])) is None
+    True
+    """
+    evaluation = found.evaluation
+    walking = [run for run in evaluation.runs if run in found.walks and _is_choice(run)]
+    walk = _first(evaluation, walking)
+    leg = _first(
+        evaluation, [run for run in evaluation.runs if run in found.batch_milliseconds and _stands(run, found)]
+    )
+    if walk is None or leg is None:
+        return None
+    compared = dict(zip(walking, _against(evaluation, walking, leg), strict=True))[walk]
+    return GraphWorth(walk, leg, compared, found.batch_milliseconds[walk], found.batch_milliseconds[leg])
+
+
+def _stands(run: str, found: RecipeComparison) -> bool:
+    """Return whether a ranking finds passages without a walk."""
+    return run not in found.walks and (run in LEGS or run == PLAIN or _is_choice(run))
+
+
+def _is_choice(run: str) -> bool:
+    """Return whether a ranking is a recipe that a search can use, beside the plain hybrid."""
+    ranking = RANKINGS.get(run)
+    whole = ranking is not None and ranking.leg is None and not ranking.detail and run != PLAIN
+    return ranking is not None and whole and RECIPES[ranking.recipe].ranks == "passages"
+
+
+def _bar(evaluation: Evaluation) -> str:
+    """Return the ranking that recipes are held to."""
+    runs = evaluation.runs
+    if PLAIN not in runs or "dense" not in runs:  # without vectors, the plain hybrid has the list of words alone
+        assert evaluation.baseline is not None
+        return evaluation.baseline
+    legs = [run for run in LEGS if run in runs]
+    compared = dict(zip(legs, _against(evaluation, legs, PLAIN), strict=True))
+    return _first(evaluation, [run for run in legs if compared[run].sign > 0]) or PLAIN
+
+
+def _against(evaluation: Evaluation, runs: Sequence[str], bar: str) -> list[Difference]:
+    """Return the differences of runs from a bar, corrected over these runs."""
+    by_metric = []
+    for metric in METRICS:
+        theirs, binary = evaluation.per_query[bar][metric], parse_metric(metric).binary
+        found = [compare(evaluation.per_query[run][metric], theirs, binary=binary) for run in runs]
+        corrected = holm([one.p_value for one in found])
+        by_metric.append([replace(one, p_holm=float(p)) for one, p in zip(found, corrected, strict=True)])
+    return [Difference(*both) for both in zip(*by_metric, strict=True)]
+
+
+def _first(evaluation: Evaluation, runs: Sequence[str]) -> str | None:
+    """Return the run of the highest recall, then of the highest MRR, then the first; None if there is none."""
+    return max(runs, key=lambda run: [evaluation.estimate(run, metric).mean for metric in METRICS], default=None)
+
+
+def _percent(one: Estimate) -> str:
+    ends = "" if one.low is None or one.high is None else f" ({100 * one.low:.1f} to {100 * one.high:.1f})"
+    return f"{100 * one.mean:.1f} %{ends}"
+
+
+def _points(c: Comparison) -> str:
+    ends = "" if c.low is None or c.high is None else f"{100 * c.low:+.1f} to {100 * c.high:+.1f}, "
+    p = p_text(c.p_holm)
+    return f"{100 * c.difference:+.1f} points ({ends}p {f'< {p[1:]}' if p[0] == '<' else f'= {p}'})"
+
+
+def _time(milliseconds: float) -> str:
+    return f"{milliseconds:.2g} ms" if milliseconds < 10 else f"{milliseconds:.0f} ms"
+
+
+def _about(number: int) -> str:
+    """Return a number rounded to two digits."""
+    return f"{round(number, 2 - len(str(number))) if number > 99 else number:,}"

@@ -1,0 +1,97 @@
+"""The weight of direct retrieval: by the rarest seed, by the words of each hit, and the best direct hit kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from compare import assert_hits_equal
+from hopfuse.recipes import GuidedWalk
+from hypothesis import given
+from hypothesis import strategies as st
+from recipes.worlds import random_questions, random_world
+
+TEXTS = [
+    "Ada wrote notes.",
+    "Ada met Babbage.",
+    "Babbage built an engine.",
+    "The sea and the sea.",
+    "A river of notes.",
+]
+ENTITIES = ["Ada", "Babbage", "sea"]
+MENTIONS = [(0, 0), (1, 0), (1, 1), (2, 1), (3, 2)]
+
+
+def made(texts: list[str], mentions: list[tuple[int, int]], vectors: Any) -> hf.Index:
+    edges = [{"src": p, "dst": len(texts) + e, "type": "context"} for p, e in mentions]
+    rows = [{"text": text} for text in texts]
+    return hf.Index.build(passages=rows, vectors=vectors, entities=ENTITIES, graph=edges, metric="cosine")
+
+
+@pytest.fixture(scope="module")
+def index() -> hf.Index:
+    return made(TEXTS, MENTIONS, np.eye(5, dtype=np.float32) + 0.1)
+
+
+def test_the_rarest_name_decides(index: hf.Index) -> None:
+    recipe, vectors = GuidedWalk(index), np.ones((4, 5), np.float32)
+    found = recipe.search(vectors=vectors, entities=[["Ada"], ["sea", "Ada"], [], ["nobody"]], trace=True)
+    assert found.direct.tolist() == [2 / 14, 1 / 13, 1.0, 1.0]
+    reasons = [trace["direct"]["reason"] for trace in found.traces]
+    assert reasons == [
+        "the rarest name, Ada, is in 2 passages: the walk leads",
+        "the rarest name, sea, is in 1 passage: the walk leads",
+        "the question names nothing: vectors and words lead",
+        "the question names nothing: vectors and words lead",
+    ]
+
+
+def test_a_question_without_names_is_ranked_by_vectors_and_words(index: hf.Index) -> None:
+    words = hf.lexical.BM25.build(TEXTS)
+    found = GuidedWalk(index, lexical=words).search(["the sea"], vectors=[np.eye(5)[3]], entities=[[]], k=5)
+    assert found.hits.ids[0, 0] == 3
+
+
+def test_given_weights_are_those_of_all_questions(index: hf.Index) -> None:
+    ask: dict[str, Any] = {"vectors": np.ones((2, 5), np.float32), "entities": [["Ada"], []], "trace": True}
+    found = GuidedWalk(index, dense_weight=0.5).search(**ask)
+    assert found.direct.tolist() == [0.0, 0.0]
+    for trace in found.traces:
+        assert "direct" not in trace
+        for hit in trace["hits"]:
+            expected = {leg: {"guided": 1.0, "dense": 0.5}[leg] / (10 + rank) for leg, rank in hit["ranks"].items()}
+            assert hit["contributions"] == pytest.approx(expected)
+
+
+def test_a_dense_hit_without_the_words_of_the_question_counts_little() -> None:
+    """Of two passages that the walk does not reach, the one that has the question's word is first."""
+    texts = [*TEXTS, "A flood came.", "A flood of letters."]
+    vectors = np.eye(7, dtype=np.float32) + 0.01
+    index = made(texts, [*MENTIONS, (5, 2)], vectors)
+    asked = np.zeros((1, 7), np.float32)
+    asked[0, [4, 6]] = 1.0, 0.99
+    words = hf.lexical.BM25.build(texts)
+    found = GuidedWalk(index, lexical=words).search(
+        ["Who met Ada about letters"], vectors=asked, entities=[["Ada"]], k=7
+    )
+    order = found.hits.ids[0].tolist()
+    assert found.lists["dense"].ids[0, :2].tolist() == [4, 6]
+    assert order.index(6) < order.index(4)
+
+
+@given(st.integers(0, 50), st.integers(1, 24))
+def test_fewer_hits_are_the_first_of_more(seed: int, k: int) -> None:
+    recipe, ask = GuidedWalk(random_world(seed % 7).index()), random_questions(seed)
+    assert_hits_equal(recipe.search(**ask, k=k).hits, recipe.search(**ask, k=24).hits.head(k))
+
+
+@given(st.integers(0, 30))
+def test_the_best_direct_hit_is_among_the_first_five(seed: int) -> None:
+    found = GuidedWalk(random_world(seed % 5).index()).search(**random_questions(seed), k=24, trace=True)
+    for b, trace in enumerate(found.traces):
+        ids, scores = found.hits.ids[b, : found.hits.counts[b]], found.hits.scores[b, : found.hits.counts[b]]
+        assert found.lists["dense"].ids[b, 0] in ids[:5]
+        assert (np.diff(scores) <= 0).all()
+        assert [hit["passage"] for hit in trace["hits"] if hit.get("kept")] in ([], [int(ids[4])])
