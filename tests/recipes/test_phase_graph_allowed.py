@@ -108,13 +108,13 @@ def test_both_graphs_are_their_compositions_over_the_oracle() -> None:
     masks = np.random.default_rng(10).random((6, 24)) < 0.5
     recipe = hf.recipes.PhaseGraph(index, dense_k=8, graph_k=7, dense_fallback=False)
     for scope in SCOPES:
-        found = recipe.search(**ask, k=24, allow=masks, allow_scope=scope)
+        found = recipe.search(**ask, k=15, allow=masks, allow_scope=scope)
         nodes = None if scope == "results" else [world.seen(mask) for mask in masks]
         assert_same_ranking(found.lists["graph"], walk_by_hand(index, found, masks, 7, nodes))
         assert_same_ranking(found.lists["dense"], reference.dense_topk(ask["vectors"], index.corpus, 8, allow=masks))
         lists = [found.lists["dense"], found.lists["graph"]]
         weights = weights_by_hand(found, "dense", "graph")
-        expected = fuse_by_hand(lists, weights, method="boltzmann", temperature=0.1, k=24)
+        expected = fuse_by_hand(lists, weights, method="boltzmann", temperature=0.1, k=15)
         assert_same_ranking(found.hits, expected, tie=1e-9)  # the last scores are tiny
 
 

@@ -165,14 +165,17 @@ def weights_by_hand(found: Any, *legs: str) -> NDArray[np.float64]:
     return np.array(rows)
 
 
-def fuse_by_hand(lists: list[hf.Hits], weights: Any = None, **how: Any) -> hf.Hits:
+def fuse_by_hand(lists: list[hf.Hits], weights: Any = None, *, k: int, **how: Any) -> hf.Hits:
     """The oracle's fusion of each question by itself, with its own weights (B, L), or those of all (L,)."""
     each = [None] * len(lists[0]) if weights is None else np.broadcast_to(weights, (len(lists[0]), len(lists)))
     rows = [
-        reference.fuse([hf.Hits.from_lists([hits.row(b)]) for hits in lists], weights=each[b], **how).row(0)
+        reference.fuse([hf.Hits.from_lists([hits.row(b)]) for hits in lists], weights=each[b], k=k, **how).row(0)
         for b in range(len(lists[0]))
     ]
-    return hf.Hits.from_lists(rows)
+    ids, scores = np.full((len(rows), k), -1), np.full((len(rows), k), -np.inf)
+    for b, row in enumerate(rows):
+        ids[b, : len(row)], scores[b, : len(row)] = [hit[0] for hit in row], [hit[1] for hit in row]
+    return hf.Hits(ids, scores)
 
 
 def assert_same_ranking(found: Any, expected: Any, tie: float = 0.0) -> None:
