@@ -111,14 +111,18 @@ class Collection:
     def _add_others(self, places: Places) -> None:
         """Add what people in other languages call places, and their codes.
 
-        What names something else, a function word, and a plain word of the passages are left out.
+        What names something else, a function word, and a plain word of the passages are left out; but a city may be
+        called as a region, a county or a language is, such as Naples, which is Napoli, as is its province.
         """
-        taken = {fold(name) for names in (self.plain.values(), *self.alternates.values()) for name in names} | ENGLISH
-        taken |= {word for passage in self.passages.values() for word in _PLAIN_WORD.findall(passage.text)}
+        words = {word for passage in self.passages.values() for word in _PLAIN_WORD.findall(passage.text)} | ENGLISH
+        words |= {fold(name) for names in self.alternates.values() for name in names}
+        lesser = ("region/", "county/", "language/")
+        better = words | {fold(name) for key, name in self.plain.items() if not key.startswith(lesser)}
+        taken = better | {fold(name) for name in self.plain.values()}
         for city in places.cities.values():
             if city.population >= KNOWN:
                 short = {name for name in city.alternates if len(name) == 4 and fold(name) not in fold(city.name)}
-                self._add_names(f"city/{city.id}", city.alternates, taken, short if city.population > LARGE else ())
+                self._add_names(f"city/{city.id}", city.alternates, better, short if city.population > LARGE else ())
         for country in places.countries.values():
             self._add_names(f"country/{country.code}", country.others, taken)
         for region in places.regions.values():

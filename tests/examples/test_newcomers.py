@@ -54,6 +54,7 @@ CALLED = {
     "which country is bavaria in": {"Bayern"},
     "How many people live in München?": {"Munich"},
     "how many people live in goteborg": {"Gothenburg"},
+    "how many people live in napoli": {"Naples", "Napoli"},
     "Dialling code for Cataluña": {"Catalunya"},
     "whose internet ending is .pe": {"Peru"},
     "Who owns the domain .it?": {"Italy"},
