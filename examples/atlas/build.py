@@ -76,7 +76,8 @@ def build_atlas() -> Atlas:
     for key in sorted(collection.names):
         number[key] = len(entities)
         entities.append(collection.names[key])
-        aliases.append(spellings(collection.names[key], collection.plain[key]))
+        written = spellings(collection.names[key], collection.plain[key])
+        aliases.append(tuple(dict.fromkeys((*written, *collection.others.get(key, ())))))
         for alternate in collection.alternates.get(key, ()):
             synonyms.append((len(ids) + len(entities), len(ids) + number[key]))
             entities.append(alternate)

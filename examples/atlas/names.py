@@ -55,6 +55,11 @@ def subdivision_name(name: str) -> str:
     return f"{tail} {head}"
 
 
+def subdivision_names(name: str) -> tuple[str, ...]:
+    """Return an ISO 3166-2 name and its bracketed variants: "Catalunya" and "Cataluña"."""
+    return tuple(map(subdivision_name, (name, *re.findall(r"[\[(](.*?)[\])]", name))))
+
+
 def language_name(name: str) -> str:
     """Return an ISO 639-3 reference name without its bracketed note."""
     return re.sub(r"\s*[\[(].*|\s*\d+$", "", name)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Container, Iterable, Set
 from typing import NamedTuple
+
+from hopfuse.extract.function_words import ENGLISH
 
 from .names import alternates, fold, reads_as_name, with_article
 from .places import LARGE, City, Country, Places, Region
 
-ALTERNATES = 2  # alternate names of a place, at most
+ALTERNATES = 2  # alternate names of a place that are entities of their own, at most
+KNOWN = 100_000  # inhabitants of a city whose other alternate names are its aliases
+_PLAIN_WORD = re.compile(r"\b[a-z]+\b")
 
 
 class Passage(NamedTuple):
@@ -24,13 +30,15 @@ class Collection:
     """Entities, passages and facts by readable keys.
 
     ``names`` are distinct names of entities, ``plain`` their names in texts, which several may share, ``alternates``
-    other names of countries and cities; a fact is (subject, relation, object).
+    other names of countries and cities that are entities too, ``others`` other names and codes that are not; a fact is
+    (subject, relation, object).
     """
 
     def __init__(self, places: Places) -> None:
         self.names: dict[str, str] = {}
         self.plain: dict[str, str] = {}
         self.alternates: dict[str, tuple[str, ...]] = {}
+        self.others: dict[str, tuple[str, ...]] = {}
         self.passages: dict[str, Passage] = {}
         self.facts: list[tuple[str, str, str]] = []
         self._used: set[str] = set()
@@ -50,9 +58,14 @@ class Collection:
             self._describe_city(places, city)
         self._describe_regions(places)
         self._describe_zones(places)
+        self._add_others(places)
 
     def _name_entities(self, places: Places) -> None:
-        """Name well-known entities first, which keep their plain names; later ones are qualified or left out."""
+        """Name well-known entities first, which keep their plain names; later ones are qualified or left out.
+
+        Regions and counties of one name are all qualified: none is better known.
+        """
+        same = Counter(fold(place.name) for place in (*places.regions.values(), *places.counties.values()))
         for code, name in places.continents.items():
             self._name(f"continent/{code}", name)
         for country in places.countries.values():
@@ -66,15 +79,17 @@ class Collection:
             self._name(f"city/{city.id}", city.name, f"{city.name}, {inside.name}")
         for region in places.regions.values():
             country_name = places.countries[region.country].name
-            self._name(f"region/{region.code}", region.name, f"{region.name} ({region.kind}, {country_name})")
+            qualified = f"{region.name} ({region.kind}, {country_name})"
+            self._name(f"region/{region.code}", region.name, qualified, alone=same[fold(region.name)] == 1)
         for county in places.counties.values():
-            self._name(f"county/{county.fips}", county.name, f"{county.name}, {places.regions[county.state].name}")
+            qualified = f"{county.name}, {places.regions[county.state].name}"
+            self._name(f"county/{county.fips}", county.name, qualified, alone=same[fold(county.name)] == 1)
         for zone in sorted(places.largest_in_zone):
             self._name(f"zone/{zone}", zone)
 
-    def _name(self, key: str, plain: str, *qualified: str) -> None:
-        """Add an entity under the first of its names that is free, if any."""
-        free = next((name for name in (plain, *qualified) if fold(name) not in self._used), None)
+    def _name(self, key: str, plain: str, *qualified: str, alone: bool = True) -> None:
+        """Add an entity under the first of its names that is free, if any; the plain one only if it is alone."""
+        free = next((name for name in (*[plain] * alone, *qualified) if fold(name) not in self._used), None)
         if free is not None:
             self._used.add(fold(free))
             self.names[key], self.plain[key] = free, plain
@@ -92,6 +107,40 @@ class Collection:
         taken = {fold(name) for name in self.plain.values()} | {name for name, count in claims.items() if count > 1}
         for key, names in known.items():
             self.alternates[key] = alternates(self.plain[key], names.values(), taken, ALTERNATES)
+
+    def _add_others(self, places: Places) -> None:
+        """Add what people in other languages call places, and their codes.
+
+        What names something else, a function word, and a plain word of the passages are left out; but a city may be
+        called as a region, a county or a language is, such as Naples, which is Napoli, as is its province.
+        """
+        words = {word for passage in self.passages.values() for word in _PLAIN_WORD.findall(passage.text)} | ENGLISH
+        words |= {fold(name) for names in self.alternates.values() for name in names}
+        lesser = ("region/", "county/", "language/")
+        better = words | {fold(name) for key, name in self.plain.items() if not key.startswith(lesser)}
+        taken = better | {fold(name) for name in self.plain.values()}
+        for city in places.cities.values():
+            if city.population >= KNOWN:
+                short = {name for name in city.alternates if len(name) == 4 and fold(name) not in fold(city.name)}
+                self._add_names(f"city/{city.id}", city.alternates, better, short if city.population > LARGE else ())
+        for country in places.countries.values():
+            self._add_names(f"country/{country.code}", country.others, taken)
+        for region in places.regions.values():
+            self._add_names(f"region/{region.code}", region.others, taken)
+        codes = {f"currency/{code}": [code] for code in places.currencies}
+        for c in places.countries.values():
+            signs = (c.domain, f"+{c.calling_code}")
+            codes[f"country/{c.code}"] = [c.three_letters, *(sign for sign in signs if len(sign) > 1)]
+        for key, row in codes.items():
+            if key in self.names:
+                fit = (code for code in row if not (code.isalpha() and fold(code) in taken))
+                self.others[key] = (*self.others.get(key, ()), *fit)
+
+    def _add_names(self, key: str, names: Iterable[str], taken: Set[str], short: Container[str] = ()) -> None:
+        """Add names of more than four letters, and some short ones: too many of these are words of English."""
+        if key in self.names:
+            fit = (name for name in sorted(names) if reads_as_name(name) and (len(name) > 4 or name in short))
+            self.others[key] = tuple(name for name in fit if fold(name) not in taken)
 
     def _describe(
         self, id: str, text: str, *facts: tuple[str, str | None], about: str | None = None, title: str | None = None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gettext
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from hopfuse.errors import MissingExtraError
 from numpy.typing import NDArray
 
-from .names import fold, language_name, subdivision_name
+from .names import fold, language_name, subdivision_name, subdivision_names
 
 LARGE = 500_000  # inhabitants
 DISSOLVED = frozenset({"AN", "CS"})  # the Netherlands Antilles in 2010, Serbia and Montenegro in 2006
@@ -35,11 +36,16 @@ class City(NamedTuple):
 
 
 class Country(NamedTuple):
-    """A country or territory; ``capital`` is the id of a city, or None where the cities lack it."""
+    """A country or territory; ``capital`` is the id of a city, or None where the cities lack it.
+
+    ``alternates`` are names in ISO 3166-1 and in the languages of ``NAMES_IN``, ``others`` those in all languages.
+    """
 
     code: str
     name: str
     alternates: tuple[str, ...]
+    others: tuple[str, ...]
+    three_letters: str
     continent: str
     capital_name: str
     capital: str | None
@@ -52,10 +58,11 @@ class Country(NamedTuple):
 
 
 class Region(NamedTuple):
-    """A subdivision of a country (ISO 3166-2)."""
+    """A subdivision of a country (ISO 3166-2); ``others`` are its names in all languages."""
 
     code: str
     name: str
+    others: tuple[str, ...]
     kind: str
     country: str
     parent: str | None
@@ -123,13 +130,20 @@ def read_places() -> Places:
         if c.alpha_3 in used
     }
     languages = _languages(pycountry, {tag for country in raw.values() for tag in _language_tags(country)})
-    names = _country_names(pycountry)
+    names, others = _country_names(pycountry), _other_country_names(pycountry)
     states = geo.get_us_states()
     counties = sorted(geo.get_us_counties(), key=lambda c: str(c["fips"]))
     return Places(
         cities=cities,
         countries={
-            code: _country(country, names.get(code, ()), _capital(country, inside[code]), currencies, languages)
+            code: _country(
+                country,
+                names.get(code, ()),
+                others.get(code, ()),
+                _capital(country, inside[code]),
+                currencies,
+                languages,
+            )
             for code, country in raw.items()
         },
         continents={code: str(c["name"]) for code, c in sorted(geo.get_continents().items())},
@@ -210,16 +224,37 @@ def _capital(country: dict[str, Any], cities: list[City]) -> City | None:
 
 def _country_names(pycountry: Any) -> dict[str, tuple[str, ...]]:
     """Return each country's names in ISO 3166-1 and in some other languages."""
-    catalogs = [gettext.translation("iso3166-1", pycountry.LOCALES_DIR, [language]) for language in NAMES_IN]
+    catalogs = _catalogs(pycountry, "iso3166-1", NAMES_IN)
     return {
         c.alpha_2: (c.name, getattr(c, "common_name", c.name), *(catalog.gettext(c.name) for catalog in catalogs))
         for c in pycountry.countries
     }
 
 
+def _other_country_names(pycountry: Any) -> dict[str, tuple[str, ...]]:
+    """Return each country's common and official names in all languages."""
+    catalogs = [gettext.NullTranslations(), *_catalogs(pycountry, "iso3166-1")]
+    fields = ("name", "common_name", "official_name")
+    return {
+        c.alpha_2: tuple(
+            sorted({t.gettext(getattr(c, field)) for field in fields if hasattr(c, field) for t in catalogs})
+        )
+        for c in pycountry.countries
+    }
+
+
+def _catalogs(pycountry: Any, standard: str, languages: Iterable[str] | None = None) -> list[gettext.NullTranslations]:
+    """Return the names of a standard in some languages, by default in all that pycountry has."""
+    if languages is None:
+        found = Path(pycountry.LOCALES_DIR).glob(f"*/LC_MESSAGES/{standard}.mo")
+        languages = sorted(path.parts[-3] for path in found)
+    return [gettext.translation(standard, pycountry.LOCALES_DIR, [language]) for language in languages]
+
+
 def _country(
     raw: dict[str, Any],
     alternates: tuple[str, ...],
+    others: tuple[str, ...],
     capital: City | None,
     currencies: dict[str, Currency],
     languages: dict[str, Language],
@@ -228,6 +263,8 @@ def _country(
         code=raw["iso"],
         name=raw["name"].strip().removeprefix("The "),
         alternates=alternates,
+        others=others,
+        three_letters=raw["iso3"],
         continent=raw["continentcode"],
         capital_name=capital.name if capital else raw["capital"].strip(),
         capital=capital.id if capital else None,
@@ -256,11 +293,14 @@ def _languages(pycountry: Any, spoken: set[str]) -> dict[str, Language]:
 def _regions(pycountry: Any) -> dict[str, Region]:
     """Return all subdivisions except territories that are also countries in ISO 3166-1 (CN-HK, NL-AW, US-PR)."""
     countries = {c.alpha_2: fold(c.name) for c in pycountry.countries}
+    catalogs = _catalogs(pycountry, "iso3166-2")
     kept: dict[str, Region] = {}
     for raw in sorted(pycountry.subdivisions, key=lambda s: str(s.code)):
         name, own = subdivision_name(raw.name), countries.get(raw.code.partition("-")[2])
         if len(name) > 1 and not (own and own.startswith(fold(name).split()[0])):
-            kept[raw.code] = Region(raw.code, name, _kind(raw.type), raw.country_code, raw.parent_code)
+            others = {raw.name, *(catalog.gettext(raw.name) for catalog in catalogs)}
+            known = tuple(sorted({spelling for other in others for spelling in subdivision_names(other)}))
+            kept[raw.code] = Region(raw.code, name, known, _kind(raw.type), raw.country_code, raw.parent_code)
     same = Counter((fold(r.name), r.kind, r.country) for r in kept.values())
     unique = {code: r for code, r in kept.items() if same[(fold(r.name), r.kind, r.country)] == 1}
     return {code: r if r.parent in unique else r._replace(parent=None) for code, r in unique.items()}

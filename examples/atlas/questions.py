@@ -76,7 +76,8 @@ class Question(NamedTuple):
 
 def write_questions(places: Places, collection: Collection) -> list[Question]:
     """Return at most ``PER_TYPE`` questions of every type, spread over their last passages, sorted by id."""
-    count = Counter(map(fold, collection.plain.values()))
+    named = [(name,) for name in collection.plain.values()]
+    count = Counter(name for row in (*named, *collection.others.values()) for name in set(map(fold, row)))
     known = {key for key, plain in collection.plain.items() if count[fold(plain)] == 1}
     questions: list[Question] = []
     for type, text, chains in _types(places, known):

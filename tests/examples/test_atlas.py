@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hopfuse.errors import MissingExtraError
 from hopfuse.extract import Gazetteer
+from hopfuse.extract.function_words import ENGLISH
 from refusals import refused
 
 from examples.atlas import build_atlas
@@ -21,6 +22,7 @@ from examples.atlas.names import (
     reads_as_name,
     spellings,
     subdivision_name,
+    subdivision_names,
     with_article,
 )
 from examples.atlas.places import DIRECTIONS, nearest_of
@@ -94,6 +96,30 @@ def test_columns_agree(atlas):
 def test_entities_are_told_apart_by_name(atlas):
     assert len(set(map(fold, atlas.entities))) == len(atlas.entities)
     assert all(name not in others for name, others in zip(atlas.entities, atlas.aliases, strict=True))
+
+
+def test_what_places_are_called_elsewhere_and_their_codes_are_aliases(atlas):
+    named = {}
+    for name, aliases in zip(atlas.entities, atlas.aliases, strict=True):
+        for alias in aliases:
+            named.setdefault(alias, set()).add(name)
+    for alias, name in (
+        ("Bavaria", "Bayern"),
+        ("Cataluña", "Catalunya"),
+        ("München", "Munich"),
+        ("Peking", "Beijing"),
+        ("Deutschland", "Germany"),
+        ("United States of America", "United States"),
+        ("USA", "United States"),
+        (".pe", "Peru"),
+        ("+351", "Portugal"),
+        ("EUR", "Euro"),
+        ("TRY", "Turkish Lira"),
+    ):
+        assert name in named.get(alias, ()) or alias in atlas.entities, alias
+    short = {alias for alias in named if len(alias) < 4 and alias[0].isascii() and alias.isalpha()}
+    assert not {alias.lower() for alias in short if alias.isupper()} & ENGLISH
+    assert not [alias for alias in short if alias.islower()]
 
 
 def test_every_kind_of_passage(atlas):
@@ -274,7 +300,7 @@ def test_questions_name_their_start_and_nothing_else(atlas):
 def test_names_in_questions_are_unambiguous(atlas):
     claims = Counter(map(fold, atlas.entities))
     for name, others in zip(atlas.entities, atlas.aliases, strict=True):
-        claims.update(set(map(fold, others)) - {fold(name)})
+        claims.update({fold(other) for other in others if other[0] not in ".+"} - {fold(name)})
     for q in atlas.questions:
         assert claims[fold(q.name)] == 1, q
 
@@ -351,6 +377,7 @@ def test_iso_names_are_cleaned():
     assert subdivision_name("Bristol, City of") == "City of Bristol"
     assert subdivision_name("Newry, Mourne and Down") == "Newry, Mourne and Down"
     assert subdivision_name("Catalunya [Cataluña]") == "Catalunya"
+    assert subdivision_names("Catalunya [Cataluña]") == ("Catalunya", "Cataluña")
     assert language_name("Modern Greek (1453-)") == "Modern Greek"
     assert [with_article(name) for name in ("Philippines", "Faroe Islands", "Peru")] == [
         "the Philippines",

@@ -42,7 +42,28 @@ NOTHING = (
     "what is the capital of the largest country",
     "of which kind are the parts of a state",
     "which city is the furthest north",
+    "is it in use, or no",
+    "what is spoken where, and by whom",
+    "where do i try all of it",
+    "what should i do on top of it",
+    "which languages are not spoken by all",
 )
+
+#: Questions, and the places and things that they name in other languages, by codes, or by a name that several have.
+CALLED = {
+    "which country is bavaria in": {"Bayern"},
+    "How many people live in München?": {"Munich"},
+    "how many people live in goteborg": {"Gothenburg"},
+    "how many people live in napoli": {"Naples", "Napoli"},
+    "Dialling code for Cataluña": {"Catalunya"},
+    "whose internet ending is .pe": {"Peru"},
+    "Who owns the domain .it?": {"Italy"},
+    "a call from +351, where is that": {"Portugal"},
+    "where can i pay with EUR": {"Euro"},
+    "What does TRY stand for?": {"Turkish Lira"},
+    "what is the capital of the usa": {"United States"},
+    "which state is cook county in": {"Cook County, Georgia", "Cook County, Illinois", "Cook County, Minnesota"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +81,12 @@ def test_the_place_is_found_and_nothing_that_is_called_otherwise(index: hf.Index
     for question, name, found in zip(questions, names, EntityLinker(index).match(questions), strict=True):
         assert name in {index.entity_names[match.entity] for match in found}, question
         assert len({(match.start, match.end) for match in found}) == 1, question
+
+
+@pytest.mark.full
+def test_what_people_call_a_place_is_found(index: hf.Index) -> None:
+    for (question, names), found in zip(CALLED.items(), EntityLinker(index).match(list(CALLED)), strict=True):
+        assert {index.entity_names[match.entity] for match in found} == names, question
 
 
 @pytest.mark.full

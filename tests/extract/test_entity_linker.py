@@ -103,6 +103,84 @@ def test_names_are_read_as_a_person_reads_them(linker, question, found):
     assert surfaces(linker, question) == found
 
 
+CODES = {
+    "Italy": [".it", "+39", "IT", "ITA"],
+    "Iceland": [".is", "+354", "IS"],
+    "India": [".in", "+91", "IN", "IND"],
+    "Norway": [".no", "+47", "NO"],
+    "Svalbard": ["+47", ".sj"],
+    "Germany": [".de", "+49", "DE"],
+    "Bahamas": ["+1-242", ".bs"],
+    "United States of America": ["USA", ".us", "+1"],
+    "Turkish Lira": ["TRY"],
+    "Pa'anga": ["TOP"],
+    "Lek": ["ALL"],
+    "Euro": ["EUR"],
+}
+
+
+@pytest.fixture(scope="module")
+def codes():
+    return EntityLinker(build((), tuple(CODES), CODES))
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("is it in de facto use, or no", []),
+        ("what is it in", []),
+        ("IS IT IN USE, OR NO", []),
+        ("Is it in Germany, or no?", ["Germany"]),
+        ("Rio de Janeiro or no", []),
+        ("what should i try all day on top", []),
+        ("WHERE DO I TRY ALL OF IT", []),
+        ("Where do I try all the tops?", []),
+        ("Try it on top of India", ["India"]),
+        ("Is it 39, 47 or 354?", []),
+        ("39 times 91", []),
+        ("a++39 b+39c", []),
+        ("which country has the domain .it", [".it"]),
+        ("WHICH COUNTRY HAS THE DOMAIN .IT?", [".IT"]),
+        (".de is the domain of which country?", [".de"]),
+        ("Whose are .is, .in and .no?", [".is", ".in", ".no"]),
+        ("this is the end.it is over", []),
+        ("A call from +39, where is that?", ["+39"]),
+        ("+49 country", ["+49"]),
+        ("+1-242 or +1 242 or +1", ["+1-242", "+1 242", "+1"]),
+        ("call +391", []),
+        ("where can i pay with EUR", ["EUR"]),
+        ("Where can I pay with EUR or TRY?", ["EUR", "TRY"]),
+        ("EUR is used where?", ["EUR"]),
+        ("where can i pay with eur", []),
+        ("what is the capital of the usa", ["usa"]),  # the initials of the name
+        ("What's the capital of the USA", ["USA"]),
+        ("what is IND", ["IND"]),
+        ("what's the EUR in italy", ["EUR", "italy"]),
+    ],
+)
+def test_codes_are_names_with_their_sign_or_in_capitals(codes, question, found):
+    assert list(dict.fromkeys(surfaces(codes, question))) == found
+
+
+def test_a_calling_code_of_two_countries_gives_both(codes):
+    (found,) = codes.match(["who has the calling code +47"])
+    assert [list(CODES)[match.entity] for match in found] == ["Norway", "Svalbard"]
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("what is the ISO number used in tbilisi", ["tbilisi"]),
+        ("what is the ISO time in tbilisi", ["tbilisi"]),
+        ("What is the ISO number of time?", []),
+        ("which GPS is in time", ["time"]),
+        ("at what time is the BBC News of Time", ["Time"]),
+    ],
+)
+def test_a_word_in_capitals_says_nothing_about_the_others(linker, question, found):
+    assert surfaces(linker, question) == found
+
+
 def test_a_word_that_begins_a_question_is_in_doubt_as_in_one_case():
     linker = EntityLinker(build([PLAIN] * 2, ("Reading", "Tbilisi")), least=0.2)
     found = linker.match(["Reading is in which country, and is Tbilisi?", "where is reading"])

@@ -95,7 +95,7 @@ def ranked(
             for rank, (p, _) in enumerate(hits.row(b), 1):
                 lacks = 0.0 if best <= 0 else 1.0 - score.get(p, 0.0) / best
                 weight = 1.0 - 0.7 * w if name == "guided" else w * w / (w + (1.0 - w) * lacks)
-                weight = max(weight, 0.001) if name == "dense" else weight
+                weight = {"guided": weight, "dense": max(weight, 0.001), "lexical": 0.5 * weight}[name]
                 sums[p] = sums.get(p, 0.0) + weight / (constant + rank)
         found = sorted(sums, key=lambda p: (-sums[p], p))
         direct = dict[int, float]()

@@ -12,8 +12,10 @@ from hopfuse.errors import InputError
 from hopfuse.extract import EntityLinker, Match
 from refusals import refused
 
-#: The factor of an entity that a name stands for as an alias.
+#: The factor of an entity that has another's own name as an alias.
 ALIAS = 0.05
+#: What all but the likeliest of the entities of a name weigh together at least, as a part of the likeliest.
+OTHERS = 0.15
 
 pytest.importorskip("ahocorasick", reason="names are found by pyahocorasick (extra text)")
 
@@ -65,18 +67,37 @@ def test_entities_of_one_name_weigh_by_the_likeness_of_their_passages(index: hf.
     recipe = hf.recipes.PhaseGraph(index, matcher=EntityLinker(index))
     vectors = np.array([[1, 0, 0, 0], [0, 0, 0, 1], [0.6, 0, 0.48, 0.64]], np.float32)
     found = recipe.search(["Who was in Reading?"] * 3, vectors=vectors)
-    assert weights(found, 0) == pytest.approx({2: 1.0, 3: ALIAS * 0.01, 4: ALIAS / 5}, rel=1e-6)
-    assert weights(found, 1) == pytest.approx({2: 0.01, 3: ALIAS, 4: ALIAS / 5 * 0.01}, rel=1e-6)
+    assert weights(found, 0) == pytest.approx({2: 1.0, 3: OTHERS / 2, 4: OTHERS / 2}, rel=1e-6)
+    assert weights(found, 1) == pytest.approx({2: 0.01 / ALIAS, 3: 1.0, 4: OTHERS / 2}, rel=1e-6)
     near = exp((0.6 - 0.64) / 0.05)
-    assert weights(found, 2) == pytest.approx({2: near, 3: ALIAS, 4: near * ALIAS / 5}, rel=1e-5)
+    assert weights(found, 2) == pytest.approx({2: 1.0, 3: ALIAS / near, 4: OTHERS / 2}, rel=1e-5)
+
+
+def test_the_likeliest_of_a_name_weighs_as_it_would_alone_however_rare_the_others_are() -> None:
+    rows = [{"text": "-"}] * 41
+    graph = [{"src": p, "dst": 41} for p in range(40)] + [{"src": 40, "dst": 42}, {"src": 40, "dst": 43}]
+    index = hf.Index.build(
+        passages=rows,
+        vectors=np.eye(2, dtype=np.float32)[[0] * 40 + [1]],
+        entities=["Cook (hub)", "Cook (rare)", "Cook (other)"],
+        aliases={entity: ["Cook"] for entity in range(3)},
+        graph=graph,
+    )
+    recipe = hf.recipes.PhaseGraph(index, matcher=EntityLinker(index))
+    found = recipe.search(["Where is Cook?"] * 2, vectors=np.float32([[1, 0], [0.5, 0.5]]))
+    seeds = found.seeds
+    assert seeds.nodes[:, :3].tolist() == [[41, 42, 43]] * 2
+    hub = 1 / 30
+    assert seeds.weights[0, :3] == pytest.approx(np.array([1, OTHERS / 2, OTHERS / 2]) * hub, rel=1e-6)
+    assert seeds.weights[1, :3] == pytest.approx(np.full(3, hub), rel=1e-6)
 
 
 def test_namesakes_and_counts_are_those_of_the_allowed_passages(index: hf.Index) -> None:
     recipe = hf.recipes.PhaseGraph(index, matcher=EntityLinker(index))
     ask: dict[str, Any] = {"queries": ["reading or time"], "vectors": np.array([[0, 0, 0.5, 1]], np.float32)}
-    assert weights(recipe.search(**ask))[3] == ALIAS
+    assert weights(recipe.search(**ask))[3] == 1.0
     allowed = recipe.search(**ask, allow=[0, 1, 40])
-    assert weights(allowed) == {1: 1.0, 2: 1.0, 4: pytest.approx(ALIAS / 2)}
+    assert weights(allowed) == {1: 1.0, 2: 1.0, 4: pytest.approx(OTHERS)}
     doubted = recipe.search(**ask, allow=[0, 7, 8, 40])
     assert 1 not in weights(doubted)
     results = recipe.search(**ask, allow=[0, 1, 40], allow_scope="results")

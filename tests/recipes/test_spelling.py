@@ -60,6 +60,8 @@ def index():
         ("is st louis near reading", "Is St. Louis near Reading"),
         ("sao paulo or são paulo", "São Paulo or São Paulo"),
         ("which river flows through america", "Which river flows through America"),
+        ("what is the ISO number of são paulo", "What is the ISO number of São Paulo"),
+        ("what is the ISO number of SÃO PAULO", "What is the ISO number of São Paulo"),
         ("is there a place", "is there a place"),
         ("IS THERE A PLACE", "IS THERE A PLACE"),
         ("", ""),

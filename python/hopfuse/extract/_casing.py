@@ -17,18 +17,22 @@ class Casing(NamedTuple):
     Attributes
     ----------
     tells : bool
-        Whether case distinguishes names from other words: apart from the first words of sentences, there are words in
-        lower case and words with capitals, and function words are in lower case. False for a text in one case or in
-        Title Case.
+        Whether case distinguishes names from other words: apart from the first words of sentences and words in
+        capitals, there are words in lower case and words that begin with a capital, and function words are in lower
+        case. False for a text in one case or in Title Case.
     starts : frozenset of int
         Offsets of the first words of sentences, whose capitals carry no information; empty for a text in one case.
     is_one_case : bool
-        Whether all letters are in lower case, or all in upper case.
+        Whether all letters are in lower case except in words in capitals, or all in upper case.
+    emphasis : bool
+        Whether words in capitals stand beside other letters, as "ISO" in "the ISO number of peru". They show nothing
+        about the other words.
     """
 
     tells: bool
     starts: frozenset[int]
     is_one_case: bool
+    emphasis: bool = False
 
 
 def casing_of(text: str, function_words: Set[str]) -> Casing:
@@ -39,9 +43,15 @@ def casing_of(text: str, function_words: Set[str]) -> Casing:
     >>> from hopfuse.extract.function_words import ENGLISH
     >>> [casing_of(text, ENGLISH).tells for text in ("Where is Of?", "where is of", "WHERE IS OF", "Where Is It In?")]
     [True, False, False, False]
+    >>> casing_of("the ISO number of peru", ENGLISH)
+    Casing(tells=False, starts=frozenset(), is_one_case=True, emphasis=True)
     """
     if text.islower() or text.isupper():
         return Casing(False, frozenset(), True)
+    rest = _WORD.sub(lambda word: "" if in_capitals(word[0]) else word[0], text)
+    emphasis = len(rest) < len(text)
+    if rest.islower():
+        return Casing(False, frozenset(), True, emphasis)
     starts, after = set[int](), 0
     lower = capital = lower_functions = capital_functions = 0
     for word in _WORD.finditer(text):
@@ -51,12 +61,17 @@ def casing_of(text: str, function_words: Set[str]) -> Casing:
         elif letters.islower():
             lower += 1
             lower_functions += letters in function_words
-        elif letters != letters.lower() and letters != "I":
+        elif letters != letters.lower() and letters != "I" and not in_capitals(letters):
             capital += 1
             capital_functions += letters.lower() in function_words
         after = word.end()
     tells = lower > 0 and capital > 0 and lower_functions >= capital_functions
-    return Casing(tells, frozenset(starts), False)
+    return Casing(tells, frozenset(starts), False, emphasis)
+
+
+def in_capitals(written: str) -> bool:
+    """Return whether a word has several letters, all capitals."""
+    return len(written) > 1 and written.isupper()
 
 
 def fits(written: str, name: str, function_words: Set[str]) -> bool:
@@ -101,6 +116,6 @@ def _word_fits(written: str, name: str) -> bool:
         return not written[0].isupper() or written.isupper()
     if len(name) > 1 and name.isupper():
         return written == name
-    if written.isupper() and len(written) > 1:
+    if in_capitals(written):
         return len(written) >= EMPHASISED
     return written[0].isupper() and name[0].isupper()

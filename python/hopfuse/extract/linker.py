@@ -16,7 +16,7 @@ from .._validation import check_number, check_whole, checked_texts, wrong_type
 from ..index import Index, IndexPart
 from ..index.allow import read_allow
 from ..types import Incidence
-from ._casing import Casing, casing_of, fits, has_capital
+from ._casing import EMPHASISED, Casing, casing_of, fits, has_capital, in_capitals
 from ._folding import fold
 from ._passage_counts import PassageCounts
 from ._positions import is_common_noun, is_no_determiner, is_no_preposition, neighbours
@@ -26,8 +26,10 @@ from .gazetteer import Gazetteer, Kind, Match
 LEAST_CONFIDENCE = 0.4
 LEAST_OF_ONLY_NAME = 1e-4
 """Smaller link probabilities are not distinguished, so that not all passages with a very common word are counted."""
+SIGNS = frozenset(".+#@$")
+"""Signs that belong to a name that they begin: ".it", "+39", "#metoo"."""
 _DROPPED = re.compile(r"['’.]")
-_SIGNS = re.compile(r"[^\w\s]|_")
+_OTHER_SIGNS, _WORDS = re.compile(r"[^\w\s]|_"), re.compile(r"\w+")
 _WORDS_BESIDE = re.compile(r"(\w+)\W*$"), re.compile(r"^\W*(\w+)")
 
 
@@ -53,6 +55,10 @@ class EntityLinker:
       word and two the town.
     - Function words ("of", "it", "where is") are not names, unless they are written as names: "the country where Of
       is".
+    - A code, an alias of up to three capitals that are not the initials of the entity's name, must be in capitals
+      beside words that are not: "EUR", not "eur". A sign at the start of a name belongs to it: ".it" and "+39", not
+      "it" and "39".
+    - Words in capitals show nothing about the case of the others: in "the ISO number of peru", Peru is found.
     - Of overlapping mentions that remain, the longest wins, then the leftmost.
     - A question in one case that names nothing so far probably has a name that is a common word: "where is time". The
       most probable of the dropped words is found, however small its link probability is. It must stand where a name
@@ -123,6 +129,11 @@ class EntityLinker:
                     senses.setdefault(key, {}).setdefault(sense.entity, sense)
         self._keys = list(senses)
         self._senses = [sorted(found.values()) for found in senses.values()]
+        codes = _codes(index, self._function_words)
+        self._without_codes = self._senses
+        if codes:
+            self._without_codes = [[s for s in found if (s.entity, s.form) not in codes] for found in self._senses]
+        self._signed = [key[0] in SIGNS for key in senses]
         self._functional = [all(word in self._function_words for word in key.split()) for key in senses]
         self._capital_word = [
             " " not in key and all(sense.form[0].isupper() for sense in found)
@@ -223,11 +234,14 @@ class EntityLinker:
             # Spans that were taken are at least as long, so one that overlaps covers an end of this one.
             if taken[start] or taken[end - 1]:
                 continue
-            if self._is_plain(text[start], key, casing.tells):
+            if self._signed[key] and start and (text[start - 1].isalnum() or text[start - 1] in SIGNS):
+                continue
+            tells = casing.tells or (casing.emphasis and in_capitals(text[start:end]))
+            if self._is_plain(text[start], key, tells):
                 if self._functional[key]:
                     doubtful.append((start, end, key))
                 continue
-            sure, senses = self._read(text, start, end, key, casing)
+            sure, senses = self._read(text, start, end, key, casing) if tells else (False, self._without_codes[key])
             senses = self._seen(senses, allow)
             if not senses:
                 continue
@@ -247,7 +261,7 @@ class EntityLinker:
         """Return the name of a question in one case where no mention is certain; an empty list if there is none."""
         found: list[Match] = []
         for start, end, key in doubtful:
-            senses = self._seen(self._senses[key], allow)
+            senses = self._seen(self._without_codes[key], allow)
             if senses and self._can_be_name(text, start, end, key, allow):
                 confidence = self._link_probability(key, senses, allow, LEAST_OF_ONLY_NAME)
                 if confidence > max((match.confidence for match in found), default=0.0):
@@ -281,11 +295,9 @@ class EntityLinker:
         return tells and self._capital_word[key] and first.islower()
 
     def _read(self, text: str, start: int, end: int, key: int, casing: Casing) -> tuple[bool, list[Sense]]:
-        """Return whether the case of a span shows that it is a name, and its possible senses."""
-        senses = self._senses[key]
-        if not casing.tells:
-            return False, senses
-        written, opens = text[start:end], start in casing.starts and " " not in self._keys[key]
+        """Return whether the case of a span, which tells, shows that it is a name, and its possible senses."""
+        senses, written = self._senses[key], text[start:end]
+        opens = start in casing.starts and " " not in self._keys[key] and not (casing.emphasis and in_capitals(written))
         written_so = [s for s in senses if fits(written, s.form, self._function_words)]
         capitals = [] if opens else [s for s in written_so if has_capital(s.form)]
         if self._functional[key]:
@@ -358,17 +370,47 @@ def _senses(index: Index) -> Iterator[Sense]:
                 yield Sense(entity, "alias", alias.strip())
 
 
-def _typed(form: str) -> list[str]:
-    """Return a name folded, and also without accents and punctuation marks, as people type it.
+def _codes(index: Index, function_words: Collection[str]) -> set[tuple[int, str]]:
+    """Return the aliases of up to three capitals that are not the initials of one of the entity's names.
 
     Examples
     --------
-    >>> _typed("St. Louis"), _typed("Saint-Denis"), _typed("São Paulo")
-    (['st. louis', 'st louis'], ['saint-denis', 'saint denis'], ['são paulo', 'sao paulo'])
+    >>> import hopfuse as hf
+    >>> index = hf.Index.build(
+    ...     passages=[{"text": "-"}], entities=["Bank of Egypt", "Euro"], aliases={0: ["BOE", "BE", "EG"], 1: ["EUR"]}
+    ... )
+    >>> sorted(_codes(index, ("of",)))
+    [(0, 'EG'), (1, 'EUR')]
+    """
+    codes = set()
+    for entity, aliases in enumerate(index.entity_aliases):
+        for alias in aliases:
+            if in_capitals(alias) and alias.isalpha() and len(alias) < EMPHASISED:
+                names = [_WORDS.findall(name) for name in (index.entity_names[entity], *aliases) if name != alias]
+                whole = {"".join(word[0] for word in name).upper() for name in names}
+                whole |= {"".join(w[0] for w in name if w.lower() not in function_words).upper() for name in names}
+                if alias not in whole:
+                    codes.add((entity, alias))
+    return codes
+
+
+def _typed(form: str) -> list[str]:
+    """Return a name folded, and also without accents and punctuation marks, as people type it.
+
+    A sign of :data:`SIGNS` at its start stays.
+
+    Examples
+    --------
+    >>> _typed("St. Louis"), _typed("Saint-Denis"), _typed("São Paulo"), _typed("+1-242")
+    (['st. louis', 'st louis'], ['saint-denis', 'saint denis'], ['são paulo', 'sao paulo'], ['+1-242', '+1 242'])
     """
     whole = fold(form, False)
     if whole.isascii() and whole.replace(" ", "").isalnum():
         return [whole]
     plain = fold("".join(c for c in unicodedata.normalize("NFKD", whole) if not unicodedata.combining(c)), False)
-    bare = [" ".join(_SIGNS.sub(" ", _DROPPED.sub("", one)).split()) for one in (whole, plain)]
+    signs = [one[:1] if one[:1] in SIGNS else "" for one in (whole, plain)]
+    bare = [
+        sign + " ".join(_OTHER_SIGNS.sub(" ", _DROPPED.sub("", one)).split())
+        for sign, one in zip(signs, (whole, plain), strict=True)
+    ]
     return list(dict.fromkeys(one for one in (whole, plain, *(fold(one, False) for one in bare)) if one.strip()))

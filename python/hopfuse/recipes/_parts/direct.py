@@ -19,6 +19,8 @@ from .seeding import Seed
 RARE, RARE_SHARE = 12.0, 0.003
 #: The walk's weight where a question is left to direct retrieval.
 WALK_LEAST = 0.3
+#: The weight of a lexical hit, a dense one's being 1.
+WORDS = 0.5
 #: A dense hit's least weight, at which it only appends what the walk did not find.
 APPEND = 0.001
 #: Beside a plain walk, the weight that the dense and the lexical list share where the walk leads, and the weight of the
@@ -134,8 +136,8 @@ def direct_terms(
 ) -> dict[str, NDArray[np.float32]]:
     """Return what each place of each list adds to its passage's score, by name of list.
 
-    The walk's weight is 1 - 0.7 w with w the question's of :func:`direct_weights`; that of a dense or lexical hit is
-    w g with g = w / (w + (1 - w)(1 - c)) and c its :func:`coverage`. A passage that only resembles the question, and
+    The walk's weight is 1 - 0.7 w with w the question's of :func:`direct_weights`; that of a dense hit is w g, with
+    g = w / (w + (1 - w)(1 - c)) and c its :func:`coverage`, and that of a lexical hit half of this. A passage that only resembles the question, and
     has none of its words, counts little where names are rare. Each is divided by rank_constant + rank.
     """
     w, terms = direct[:, None], {}
@@ -148,6 +150,8 @@ def direct_terms(
             weight = np.divide(w * w, w + lacks, out=np.zeros(hits.ids.shape), where=w + lacks > 0)
         if name == "dense":
             weight = np.maximum(weight, APPEND)
+        elif name == "lexical":
+            weight = WORDS * weight
         held = np.arange(hits.ids.shape[1]) < np.asarray(hits.counts)[:, None]
         terms[name] = np.where(held, weight / rank, 0.0).astype(np.float32)
     return terms

@@ -23,8 +23,10 @@ STRENGTH = {"nearest": 0, "alias": 1, "exact": 2, "given": 3}
 COMMON = 30
 #: The confidence below which a mention may not outweigh the others.
 SURE = 0.5
-#: The factor of an entity that has a name only as an alias, where several entities have it.
+#: The factor of an entity that has a name only as an alias, where it is the own name of another.
 ALIAS = 0.05
+#: What all but the likeliest of the entities of a name weigh together at least, as a part of the likeliest.
+OTHERS = 0.15
 #: The smallest width of a row of seeds. Few widths need few recordings.
 MIN_SEED_WIDTH = 8
 
@@ -52,7 +54,8 @@ class EntitySeeder:
     the entity), and at least 1 / ``COMMON`` unless the entity is a word of the texts: rare entities count for more
     than hubs, but not a hundred times as much. The weight of a matcher's mention is multiplied by its confidence; below
     a confidence of ``SURE`` it is at most that of the lightest confident mention. Of several entities of one name,
-    those count for more whose passages are similar to the question and whose own name it is.
+    those count for more whose passages are similar to the question and whose own name it is: the likeliest has the
+    weight that it would have alone, each of the others a part of that, so that a rare namesake does not outweigh it.
     """
 
     def __init__(self, index: Index, encoder: Encoder | None, threshold: float) -> None:
@@ -103,20 +106,20 @@ class EntitySeeder:
                     named[surface] = [self._seed(entity, surface, "nearest", similarity)]
         rows = [self._strongest(row, named) for row in mentions]
 
-        factors: list[dict[int, float]] = [{} for _ in rows]
+        weights: list[dict[int, float]] = [{} for _ in rows]
         shared = [(query, names) for query, row in enumerate(rows) for names in _namesakes(row, mentions[query])]
         if shared and vectors is not None and self._passages.corpus is not None:
-            asked = [(query, entity) for query, entities in shared for entity in entities]
+            asked = [(query, seed.entity) for query, names in shared for seed in names]
             allow = [self._passages.rows(entity) for _, entity in asked]
             best = dense_topk(vectors[[query for query, _ in asked]], self._passages.corpus, 1, allow=allow, **run)
             cosines = iter(best.scores[:, 0].tolist())  # -inf for an entity without passages
-            for query, entities in shared:
-                factors[query] |= likeness({entity: next(cosines) for entity in entities})
+            for query, names in shared:
+                weights[query] |= _shared(names, likeness({seed.entity: next(cosines) for seed in names}))
         else:
-            for query, entities in shared:
-                factors[query] |= dict.fromkeys(entities, 1.0)
+            for query, names in shared:
+                weights[query] |= _shared(names, {seed.entity: 1.0 for seed in names})
         without = {surface for surface, found in named.items() if not found}
-        return [_weighed(row, like) for row, like in zip(rows, factors, strict=True)], without
+        return [_weighed(row, known) for row, known in zip(rows, weights, strict=True)], without
 
     def num_aliased(self, surface: str) -> int:
         """Return the number of entities that have an alias."""
@@ -152,27 +155,35 @@ class EntitySeeder:
         return [self._seed(mention.entity, mention.surface, mention.kind)._replace(confidence=mention.confidence)]
 
 
-def _namesakes(row: list[Seed], mentions: Sequence[Any]) -> list[tuple[int, ...]]:
-    """Return the entities of each name that a matcher found and several entities have."""
+def _namesakes(row: list[Seed], mentions: Sequence[Any]) -> list[tuple[Seed, ...]]:
+    """Return the seeds of each name that a matcher found and several entities have."""
     if not any(isinstance(mention, Mention) for mention in mentions):
         return []
-    found = defaultdict[str, list[int]](list)
+    found = defaultdict[str, list[Seed]](list)
     for seed in row:
         if seed.match in ("exact", "alias"):
-            found[seed.surface].append(seed.entity)
-    return [tuple(entities) for entities in found.values() if len(entities) > 1]
+            found[seed.surface].append(seed)
+    return [tuple(seeds) for seeds in found.values() if len(seeds) > 1]
 
 
-def _weighed(row: list[Seed], factors: Mapping[int, float]) -> list[Seed]:
-    """Return seeds whose weights are multiplied by confidence and, for entities of one name, by their factors."""
-    if not factors and all(seed.confidence == 1 for seed in row):
+def _shared(names: Sequence[Seed], like: Mapping[int, float]) -> dict[int, float]:
+    """Return the weights of the entities of one name, relative to the likeliest one, which keeps its own."""
+    owned = any(seed.match == "exact" for seed in names)
+    factor = {s.entity: like[s.entity] * (ALIAS if owned and s.match == "alias" else 1.0) for s in names}
+    first = max(names, key=lambda seed: (factor[seed.entity], -seed.entity))
+    parts = {entity: max(own / factor[first.entity], OTHERS / (len(names) - 1)) for entity, own in factor.items()}
+    return {entity: first.weight * part for entity, part in parts.items()}
+
+
+def _weighed(row: list[Seed], shared: Mapping[int, float]) -> list[Seed]:
+    """Return seeds whose weights are those shared with entities of one name, and multiplied by their confidence."""
+    if not shared and all(seed.confidence == 1 for seed in row):
         return row
     most = min((seed.weight for seed in row if seed.confidence >= SURE), default=np.inf)
     weighed = []
     for seed in row:
-        weight = seed.weight if seed.confidence >= SURE else min(seed.weight, most)
-        if seed.entity in factors:
-            weight *= factors[seed.entity] * (ALIAS if seed.match == "alias" else 1.0)
+        weight = shared.get(seed.entity, seed.weight)
+        weight = weight if seed.confidence >= SURE else min(weight, most)
         weighed.append(seed._replace(weight=weight * seed.confidence))
     return weighed
 

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...index import Index
 
+_WORD = re.compile(r"\w\w+")
+
 
 def is_one_case(text: str) -> bool:
-    """Return whether all letters that have a case are in lower case, or all in upper case."""
-    return text.islower() or text.isupper()
+    """Return whether all letters that have a case are in lower case except in words in capitals, or all in upper case.
+
+    Examples
+    --------
+    >>> [is_one_case(text) for text in ("the ISO number", "THE ISO NUMBER", "The ISO number")]
+    [True, True, False]
+    """
+    return (
+        text.islower() or text.isupper() or _WORD.sub(lambda word: "" if word[0].isupper() else word[0], text).islower()
+    )
 
 
 def spelled(texts: Sequence[str], mentions: Sequence[Sequence[Any]], index: Index) -> list[str]:
     """Return questions as an encoder should read them, which the recipes do before they encode.
 
     In a question in one case in which a matcher found names, these are written as in the index, the first letter is a
-    capital, and the rest is in lower case. Other questions are returned as they are.
+    capital, and the rest is in lower case, except words in capitals beside words in lower case. Other questions are
+    returned as they are.
 
     Parameters
     ----------
@@ -52,11 +64,12 @@ def _found(row: Sequence[Any]) -> list[Any]:
 
 
 def _sentence(text: str, found: Sequence[Any], index: Index) -> str:
+    lowered: Callable[[str], str] = str.lower if text.isupper() else str
     pieces, kept = list[str](), 0
     for one in found:
-        pieces += [text[kept : one.start].lower(), _form(one, index)]
+        pieces += [lowered(text[kept : one.start]), _form(one, index)]
         kept = one.start + len(one.surface)
-    sentence = "".join([*pieces, text[kept:].lower()])
+    sentence = "".join([*pieces, lowered(text[kept:])])
     return sentence if found[0].start == 0 else sentence[:1].upper() + sentence[1:]
 
 
