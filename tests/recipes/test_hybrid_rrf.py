@@ -94,8 +94,9 @@ def weights_by_hand(case: Case, recipe: hf.recipes.HybridRRF, legs: Sequence[str
         return dict(zip(("lexical", "dense", "graph"), recipe.config.weights, strict=True))
     often = rarest(case, b) if "graph" in legs else None
     w = 1.0 if often is None else often / (often + 12)
-    least = 0.75 if "dense" not in legs else 0.3 if "lexical" in legs else 0.6
-    return dict.fromkeys(("lexical", "dense"), least + (1 - least) * w) | {"graph": 1 - w}
+    if {"lexical", "dense"} <= set(legs):
+        return {"lexical": 0.2 + 0.6 * w, "dense": 0.4 + 0.6 * w, "graph": 1 - w}
+    return {"lexical": 0.75 + 0.25 * w, "dense": 0.6 + 0.4 * w, "graph": 1 - w}
 
 
 def by_hand(

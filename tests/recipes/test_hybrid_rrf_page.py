@@ -26,8 +26,9 @@ def test_it_names_every_option_and_the_defaults() -> None:
         assert f"`{name}" in text, name
     assert f"`rank_constant`, {config.rank_constant:g}." in text
     assert f"`damping` {config.damping}" in text
-    for pool, weight in zip(("lexical_k", "dense_k", "graph_k"), config.weights, strict=True):
-        assert f"`{pool}`, {getattr(config, pool)} | {weight:g} |" in text
+    assert config.weights is None
+    for pool, weight in (("lexical_k", "0.2 + 0.6 w"), ("dense_k", "0.4 + 0.6 w"), ("graph_k", "1 − w")):
+        assert f"`{pool}`, {getattr(config, pool)} | {weight} |" in text
     adr = hf.recipes.HybridRRF.adr()
     assert (adr.weights, adr.rank_constant, adr.damping) == ((1.0, 1.0, 0.35), 60.0, 0.5)
     assert config.exact_bonus == 0.0

@@ -157,11 +157,12 @@ def weights_by_hand(found: Any, *legs: str) -> NDArray[np.float64]:
 
     A seed's weight is 1 over the number of passages that have it, of less than 4,000.
     """
-    heaviest, least = found.seeds.weights.max(axis=1, initial=0.0), 0.6 / (len(legs) - 1)
     rows = []
-    for heavy in heaviest.tolist():
-        w = 1.0 / (1.0 + 12.0 * heavy)
-        rows.append([1.0 - w if leg == "graph" else least + (1.0 - least) * w for leg in legs])
+    for heaviest in found.seeds.weights.max(axis=1, initial=0.0).tolist():
+        w = 1.0 / (1.0 + 12.0 * heaviest)
+        dense = 0.4 + 0.6 * w if "lexical" in legs else 0.6 + 0.4 * w
+        weights = {"dense": dense, "graph": 1.0 - w, "lexical": 0.2 + 0.6 * w}
+        rows.append([weights[leg] for leg in legs])
     return np.array(rows)
 
 

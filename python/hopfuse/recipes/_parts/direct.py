@@ -23,9 +23,10 @@ WALK_LEAST = 0.3
 WORDS = 0.5
 #: A dense hit's least weight, at which it only appends what the walk did not find.
 APPEND = 0.001
-#: Beside a plain walk, the weight that the dense and the lexical list share where the walk leads, and the weight of the
-#: lexical list without vectors.
-DIRECT_LEAST, LEXICAL_LEAST = 0.6, 0.75
+#: Beside a plain walk, the weights of the dense and the lexical list where the walk leads, and where a question is left
+#: to them: of both together, and of one without the other.
+TOGETHER = {"dense": (0.4, 1.0), "lexical": (0.2, 0.8)}
+ALONE = {"dense": (0.6, 1.0), "lexical": (0.75, 1.0)}
 #: The best direct hit is among this many hits.
 KEPT_AMONG = 5
 
@@ -85,19 +86,19 @@ def direct_reason(weight: float, rarest: tuple[str, int] | None) -> str:
 def list_weights(legs: Sequence[str], direct: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     """Return the weights of a plain walk's list and of the direct ones, each (B,).
 
-    With w the question's of :func:`direct_weights`, the walk's weight is 1 - w. Where w is 0, the dense and the lexical
-    list share 0.6, and a lexical list without a dense one has 0.75. Where w is 1, each has 1.
+    With w the question's of :func:`direct_weights`, the walk's weight is 1 - w. The dense list's is 0.4 + 0.6 w and the
+    lexical list's 0.2 + 0.6 w; without the other, the dense list's is 0.6 + 0.4 w and the lexical list's
+    0.75 + 0.25 w.
 
     Examples
     --------
     >>> import numpy as np
     >>> from hopfuse.recipes._parts.direct import list_weights
     >>> list_weights(("lexical", "dense", "graph"), np.array([0.0, 1.0]))
-    {'lexical': array([0.3, 1. ]), 'dense': array([0.3, 1. ]), 'graph': array([1., 0.])}
+    {'lexical': array([0.2, 0.8]), 'dense': array([0.4, 1. ]), 'graph': array([1., 0.])}
     """
-    least = LEXICAL_LEAST if "dense" not in legs else DIRECT_LEAST / (2 if "lexical" in legs else 1)
-    by_vectors_or_words = least + (1.0 - least) * direct
-    return {leg: 1.0 - direct if leg == "graph" else by_vectors_or_words for leg in legs}
+    ends = {"graph": (1.0, 0.0), **(TOGETHER if {"dense", "lexical"} <= set(legs) else ALONE)}
+    return {leg: ends[leg][0] + (ends[leg][1] - ends[leg][0]) * direct for leg in legs}
 
 
 def direct_trace(index: Index, rarest: Seed | None, weight: float) -> dict[str, Any]:

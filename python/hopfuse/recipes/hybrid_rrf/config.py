@@ -46,8 +46,9 @@ class HybridRRFConfig:
         (1.0, 1.0, 1.0),
         "Weights of the lexical, dense and graph lists [by question].\n"
         "By default each question's rarest name says how far it is left to words and vectors, by a w from 0 to 1: the "
-        "graph list's weight is 1 - w, and that of the others rises from 0.3 to 1 (from 0.6 for vectors without words, "
-        "from 0.75 for words without vectors). Given weights are the same for all questions.",
+        "graph list's weight is 1 - w, the dense list's 0.4 + 0.6 w and the lexical list's 0.2 + 0.6 w. Vectors "
+        "without words have 0.6 + 0.4 w, and words without vectors 0.75 + 0.25 w. Given weights are the same for all "
+        "questions.",
         optional=True,
         own=True,
     )

@@ -1,8 +1,8 @@
 """HybridRRF: lexical, dense and graph retrieval, fused by weighted reciprocal ranks, with a prior.
 
-    question ─► words ──► lexical leg ─────────────► pool (lexical_k) ─► (.3 + .7w)/(5 + rank) ─┐
+    question ─► words ──► lexical leg ─────────────► pool (lexical_k) ─► (.2 + .6w)/(5 + rank) ─┐
         │         └─────► titles in the question ──► exact ────────────► bonus/(5 + rank) ──────┤
-        ├─► vector ─────► dense top-k ─────────────► pool (dense_k) ───► (.3 + .7w)/(5 + rank) ─┼► Σ × prior ► top k
+        ├─► vector ─────► dense top-k ─────────────► pool (dense_k) ───► (.4 + .6w)/(5 + rank) ─┼► Σ × prior ► top k
         └─► entities ─┬─► seeds, 1/frequency ─► PPR ─► pool (graph_k) ─► (1 - w)/(5 + rank) ────┘
                       └─► the rarest ─► w
 

@@ -45,8 +45,8 @@ class PhaseGraphConfig:
         ALPHA,
         "Weight of the dense list; the graph list's is 1 - alpha [by question].\n"
         "By default each question's rarest name says how far it is left to vectors and words, by a w from 0 to 1: the "
-        "graph list's weight is 1 - w, and the dense list's rises from 0.6 to 1. With a lexical list, both rise from "
-        "0.3. "
+        "graph list's weight is 1 - w and the dense list's 0.6 + 0.4 w; with a lexical list, the dense list's is "
+        "0.4 + 0.6 w and the lexical list's 0.2 + 0.6 w. "
         f"With this or ``lexical_weight``, all questions have the same weights, where alpha is {ALPHA:g} unless given.",
         low=0,
         high=1,
