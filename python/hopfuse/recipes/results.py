@@ -63,8 +63,8 @@ class HitTables:
     >>> import hopfuse as hf
     >>> print(hf.Retriever(hf.Index.from_texts(["The sea.", "A river."]), words="fts5").search("Which sea?"))
     question 0
-    rank  score     id  title or text
-       1  0.058333  0   The sea.
+    rank  score    id  title or text
+       1  0.16667  0   The sea.
     """
 
     notes: Any
