@@ -155,7 +155,9 @@ POLICY_RAG = [
     *grid(**POLICY | {"damping": (0.5, 0.85), "beta": (0.0, 0.25)}),
     *grid(**POLICY | {"beta": (0.0,)}),
 ]
-#: PhaseGraph with BM25 as a third leg; its other options are those chosen without BM25.
+#: The options of PhaseGraph that were chosen without BM25.
+WITHOUT_WORDS: dict[str, Any] = {"alpha": 0.2, "dense_k": 30, "temperature": 0.2}
+#: PhaseGraph with BM25 as a third leg; its other options are those.
 WORDS = [
     *legs_alone("dense", "words"),
     *grid(lexical_weight=(0.02, 0.05, 0.1, 0.15, 0.2, 0.3), lexical_k=(10, 30, 100)),
@@ -217,7 +219,7 @@ def words(lists: Lists) -> Callable[[Options, np.ndarray], hf.Hits]:
     def run(options: Options, rows: np.ndarray) -> hf.Hits:
         if "leg" in options:
             return part(lists.leg(options).head(K), rows)
-        config = PhaseGraphConfig(**options)
+        config = PhaseGraphConfig(**WITHOUT_WORDS, **options)
         pools = {"dense": lists.dense, "graph": lists.graph[config.damping], "lexical": lists.words}
         sizes = (config.dense_k, config.graph_k, config.lexical_k)
         return hf.fuse([part(one, rows) for one in pools.values()], pool=sizes, k=K, **config.fusing(tuple(pools)))
@@ -369,8 +371,10 @@ questions without a walk had only ten passages. PolicyRAG: finalists of a first 
 beta 0.25 and no share of the passages below 0.05. GuidedWalk: finalists of two smaller grids, at whose edges the
 best settings were, its earlier defaults, and damping 0.85, which the grid leaves out because of its time.
 
-The defaults are the selected options. GuidedWalk's trials have BM25, whose words raise weights in the walk, and some a
-lexical list in the hits, too. Its options without words are the same; they were not chosen by themselves.
+The defaults are the selected options, except where a recipe has since weighed its lists by each question's rarest name
+([HybridRRF](hybrid-rrf.md#legs), [PhaseGraph](phase-graph.md#fusion)). GuidedWalk's trials have BM25, whose words raise
+weights in the walk, and some a lexical list in the hits, too. Its options without words are the same; they were not
+chosen by themselves.
 """
 
 

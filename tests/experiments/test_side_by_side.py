@@ -157,7 +157,7 @@ def test_systems_over_lists_are_the_recipes_fusions() -> None:
     given = {"words": 0.2, "dense": 0.5, "rank_constant": 5, "graph_k": 30, "damping": 0.5}
     hybrid = hf.recipes.HybridRRFConfig(weights=(0.2, 0.5, 1), rank_constant=5)
     legs = ("lexical", "dense", "graph")
-    expected = hf.fuse([words, dense, graph.head(30)], k=10, **hybrid.fusing(legs))
+    expected = hf.fuse([words, dense, graph.head(30)], k=10, **hybrid.fusing(legs, np.zeros(rows.size)))
     assert tuned.hybrid_rrf(lists)(given, rows).ids.tolist() == expected.ids.tolist()
     alone = tuned.hybrid_rrf(lists)({"leg": "words"}, rows)
     assert alone.ids.tolist() == words.head(10).ids.tolist()

@@ -140,7 +140,7 @@ class HybridRRFConfig:
         return self.weights is None
 
     def fusing(self, legs: Sequence[str], direct: NDArray[np.float64]) -> dict[str, Any]:
-        """Return the arguments of :func:`hopfuse.fuse` for the lists of these legs."""
+        """Return the arguments of :func:`hopfuse.fuse` for the lists of these legs (:meth:`leg_weights`)."""
         weights = np.stack(list(self.leg_weights(legs, direct).values()), axis=1)
         how: dict[str, Any] = {"weights": weights, "prior": self.importance}
         if self.fusion == "rrf":
