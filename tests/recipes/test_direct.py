@@ -48,6 +48,17 @@ def test_the_rarest_name_decides(index: hf.Index) -> None:
     ]
 
 
+def test_a_word_counts_as_a_name_where_the_question_writes_it_so() -> None:
+    from_words = hf.Index.build(passages=[{"text": text} for text in TEXTS], vectors=np.eye(5), reader="words")
+    recipe = GuidedWalk(from_words, matcher=hf.extract.QuestionMatcher(from_words))
+    found = recipe.search(["what of babbage", "what of Babbage"], vectors=np.ones((2, 5)), trace=True)
+    assert found.direct.tolist() == [8 / 20, 2 / 14]
+    assert [trace["direct"]["reason"] for trace in found.traces] == [
+        "the rarest word, babbage, is in 2 passages: the walk counts with vectors and words",
+        "the rarest name, babbage, is in 2 passages: the walk leads",
+    ]
+
+
 def test_a_question_without_names_is_ranked_by_vectors_and_words(index: hf.Index) -> None:
     words = hf.lexical.BM25.build(TEXTS)
     found = GuidedWalk(index, lexical=words).search(["the sea"], vectors=[np.eye(5)[3]], entities=[[]], k=5)

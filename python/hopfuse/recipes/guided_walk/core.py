@@ -36,10 +36,12 @@ from ...types import Corpus, Graph, Hits, Incidence, Seeds
 from .._parts.direct import (
     KEPT_AMONG,
     Ranking,
+    Rarest,
     best_direct,
     direct_terms,
     direct_weights,
     keep,
+    name_seeds,
     rank_by_terms,
     rank_terms,
     rarest_seeds,
@@ -49,7 +51,7 @@ from .._parts.hits import widened
 from .._parts.lexical import LexicalLeg, lexical_pool
 from .._parts.mentions import Matcher
 from .._parts.notes import notes_of
-from .._parts.other_words import is_capitalised, other_words
+from .._parts.other_words import other_words
 from .._parts.questions import Asked
 from .._parts.recorded import RecordedCores, RecordedRecipe, RowOf
 from .._parts.seeding import EntitySeeder, Seed, padded
@@ -147,6 +149,16 @@ def second_shares(mentions: Incidence, index: Index) -> Incidence:
     mass = np.bincount(of, worth / often[held.indices], minlength=held.num_rows)[of]
     weights = np.divide(worth, mass, out=np.zeros(of.size), where=mass > 0)
     return Incidence(held.indptr, held.indices, weights.astype(np.float32), num_columns=held.num_columns)
+
+
+def weights_of_names(
+    seeds: Sequence[Sequence[Seed]], names: Sequence[Sequence[bool]], named: Seeds
+) -> NDArray[np.float64]:
+    """Return the weights of seeds as nodes, 0 for those that are no names, (B, S)."""
+    weights = np.zeros(named.weights.shape)
+    for b, (row, are_names) in enumerate(zip(seeds, names, strict=True)):
+        weights[b, : len(row)] = np.where(are_names, named.weights[b, : len(row)], 0.0)
+    return weights
 
 
 def unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -302,7 +314,8 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         words = self._by_words(texts, self._cover_k, asked.size, None if view is None else view.allow)
         boosted = self._by_other_words(others, texts, words, asked.size, view)
 
-        given = (asked.vectors, named, steering, self._names(texts, seeds, named), boosted)
+        names = name_seeds(seeds, asked.texts, self.index)
+        given = (asked.vectors, named, steering, weights_of_names(seeds, names, named), boosted)
         if records and view is None:
             lists = self._recorded(*given, k=k)
         else:
@@ -310,7 +323,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         first = lists.pop("first")
         if words is not None:
             lists["lexical"] = words.head(self._lexical_k or 1)
-        rarest = rarest_seeds(seeds, self.index)
+        rarest = rarest_seeds(seeds, names, self.index)
         ranking = self._ranked(lists, words if texts is not None else None, rarest, k)
         starts = add_entity_seeds(named, first, self._shares, self.config.second_mass)
         outcome = Outcome(steering, self._shares, seeds, named, others, boosted, first, lists, ranking, rarest, view)
@@ -321,7 +334,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
             direct=ranking.direct,
         )  # fmt: skip
 
-    def _ranked(self, lists: dict[str, Hits], words: Hits | None, rarest: Sequence[Seed | None], k: int) -> Ranking:
+    def _ranked(self, lists: dict[str, Hits], words: Hits | None, rarest: Sequence[Rarest | None], k: int) -> Ranking:
         """Return the hits, by weights of each question or of all."""
         legs: tuple[str, ...] = ("guided", "dense", "lexical")
         fused = {name: lists[name] for name in legs if name in lists}
@@ -333,7 +346,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
             return Ranking(
                 hits, np.zeros(len(hits)), {name: rank_terms(fused[name], ranks, counts[name]) for name in fused}
             )
-        direct = direct_weights(rarest, self.index)
+        direct = direct_weights(rarest, self.index.num_passages)
         terms = direct_terms(fused, words, direct, ranks, self.index.num_passages)
         hits = rank_by_terms(fused, terms, k=max(k, KEPT_AMONG), threads=self.threads)
         hits, moved = keep(hits, best_direct(fused, ranks, self.threads), k)
@@ -368,17 +381,6 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         )  # also False for NaN, which the walk's own vectors are refused for
         steering[np.asarray(rows)[is_long]] = both[is_long]
         return steering
-
-    def _names(self, texts: Sequence[str] | None, seeds: Sequence[Sequence[Seed]], named: Seeds) -> NDArray[np.float64]:
-        """Return the weights of the seeds that are names, 0 for others, (B, S)."""
-        first = self.index.num_entities if self.index.words is None else self.index.words.first
-        weights = np.array(named.weights)
-        for b, row in enumerate(seeds):
-            for seed in row:
-                text = None if texts is None else texts[b]
-                if seed.entity >= first and not (text and is_capitalised(text, self.index.entity_names[seed.entity])):
-                    weights[b, named.nodes[b] == self.index.num_passages + seed.entity] = 0.0
-        return weights
 
     @property
     def _cover_k(self) -> int | None:
