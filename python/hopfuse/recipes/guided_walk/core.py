@@ -14,7 +14,7 @@ the hits, so that a question without seeds has an answer. All questions of a bat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -159,6 +159,18 @@ def weights_of_names(
     for b, (row, are_names) in enumerate(zip(seeds, names, strict=True)):
         weights[b, : len(row)] = np.where(are_names, named.weights[b, : len(row)], 0.0)
     return weights
+
+
+def vectors_of(encoder: Any, texts: Mapping[int, str]) -> dict[int, NDArray[Any]]:
+    """Return the encoder's vectors of texts by number, without those that it has none for."""
+    if not texts:
+        return {}
+    try:
+        return dict(zip(texts, np.asarray(encoder.encode_queries(list(texts.values()))), strict=True))
+    except ValueError:  # of any library; one text without a vector refuses them all
+        if len(texts) == 1:
+            return {}
+        return {b: found for one in texts for b, found in vectors_of(encoder, {one: texts[one]}).items()}
 
 
 def unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -355,7 +367,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
     @cached_property
     def _steers(self) -> bool:
         """Whether the encoder's vectors of a question's other words steer the walk, beside the question's own."""
-        return self.encoder is not None and self.index.encoder is not None and self.index.encoder.dim == self._dim
+        return self.encoder is not None and self.encoder.dim == self._dim
 
     @property
     def lacks(self) -> dict[str, str]:
@@ -369,17 +381,18 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         """Return the vectors that steer: the sum of a question's and that of its words other than names."""
         if not self._steers or texts is None or others is None:
             return vectors
-        rows = [b for b, (text, rest) in enumerate(zip(texts, others, strict=True)) if rest.strip() and rest != text]
-        if not rows:
+        asked = enumerate(zip(texts, others, strict=True))
+        rest = {b: other for b, (text, other) in asked if other != text and any(map(str.isalnum, other))}
+        made = vectors_of(self.encoder, rest)
+        if not made:
             return vectors
-        assert self.encoder is not None
-        whole = unit_rows(np.asarray(vectors, np.float64))
-        both = whole[rows] + unit_rows(np.asarray(self.encoder.encode_queries([others[b] for b in rows]), np.float64))
+        rows = np.array(list(made))
+        both = unit_rows(np.asarray(vectors, np.float64)[rows]) + unit_rows(np.array(list(made.values()), np.float64))
         steering = np.array(vectors, np.float32)
         is_long = (
             np.sum(both * both, axis=1) > 1e-12
         )  # also False for NaN, which the walk's own vectors are refused for
-        steering[np.asarray(rows)[is_long]] = both[is_long]
+        steering[rows[is_long]] = both[is_long]
         return steering
 
     @property
