@@ -48,6 +48,17 @@ def test_the_rarest_name_decides(index: hf.Index) -> None:
     ]
 
 
+def test_a_word_counts_as_a_name_where_the_question_writes_it_so() -> None:
+    from_words = hf.Index.build(passages=[{"text": text} for text in TEXTS], vectors=np.eye(5), reader="words")
+    recipe = GuidedWalk(from_words, matcher=hf.extract.QuestionMatcher(from_words))
+    found = recipe.search(["what of babbage", "what of Babbage"], vectors=np.ones((2, 5)), trace=True)
+    assert found.direct.tolist() == [8 / 20, 2 / 14]
+    assert [trace["direct"]["reason"] for trace in found.traces] == [
+        "the rarest word, babbage, is in 2 passages: the walk counts with vectors and words",
+        "the rarest name, babbage, is in 2 passages: the walk leads",
+    ]
+
+
 def test_a_question_without_names_is_ranked_by_vectors_and_words(index: hf.Index) -> None:
     words = hf.lexical.BM25.build(TEXTS)
     found = GuidedWalk(index, lexical=words).search(["the sea"], vectors=[np.eye(5)[3]], entities=[[]], k=5)
@@ -95,3 +106,26 @@ def test_the_best_direct_hit_is_among_the_first_five(seed: int) -> None:
         assert found.lists["dense"].ids[b, 0] in ids[:5]
         assert (np.diff(scores) <= 0).all()
         assert [hit["passage"] for hit in trace["hits"] if hit.get("kept")] in ([], [int(ids[4])])
+
+
+class Unsure:
+    """An encoder of a few words, which refuses a text without any of them."""
+
+    WORDS = ("ada", "notes", "engine", "sea", "built")
+
+    def encode_queries(self, texts: Any, /) -> Any:
+        rows = [[float(word in text.lower()) for word in self.WORDS] for text in texts]
+        if not all(map(any, rows)):
+            raise ValueError("no vector")
+        return np.array(rows, np.float32)
+
+
+def test_the_words_beside_its_names_steer_a_question(index: hf.Index) -> None:
+    recipe = GuidedWalk(index, encoder=Unsure())
+    asked = ["What did Ada write, notes?", "Ada, who?", "Ada?"]
+    found = recipe.search(asked, entities=[["Ada"]] * 3, trace=True)
+    own = GuidedWalk(index).search(vectors=Unsure().encode_queries(asked), entities=[["Ada"]] * 3, trace=True)
+    steered = [[hit["weight"] for hit in trace["guided"]] for trace in found.traces]
+    unsteered = [[hit["weight"] for hit in trace["guided"]] for trace in own.traces]
+    assert steered[0] != unsteered[0], "notes count more than beside the name"
+    assert steered[1:] == unsteered[1:], "the encoder has no vector of the rest"

@@ -88,7 +88,7 @@ def ranked(
     rows = []
     for b, named in enumerate(seeds):
         fewest = min((int(index.passage_frequency[node - index.num_passages]) for node in named), default=None)
-        w = 1.0 if fewest is None else fewest / (fewest + max(12.0, 0.003 * index.num_passages))
+        w = 1.0 if fewest is None else fewest / (fewest + max(12.0, 0.006 * index.num_passages))
         score = {} if words is None else dict(words.row(b))
         best, sums = max(score.values(), default=0.0), dict[int, float]()
         for name, hits in lists.items():

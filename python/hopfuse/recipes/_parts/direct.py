@@ -12,11 +12,14 @@ from ...fusion import RRF
 from ...index import Index
 from ...ops.fusion import fuse
 from ...types import Hits
+from .other_words import is_capitalised
 from .seeding import Seed
 
 #: The number of passages of the rarest seed at which a question is half left to direct retrieval, and the least share
 #: of the passages that this number is.
-RARE, RARE_SHARE = 12.0, 0.003
+RARE, RARE_SHARE = 12.0, 0.006
+#: A word that is no name leads as far as a name that is in so many times the passages.
+WORD_TIMES = 4
 #: The walk's weight where a question is left to direct retrieval.
 WALK_LEAST = 0.3
 #: The weight of a lexical hit, a dense one's being 1.
@@ -41,46 +44,60 @@ class Ranking(NamedTuple):
     moved: NDArray[np.bool_] | None = None
 
 
-def rarest_seeds(seeds: Sequence[Sequence[Seed]], index: Index) -> list[Seed | None]:
+class Rarest(NamedTuple):
+    """The seed of a question that leads furthest, and in how many passages it is, 4 times that for a mere word."""
+
+    seed: Seed
+    is_name: bool
+    passages: int
+
+
+def name_seeds(seeds: Sequence[Sequence[Seed]], texts: Sequence[str | None] | None, index: Index) -> list[list[bool]]:
+    """Return which seeds are names: linked entities, and words of the texts that the question writes with a capital."""
+    first = index.num_entities if index.words is None else index.words.first
+    rows = [""] * len(seeds) if texts is None else texts
+    return [
+        [s.entity < first or bool(text and is_capitalised(text, index.entity_names[s.entity])) for s in row]
+        for row, text in zip(seeds, rows, strict=True)
+    ]
+
+
+def rarest_seeds(seeds: Sequence[Sequence[Seed]], names: Sequence[Sequence[bool]], index: Index) -> list[Rarest | None]:
     """Return the seed of each question that the fewest passages contain, or None without a seed of positive weight."""
-    often = index.passage_frequency
-    rows = ([seed for seed in row if seed.weight > 0] for row in seeds)
-    if often is None:
-        return [None for _ in rows]
-    return [min(row, key=lambda seed: (often[seed.entity], seed.entity), default=None) for row in rows]
+    often, found = index.passage_frequency, list[Rarest | None]()
+    for row, are_names in zip(seeds, names, strict=True):
+        counted = [
+            Rarest(seed, is_name, int(often[seed.entity]) * (1 if is_name else WORD_TIMES))
+            for seed, is_name in zip(row, are_names, strict=True)
+            if often is not None and seed.weight > 0
+        ]
+        found.append(min(counted, key=lambda one: (one.passages, one.seed.entity), default=None))
+    return found
 
 
-def direct_weights(rarest: Sequence[Seed | None], index: Index) -> NDArray[np.float64]:
-    """Return how far each question is left to direct retrieval, (B,): d / (d + max(12, 0.003 P)), 1 without seeds.
+def direct_weights(rarest: Sequence[Rarest | None], num_passages: int) -> NDArray[np.float64]:
+    """Return how far each question is left to direct retrieval, (B,): d / (d + max(12, 0.006 P)), 1 without seeds.
 
-    d is the number of passages that contain the rarest seed. A walk leads somewhere from a rare name; from a name that
-    every tenth passage contains, it leads everywhere.
+    d is the number of passages of the rarest seed. A walk leads somewhere from a rare name; from a name that every
+    tenth passage contains, it leads everywhere.
     """
-    often, half = index.passage_frequency, max(RARE, RARE_SHARE * index.num_passages)
-    passages = np.array([np.inf if one is None or often is None else float(often[one.entity]) for one in rarest])
-    return np.where(np.isinf(passages), 1.0, passages / (np.where(np.isinf(passages), 0.0, passages) + half))
+    half = max(RARE, RARE_SHARE * num_passages)
+    return np.array([1.0 if one is None else one.passages / (one.passages + half) for one in rarest])
 
 
-def direct_reason(weight: float, rarest: tuple[str, int] | None) -> str:
-    """Return why a question has its weight of direct retrieval, from its rarest name and how many passages have it.
+def direct_trace(index: Index, rarest: Rarest | None, weight: float) -> dict[str, Any]:
+    """Return how far a question is left to direct retrieval, and why, for its trace."""
+    if rarest is None or index.passage_frequency is None:
+        return {"weight": weight, "reason": "the question names nothing: vectors and words lead"}
+    name, passages = index.entity_names[rarest.seed.entity], int(index.passage_frequency[rarest.seed.entity])
+    kind, number = "name" if rarest.is_name else "word", f"{passages:,} passage{'' if passages == 1 else 's'}"
+    return {"weight": weight, "reason": f"the rarest {kind}, {name}, is in {number}: {_leader(weight)}"}
 
-    Examples
-    --------
-    >>> from hopfuse.recipes._parts.direct import direct_reason
-    >>> direct_reason(0.2, ("Ada", 3))
-    'the rarest name, Ada, is in 3 passages: the walk leads'
-    """
-    if rarest is None:
-        return "the question names nothing: vectors and words lead"
-    name, passages = rarest
-    leads = (
-        "the walk leads"
-        if weight < 0.4
-        else "the walk counts with vectors and words"
-        if weight < 0.7
-        else "vectors and words lead"
-    )
-    return f"the rarest name, {name}, is in {passages:,} passage{'' if passages == 1 else 's'}: {leads}"
+
+def _leader(weight: float) -> str:
+    if weight < 0.4:
+        return "the walk leads"
+    return "the walk counts with vectors and words" if weight < 0.7 else "vectors and words lead"
 
 
 def list_weights(legs: Sequence[str], direct: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
@@ -137,9 +154,10 @@ def direct_terms(
 ) -> dict[str, NDArray[np.float32]]:
     """Return what each place of each list adds to its passage's score, by name of list.
 
-    The walk's weight is 1 - 0.7 w with w the question's of :func:`direct_weights`; that of a dense hit is w g, with
-    g = w / (w + (1 - w)(1 - c)) and c its :func:`coverage`, and that of a lexical hit half of this. A passage that only resembles the question, and
-    has none of its words, counts little where names are rare. Each is divided by rank_constant + rank.
+    The walk's weight is 1 - 0.7 w with w the question's of :func:`direct_weights`. That of a dense hit is w g, with
+    g = w / (w + (1 - w)(1 - c)) and c its :func:`coverage`, and that of a lexical hit half of this: a passage that only
+    resembles the question, and has none of its words, counts little where names are rare. Each is divided by
+    rank_constant + rank.
     """
     w, terms = direct[:, None], {}
     for name, hits in lists.items():

@@ -14,7 +14,7 @@ the hits, so that a question without seeds has an answer. All questions of a bat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -36,10 +36,12 @@ from ...types import Corpus, Graph, Hits, Incidence, Seeds
 from .._parts.direct import (
     KEPT_AMONG,
     Ranking,
+    Rarest,
     best_direct,
     direct_terms,
     direct_weights,
     keep,
+    name_seeds,
     rank_by_terms,
     rank_terms,
     rarest_seeds,
@@ -49,7 +51,7 @@ from .._parts.hits import widened
 from .._parts.lexical import LexicalLeg, lexical_pool
 from .._parts.mentions import Matcher
 from .._parts.notes import notes_of
-from .._parts.other_words import is_capitalised, other_words
+from .._parts.other_words import other_words
 from .._parts.questions import Asked
 from .._parts.recorded import RecordedCores, RecordedRecipe, RowOf
 from .._parts.seeding import EntitySeeder, Seed, padded
@@ -147,6 +149,28 @@ def second_shares(mentions: Incidence, index: Index) -> Incidence:
     mass = np.bincount(of, worth / often[held.indices], minlength=held.num_rows)[of]
     weights = np.divide(worth, mass, out=np.zeros(of.size), where=mass > 0)
     return Incidence(held.indptr, held.indices, weights.astype(np.float32), num_columns=held.num_columns)
+
+
+def weights_of_names(
+    seeds: Sequence[Sequence[Seed]], names: Sequence[Sequence[bool]], named: Seeds
+) -> NDArray[np.float64]:
+    """Return the weights of seeds as nodes, 0 for those that are no names, (B, S)."""
+    weights = np.zeros(named.weights.shape)
+    for b, (row, are_names) in enumerate(zip(seeds, names, strict=True)):
+        weights[b, : len(row)] = np.where(are_names, named.weights[b, : len(row)], 0.0)
+    return weights
+
+
+def vectors_of(encoder: Any, texts: Mapping[int, str]) -> dict[int, NDArray[Any]]:
+    """Return the encoder's vectors of texts by number, without those that it has none for."""
+    if not texts:
+        return {}
+    try:
+        return dict(zip(texts, np.asarray(encoder.encode_queries(list(texts.values()))), strict=True))
+    except ValueError:  # of any library; one text without a vector refuses them all
+        if len(texts) == 1:
+            return {}
+        return {b: found for one in texts for b, found in vectors_of(encoder, {one: texts[one]}).items()}
 
 
 def unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -302,7 +326,8 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         words = self._by_words(texts, self._cover_k, asked.size, None if view is None else view.allow)
         boosted = self._by_other_words(others, texts, words, asked.size, view)
 
-        given = (asked.vectors, named, steering, self._names(texts, seeds, named), boosted)
+        names = name_seeds(seeds, asked.texts, self.index)
+        given = (asked.vectors, named, steering, weights_of_names(seeds, names, named), boosted)
         if records and view is None:
             lists = self._recorded(*given, k=k)
         else:
@@ -310,7 +335,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         first = lists.pop("first")
         if words is not None:
             lists["lexical"] = words.head(self._lexical_k or 1)
-        rarest = rarest_seeds(seeds, self.index)
+        rarest = rarest_seeds(seeds, names, self.index)
         ranking = self._ranked(lists, words if texts is not None else None, rarest, k)
         starts = add_entity_seeds(named, first, self._shares, self.config.second_mass)
         outcome = Outcome(steering, self._shares, seeds, named, others, boosted, first, lists, ranking, rarest, view)
@@ -321,7 +346,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
             direct=ranking.direct,
         )  # fmt: skip
 
-    def _ranked(self, lists: dict[str, Hits], words: Hits | None, rarest: Sequence[Seed | None], k: int) -> Ranking:
+    def _ranked(self, lists: dict[str, Hits], words: Hits | None, rarest: Sequence[Rarest | None], k: int) -> Ranking:
         """Return the hits, by weights of each question or of all."""
         legs: tuple[str, ...] = ("guided", "dense", "lexical")
         fused = {name: lists[name] for name in legs if name in lists}
@@ -333,7 +358,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
             return Ranking(
                 hits, np.zeros(len(hits)), {name: rank_terms(fused[name], ranks, counts[name]) for name in fused}
             )
-        direct = direct_weights(rarest, self.index)
+        direct = direct_weights(rarest, self.index.num_passages)
         terms = direct_terms(fused, words, direct, ranks, self.index.num_passages)
         hits = rank_by_terms(fused, terms, k=max(k, KEPT_AMONG), threads=self.threads)
         hits, moved = keep(hits, best_direct(fused, ranks, self.threads), k)
@@ -342,7 +367,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
     @cached_property
     def _steers(self) -> bool:
         """Whether the encoder's vectors of a question's other words steer the walk, beside the question's own."""
-        return self.encoder is not None and self.index.encoder is not None and self.index.encoder.dim == self._dim
+        return self.encoder is not None and self.encoder.dim == self._dim
 
     @property
     def lacks(self) -> dict[str, str]:
@@ -356,29 +381,19 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         """Return the vectors that steer: the sum of a question's and that of its words other than names."""
         if not self._steers or texts is None or others is None:
             return vectors
-        rows = [b for b, (text, rest) in enumerate(zip(texts, others, strict=True)) if rest.strip() and rest != text]
-        if not rows:
+        asked = enumerate(zip(texts, others, strict=True))
+        rest = {b: other for b, (text, other) in asked if other != text and any(map(str.isalnum, other))}
+        made = vectors_of(self.encoder, rest)
+        if not made:
             return vectors
-        assert self.encoder is not None
-        whole = unit_rows(np.asarray(vectors, np.float64))
-        both = whole[rows] + unit_rows(np.asarray(self.encoder.encode_queries([others[b] for b in rows]), np.float64))
+        rows = np.array(list(made))
+        both = unit_rows(np.asarray(vectors, np.float64)[rows]) + unit_rows(np.array(list(made.values()), np.float64))
         steering = np.array(vectors, np.float32)
         is_long = (
             np.sum(both * both, axis=1) > 1e-12
         )  # also False for NaN, which the walk's own vectors are refused for
-        steering[np.asarray(rows)[is_long]] = both[is_long]
+        steering[rows[is_long]] = both[is_long]
         return steering
-
-    def _names(self, texts: Sequence[str] | None, seeds: Sequence[Sequence[Seed]], named: Seeds) -> NDArray[np.float64]:
-        """Return the weights of the seeds that are names, 0 for others, (B, S)."""
-        first = self.index.num_entities if self.index.words is None else self.index.words.first
-        weights = np.array(named.weights)
-        for b, row in enumerate(seeds):
-            for seed in row:
-                text = None if texts is None else texts[b]
-                if seed.entity >= first and not (text and is_capitalised(text, self.index.entity_names[seed.entity])):
-                    weights[b, named.nodes[b] == self.index.num_passages + seed.entity] = 0.0
-        return weights
 
     @property
     def _cover_k(self) -> int | None:

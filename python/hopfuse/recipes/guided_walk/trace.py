@@ -13,7 +13,7 @@ from ...ops.ppr import ppr
 from ...ops.seeding import add_entity_seeds
 from ...types import Graph, Hits, Incidence, Seeds
 from .._parts.attribution import seed_shares
-from .._parts.direct import KEPT_AMONG, Ranking, direct_reason
+from .._parts.direct import KEPT_AMONG, Ranking, Rarest, direct_trace
 from .._parts.filters import View
 from .._parts.names import named_node, named_passage
 from .._parts.paths import path_records
@@ -35,7 +35,7 @@ class Outcome(NamedTuple):
     first: Hits
     lists: Mapping[str, Hits]
     ranking: Ranking
-    rarest: Sequence[Seed | None]
+    rarest: Sequence[Rarest | None]
     view: View | None
 
     @property
@@ -232,10 +232,7 @@ def _direct(index: Index, config: GuidedWalkConfig, outcome: Outcome, b: int) ->
     """Return how far the question is left to direct retrieval, and why."""
     if not config.by_question:
         return {}
-    seed, often = outcome.rarest[b], index.passage_frequency
-    weight = float(outcome.ranking.direct[b])
-    rarest = None if seed is None or often is None else (index.entity_names[seed.entity], int(often[seed.entity]))
-    return {"direct": {"weight": weight, "reason": direct_reason(weight, rarest)}}
+    return {"direct": direct_trace(index, outcome.rarest[b], float(outcome.ranking.direct[b]))}
 
 
 def _given(index: Index, start: _Start, node: int, score: float) -> dict[str, Any]:
