@@ -155,7 +155,7 @@ def walk_by_hand(index: hf.Index, found: Any, among: Any, k: int, nodes: Any = N
 def weights_by_hand(found: Any, *legs: str) -> NDArray[np.float64]:
     """The weight of each list by the rarest seed of each question of a search, (B, L).
 
-    A seed's weight is 1 over the number of passages that have it, of less than 4,000.
+    A seed's weight is 1 over the number of passages that have it, of less than 2,000.
     """
     rows = []
     for heaviest in found.seeds.weights.max(axis=1, initial=0.0).tolist():

@@ -28,7 +28,7 @@ from ...ops.ppr import ppr_topk
 from ...types import Corpus, Graph, Hits, Seeds
 from .._parts.base import BaseRecipe
 from .._parts.config import needed
-from .._parts.direct import direct_weights, rarest_seeds
+from .._parts.direct import Rarest, direct_weights, name_seeds, rarest_seeds
 from .._parts.fallback import fall_back
 from .._parts.filters import View, only
 from .._parts.lexical import LexicalLeg, lexical_pool
@@ -225,8 +225,10 @@ class HybridRRF(BaseRecipe[SearchResult]):
 
         lists = hybrid_rrf(words, asked.vectors, starts, titles, view=view, backend=backend, **self._fixed)
         lists, fell_back = fall_back(lists, dense_fallback=self.config.dense_fallback)
-        rarest = rarest_seeds(seeds, self.index)
-        direct = np.ones(asked.size) if self._graph is None else direct_weights(rarest, self.index)
+        rarest: list[Rarest | None] = [None] * asked.size
+        if self._graph is not None:
+            rarest = rarest_seeds(seeds, name_seeds(seeds, asked.texts, self.index), self.index)
+        direct = direct_weights(rarest, self.index.num_passages)
         how = self.config.fusing(tuple(lists), direct)
         hits = fuse(list(lists.values()), k=k, backend=backend, threads=self.threads, **how)
         traces = None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...index import Index
 from ...types import Hits, Seeds
-from .._parts.direct import direct_trace
+from .._parts.direct import Rarest, direct_trace
 from .._parts.filters import View
 from .._parts.names import named_passage
 from .._parts.paths import walk_path_records
@@ -23,7 +23,7 @@ class Outcome(NamedTuple):
 
     seeds: Sequence[Sequence[Seed]]  # that each question names; empty without a graph
     starts: Seeds | None  # the same, as nodes
-    rarest: Sequence[Seed | None]
+    rarest: Sequence[Rarest | None]
     direct: NDArray[np.float64]
     lists: Mapping[str, Hits]
     hits: Hits

@@ -27,7 +27,7 @@ from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
 from ...ops.seeding import add_passage_seeds
 from ...types import Corpus, Graph, Hits, Seeds
-from .._parts.direct import direct_weights, rarest_seeds
+from .._parts.direct import direct_weights, name_seeds, rarest_seeds
 from .._parts.fallback import fall_back
 from .._parts.filters import View
 from .._parts.lexical import LexicalLeg, lexical_length, lexical_pool
@@ -247,8 +247,8 @@ class PhaseGraph(RecordedRecipe[PhaseGraphResult]):
             lists = phase_graph(asked.vectors, starts, words, k=k, view=view, backend=backend, **self._fixed)
         hits = lists.pop("hits", None)
         lists, fell_back = fall_back(lists, dense_fallback=self.config.dense_fallback)
-        rarest = rarest_seeds(seeds, self.index)
-        direct = direct_weights(rarest, self.index)
+        rarest = rarest_seeds(seeds, name_seeds(seeds, asked.texts, self.index), self.index)
+        direct = direct_weights(rarest, self.index.num_passages)
         if hits is None or fell_back.any():  # on the host, whose results equal the device's bit for bit
             how = self.config.fusing(tuple(lists), direct)
             hits = fuse(list(lists.values()), k=k, backend="cpu", threads=self.threads, **how)

@@ -13,7 +13,7 @@ from ...ops.calibration import calibrate
 from ...ops.fusion import fuse
 from ...ops.seeding import add_passage_seeds
 from ...types import Hits, Seeds
-from .._parts.direct import direct_trace
+from .._parts.direct import Rarest, direct_trace
 from .._parts.filters import View
 from .._parts.names import named_passage
 from .._parts.paths import walk_path_records
@@ -26,7 +26,7 @@ class Outcome(NamedTuple):
 
     seeds: Sequence[Sequence[Seed]]  # that each question names
     starts: Seeds  # the same, as nodes
-    rarest: Sequence[Seed | None]
+    rarest: Sequence[Rarest | None]
     direct: NDArray[np.float64]
     lists: Mapping[str, Hits]
     hits: Hits
