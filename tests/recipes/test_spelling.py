@@ -87,7 +87,10 @@ def test_a_question_in_lower_case_is_searched_as_it_would_be_written(index, kind
         found = recipe.search(np.array([change(WRITTEN), change("Is St Louis a place?")]), **asked)
         assert found.hits.ids.tolist() == written.hits.ids.tolist()
         assert found.hits.scores.tolist() == written.hits.scores.tolist()
-    assert all(text in (WRITTEN, "Is St. Louis a place?") for texts in encoder.asked for text in texts)
+    known = {WRITTEN, "Is St. Louis a place?"}
+    if kind is GuidedWalk:  # which is steered by the words beside the names too
+        known |= {WRITTEN.replace("Reading", " "), "Is   a place?", "Is  .   a place?"}
+    assert {text for texts in encoder.asked for text in texts} <= known
 
 
 def test_matches_that_were_given_count_and_vectors_that_were_given_stay(index):
@@ -95,9 +98,10 @@ def test_matches_that_were_given_count_and_vectors_that_were_given_stay(index):
     recipe, matched = GuidedWalk(index, encoder=encoder), EntityLinker(index).match([TYPED])
     for options in ({}, {"allow": ["Reading", "US"]}):
         recipe.search([TYPED], entities=matched, **options)
-        assert encoder.asked.pop() == [WRITTEN]
+        assert encoder.asked == [[WRITTEN], [WRITTEN.replace("Reading", " ")]]
+        encoder.asked.clear()
     recipe.search([TYPED], vectors=encoder.encode_passages([TYPED]), entities=matched)
-    assert not encoder.asked
+    assert encoder.asked == [[WRITTEN.replace("Reading", " ")]]
 
 
 def test_an_isolated_search_knows_no_spelling_of_the_passages_that_it_may_not_see(index):

@@ -55,6 +55,7 @@ from .._parts.other_words import other_words
 from .._parts.questions import Asked
 from .._parts.recorded import RecordedCores, RecordedRecipe, RowOf
 from .._parts.seeding import EntitySeeder, Seed, padded
+from .._parts.spelling import spelled
 from ..protocol import Needs, Words
 from ..results import SearchResult
 from .config import FIRST_K, WORD_K, GuidedWalkConfig
@@ -321,10 +322,11 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         seeds, unknown = self._seeder.seeds(asked.mentions, asked.vectors, backend=backend, threads=self.threads)
         named = padded(seeds, self.index.num_passages)
         texts = None if asked.texts is None else [text or "" for text in asked.texts]
-        others = None if texts is None else other_words(texts, seeds, self.index)
-        steering = self._steering(asked.vectors, asked.texts, others)
+        read = None if texts is None else spelled(texts, asked.mentions, self.index)
+        others = None if read is None else other_words(read, seeds, self.index)
+        steering = self._steering(asked.vectors, read, others)
         words = self._by_words(texts, self._cover_k, asked.size, None if view is None else view.allow)
-        boosted = self._by_other_words(others, texts, words, asked.size, view)
+        boosted = self._by_other_words(others, read, words, asked.size, view)
 
         names = name_seeds(seeds, asked.texts, self.index)
         given = (asked.vectors, named, steering, weights_of_names(seeds, names, named), boosted)
@@ -377,9 +379,9 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         cost = "a question steers the walk with its names and all, not with what it asks about them; build the index "
         return {"the encoder of the passages": cost + "with an encoder, which it records, and search with that one"}
 
-    def _steering(self, vectors: Any, texts: Sequence[str | None] | None, others: Sequence[str] | None) -> Any:
+    def _steering(self, vectors: Any, texts: Sequence[str] | None, others: Sequence[str] | None) -> Any:
         """Return the vectors that steer: the sum of a question's and that of its words other than names."""
-        if not self._steers or texts is None or others is None:
+        if not self._steers or texts is None or others is None or np.shape(vectors)[1:] != (self._dim,):
             return vectors
         asked = enumerate(zip(texts, others, strict=True))
         rest = {b: other for b, (text, other) in asked if other != text and any(map(str.isalnum, other))}
