@@ -118,13 +118,6 @@ def list_weights(legs: Sequence[str], direct: NDArray[np.float64]) -> dict[str, 
     return {leg: ends[leg][0] + (ends[leg][1] - ends[leg][0]) * direct for leg in legs}
 
 
-def direct_trace(index: Index, rarest: Seed | None, weight: float) -> dict[str, Any]:
-    """Return how far a question is left to direct retrieval, and why, for its trace."""
-    often = index.passage_frequency
-    name = None if rarest is None or often is None else (index.entity_names[rarest.entity], int(often[rarest.entity]))
-    return {"weight": weight, "reason": direct_reason(weight, name)}
-
-
 def coverage(words: Hits | None, hits: Hits, num_passages: int) -> NDArray[np.float64]:
     """Return what each hit has of the question's words, (B, W): its score by words over the question's best.
 
