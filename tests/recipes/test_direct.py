@@ -8,7 +8,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from compare import assert_hits_equal
-from hopfuse.recipes import GuidedWalk
+from hopfuse.recipes import GuidedWalk, HybridRRF, PhaseGraph
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes.worlds import random_questions, random_world
@@ -57,6 +57,30 @@ def test_a_word_counts_as_a_name_where_the_question_writes_it_so() -> None:
         "the rarest word, babbage, is in 2 passages: the walk counts with vectors and words",
         "the rarest name, babbage, is in 2 passages: the walk leads",
     ]
+
+
+@pytest.mark.parametrize("has_vectors", [False, True])
+def test_words_weigh_the_lists_beside_a_plain_walk(has_vectors: bool) -> None:
+    """With words alone, BM25's order stays where the question's rarest word is frequent."""
+    texts = [*TEXTS, *(f"notes of day {day}" for day in range(60))]
+    vectors = {"vectors": np.eye(65)} if has_vectors else {}
+    from_words = hf.Index.build(passages=[{"text": text} for text in texts], reader="words", **vectors)
+    matcher, words = hf.extract.QuestionMatcher(from_words), hf.lexical.BM25.build(texts)
+    asked = ["what of notes", "what of Babbage", "babbage"]
+    given = {"vectors": np.ones((3, 65))} if has_vectors else {}
+    found = HybridRRF(from_words, matcher=matcher, lexical=words).search(asked, **given, k=5, trace=True)
+    expected = [248 / 260, 2 / 14, 8 / 20]
+    assert [trace["direct"]["weight"] for trace in found.traces] == pytest.approx(expected)
+    for w, trace in zip(expected, found.traces, strict=True):
+        weights = {"lexical": 0.2 + 0.6 * w, "dense": 0.4 + 0.6 * w} if has_vectors else {"lexical": 0.75 + 0.25 * w}
+        for hit in trace["hits"]:
+            own = {leg: (weights | {"graph": 1 - w})[leg] / (5 + rank) for leg, rank in hit["ranks"].items()}
+            assert hit["contributions"] == pytest.approx(own)
+    if has_vectors:
+        phase = PhaseGraph(from_words, matcher=matcher).search(asked, **given, trace=True)
+        assert [trace["direct"] for trace in phase.traces] == [trace["direct"] for trace in found.traces]
+    else:
+        assert found.hits.ids[0].tolist() == words.search(asked, 5).ids[0].tolist()
 
 
 def test_a_question_without_names_is_ranked_by_vectors_and_words(index: hf.Index) -> None:
