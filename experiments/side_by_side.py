@@ -170,7 +170,7 @@ def section(results: Path = RESULTS) -> str:
     return "\n".join(
         [
             _HEAD.format(commits=commits),
-            *(f"{title}\n\n{_by_metric(parts, metric)}" for metric, title in SHOWN.items()),
+            *(f"{title}\n\n{_by_metric(parts, metric)}" for metric, title in SHOWN.items() if _has(parts, metric)),
             _LOSSES.format(recipes=sum(len(found["legs"]) for _, _, found in parts)),
             table(["set", "graph", "recipe", "best leg", "difference", "95 %"], behind) if behind else "None.\n",
             *([f"Left out of some graphs: {'; '.join(left)}.\n"] if left else []),
@@ -183,13 +183,19 @@ def _by_metric(parts: Sequence[tuple[str, str, Mapping[str, Any]]], metric: str)
     rows = []
     for name, graph, found in parts:
         values = {run: found["means"][run].get(metric, np.nan) for run in COLUMNS if run in found["means"]}
-        if all(np.isnan(value) for value in values.values()):
+        if not _has([(name, graph, found)], metric):
             continue
         best = max(values, key=lambda run: values[run])
         cells = {run: f"{100 * value:.1f}" for run, value in values.items()}
         cells[best] = f"**{cells[best]}**"
         rows.append([name, graph, str(found["questions"]), *(cells.get(run, "") for run in COLUMNS)])
     return table(["set", "graph", "questions", *COLUMNS], rows)
+
+
+def _has(parts: Sequence[tuple[str, str, Mapping[str, Any]]], metric: str) -> bool:
+    """Return whether a metric was measured; that of the last hop is shown for questions of several hops alone."""
+    means = [one for _, _, found in parts for one in found["means"].values()]
+    return any(metric in one and (metric != JUDGED or one[metric] != one["recall@5"]) for one in means)
 
 
 def _means(rows: list[list[str]]) -> str:

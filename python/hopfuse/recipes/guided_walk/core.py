@@ -381,8 +381,10 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
 
     def _steering(self, vectors: Any, texts: Sequence[str] | None, others: Sequence[str] | None) -> Any:
         """Return the vectors that steer: the sum of a question's and that of its words other than names."""
-        if not self._steers or texts is None or others is None or np.shape(vectors)[1:] != (self._dim,):
+        if not self._steers or texts is None or others is None:
             return vectors
+        if np.shape(vectors)[1:] != (self._dim,) or np.asarray(vectors).dtype.kind not in "fiu":
+            return vectors  # which the walk refuses
         asked = enumerate(zip(texts, others, strict=True))
         rest = {b: other for b, (text, other) in asked if other != text and any(map(str.isalnum, other))}
         made = vectors_of(self.encoder, rest)
