@@ -9,7 +9,7 @@ from .comparison import RecipeComparison, compare_recipes
 from .diagnosis import Legs, diagnose, search_legs
 from .faults import Fault, find_faults
 from .graph import MassSpread, connected_components, hub_nodes, mass_spread, shared_names
-from .indication import JUDGED, Indication, indicate, judge, searchable
+from .indication import JUDGED, Indication, indicate, judge, over_all, searchable
 from .languages import language_of, script_of
 from .legs import error_correlation, overlap, pool_loss, rank_biased_overlap
 from .rankings import RANKINGS, Questions, Ranking, by_mention
@@ -51,6 +51,7 @@ __all__ = [
     "language_of",
     "mass_spread",
     "one_passage_sample",
+    "over_all",
     "overlap",
     "paraphrase",
     "pool_loss",

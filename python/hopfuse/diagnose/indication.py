@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .._validation import counted
@@ -160,3 +160,35 @@ def searchable(retriever: Retriever, *, vectors: bool = False) -> tuple[Retrieve
         return retriever, None
     lack = retriever.describe().lacks.get("an encoder", "the encoder has another dimension than the vectors")
     return retriever.of_state(index.with_vectors(None)), f"The vectors of the index are not used: {lack}"
+
+
+def over_all(found: Verdict, retriever: Retriever) -> Verdict:
+    """Return a verdict that was reached without the index's vectors, with why the whole index leaves rankings out.
+
+    Parameters
+    ----------
+    found : Verdict
+        Of the retriever that :func:`searchable` returns.
+    retriever : Retriever
+        The one that was given to it.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.diagnose import judge, over_all, searchable
+    >>> from hopfuse.evaluate import Qrels
+    >>> whole = hf.Retriever(hf.Index.build(passages=[{"text": "Ada wrote."}], vectors=[[1.0, 0.0]]))
+    >>> found = over_all(judge(searchable(whole)[0], ["Who wrote?"], Qrels(["q"], [[0]])), whole)
+    >>> found.left_out["dense"]
+    'nothing makes the vectors of the questions'
+    """
+    reasons = dict(found.left_out)
+    for name in reasons:
+        try:
+            made = RANKINGS[name].over(retriever, "none")
+        except HopfuseError as error:
+            reasons[name] = str(error)
+        else:
+            if made.needs.vectors:
+                reasons[name] = "nothing makes the vectors of the questions"
+    return replace(found, left_out=reasons)

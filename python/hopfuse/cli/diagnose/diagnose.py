@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ...diagnose import (
     find_faults,
     indicate,
     judge,
+    over_all,
     rewritings,
     search_legs,
     searchable,
@@ -157,9 +159,12 @@ def diagnose(
     if qrels is not None:
         texts = [text_of(row, "for the lexical leg") for row in rows]
         judged = judge(retriever, qrels=qrels, rankings=rankings, **{**asked, "questions": texts})
+        judged = judged if lack is None else over_all(judged, opened)
         found["verdict"] = judged.to_dict()
     elif sample and index.num_passages:
         judged = indicate(retriever, size=sample, rankings=rankings)
+        if lack is not None:
+            judged = replace(judged, verdicts={name: over_all(one, opened) for name, one in judged.verdicts.items()})
         found["indication"] = judged.to_dict()
     more = {**given, "threads": threads}
     found["next"] = None if lack is not None else _next(directory, index, judged, rows, queries, more)
@@ -193,6 +198,9 @@ def diagnose(
 
 def _verdict_parts(judged: Verdict | Indication | None, found: dict[str, Any]) -> Iterator[str | Table]:
     """Yield what the command prints first: sentences, tables, and what was left out."""
+    if found["note"] is not None and judged is not None:
+        how = "give --vectors FILE of the questions or --encoder" if isinstance(judged, Verdict) else "give --encoder"
+        yield f"Without the index's vectors: {how}."
     if isinstance(judged, Verdict):
         yield printable(f"Verdict on {counted(judged.questions, 'judged question')}. {judged}\n")
         yield _figures(judged, "Percent, with 95 % intervals")
