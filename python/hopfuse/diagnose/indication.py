@@ -14,10 +14,12 @@ from ..retriever import Retriever
 from .comparison import compare_recipes
 from .rankings import RANKINGS, retriever_of
 from .samples import SIZE, one_passage_sample, two_passage_sample
-from .verdict import METRICS, Verdict, verdict
+from .verdict import DECIDING, METRICS, RECALL, Verdict, percent, verdict
 
 #: The rankings of a verdict.
 JUDGED = tuple(name for name, ranking in RANKINGS.items() if not ranking.detail)
+#: A sample tells rankings apart if the best of them has this recall.
+FOUND = 0.1
 #: The samples, by name.
 _SAMPLES = {"one passage": one_passage_sample, "two passages": two_passage_sample}
 _HEADINGS = {
@@ -41,29 +43,60 @@ class Indication:
         The first question of each sample.
     lacks : mapping of str to str
         Why there is no verdict on a sample.
+    chance : float
+        Recall@5 of passages in an order by chance.
     """
 
     verdicts: Mapping[str, Verdict]
     first_questions: Mapping[str, str]
     lacks: Mapping[str, str]
+    chance: float
 
     @property
     def use(self) -> str | None:
-        """What to use where one passage answers, else where two do; None without a sample."""
-        return next((one.use for one in self.verdicts.values()), None)
+        """What to use by every sample that tells; None if none does, or if they disagree."""
+        uses = {one.use for name, one in self.verdicts.items() if self.tells(name)}
+        return uses.pop() if len(uses) == 1 else None
 
-    def heading(self, name: str) -> str:
-        """Return what the questions of a sample are."""
-        return f"{_HEADINGS[name]} ({counted(self.verdicts[name].questions, 'question')})."
+    def tells(self, name: str) -> bool:
+        """Return whether the best ranking finds 10 % of a sample, and more than an order by chance does."""
+        best = self.verdicts[name].highest.recall
+        return best.mean >= FOUND and best.low is not None and best.low > self.chance
+
+    def said(self, name: str) -> str:
+        """Return what the questions of a sample are, and the verdict on them."""
+        one = self.verdicts[name]
+        example = f"{counted(one.questions, 'question')}, such as {self.first_questions[name]!r}"
+        heading = f"{_HEADINGS[name]} ({example})."
+        if self.tells(name):
+            return f"{heading} {one}"
+        best = one.highest
+        return (
+            f"{heading} This sample says nothing here: {best.ranking}, the best, finds {percent(best.recall)} by "
+            f"{RECALL}, and chance {100 * self.chance:.1f} %."
+        )
+
+    @property
+    def conclusion(self) -> str | None:
+        """Why there is nothing to use, if there are verdicts."""
+        told = [f"{one.use} by the sample of {name}" for name, one in self.verdicts.items() if self.tells(name)]
+        if self.use is not None or not self.verdicts:
+            return None
+        why = f"The samples disagree: {', '.join(told)}" if told else "No sample says which recipe to use"
+        return f"{why}. Keep the default search until you have judged questions."
 
     def __str__(self) -> str:
-        said = [f"{self.heading(name)} {one}" for name, one in self.verdicts.items()]
+        said = [self.said(name) for name in self.verdicts]
+        said += [] if self.conclusion is None else [self.conclusion]
         return "\n".join([*said, *(f"No sample of {name}: {why}" for name, why in self.lacks.items())])
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-serialisable form."""
-        made = {name: {"example": self.first_questions[name], **one.to_dict()} for name, one in self.verdicts.items()}
-        return {**made, "lacks": dict(self.lacks)}
+        made = {
+            name: {"example": self.first_questions[name], "tells": self.tells(name), **one.to_dict()}
+            for name, one in self.verdicts.items()
+        }
+        return {**made, "lacks": dict(self.lacks), "use": self.use}
 
 
 def judge(
@@ -129,7 +162,7 @@ def indicate(retriever: Retriever | Index, *, size: int = SIZE, rankings: Collec
             firsts[name] = sample.questions[0]
         except HopfuseError as error:  # what a sample lacks does not end the diagnosis
             lacks[name] = str(error)
-    return Indication(verdicts, firsts, lacks)
+    return Indication(verdicts, firsts, lacks, min(1.0, DECIDING / max(1, whole.index.num_passages)))
 
 
 def searchable(retriever: Retriever, *, vectors: bool = False) -> tuple[Retriever, str | None]:

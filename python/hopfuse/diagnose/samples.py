@@ -32,6 +32,8 @@ CLUES = 3
 #: Passages that are read to count in how many a word is.
 COUNTED = 20_000
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+#: The speaker of a turn.
+_SPEAKER = re.compile(r"[^\W\d_a-z][\w.'’-]*(?: [^\W_a-z][\w.'’-]*){0,2}: +(?=\S)")
 _WORD, _LETTERS = re.compile(r"[^\W\d_]{3,}"), re.compile(r"[^\W\d_]+")
 
 
@@ -80,10 +82,10 @@ def drawn_rows(index: Index) -> list[int]:
 def one_passage_sample(retriever: Retriever | Index, size: int = SIZE) -> Sample:
     """Return titles as questions, each to be found in its passage without the title.
 
-    The title of a passage is its question if no other passage has it, else the first sentence of the text. It is taken
-    out of the passage: its text, its vector (made again by the encoder), BM25, and the graph's edges to names and words
-    that only the title has. The index itself is not changed. Passages are drawn by the MD5 hash of their ids; those
-    with equal texts are left out.
+    The title of a passage is its question if no other passage has it, else the first sentence of the text, without the
+    speaker of a turn ("Ada: "). It is taken out of the passage: its text, its vector (made again by the encoder), BM25,
+    and the graph's edges to names and words that only the title has. The index itself is not changed. Passages are
+    drawn by the MD5 hash of their ids; those with equal texts are left out.
 
     Parameters
     ----------
@@ -184,12 +186,15 @@ def two_passage_sample(retriever: Retriever | Index, size: int = SIZE) -> Sample
 
 
 def _first_sentence(text: str) -> tuple[str, str]:
-    """Return the first sentence of a text, without the mark at its end, and the rest."""
+    """Return the first sentence of a text, without the mark at its end, and the rest, which keeps a speaker."""
     stripped = text.strip()
-    cut = _SENTENCE_END.search(stripped)
+    said_by = _SPEAKER.match(stripped)
+    speaker = "" if said_by is None else said_by[0]
+    said = stripped.removeprefix(speaker)
+    cut = _SENTENCE_END.search(said)
     if cut is None:
         return "", stripped
-    return stripped[: cut.start()].strip(" .。"), stripped[cut.end() :].strip()
+    return said[: cut.start()].strip(" .。"), speaker + said[cut.end() :].strip()
 
 
 def _changed(retriever: Retriever, taken: dict[int, str], titles: list[str], texts: list[str]) -> Index:

@@ -15,8 +15,9 @@ from ..report import p_text
 from .comparison import RecipeComparison
 from .rankings import PLAIN, RANKINGS
 
-#: The metric that decides, and the one that decides where the first differs by chance alone.
-RECALL, MRR = METRICS = "recall@5", "mrr"
+#: The passages of the metric that decides, that metric, and the one that decides where it differs by chance alone.
+DECIDING = 5
+RECALL, MRR = METRICS = f"recall@{DECIDING}", "mrr"
 LEVEL = 0.05
 #: The legs that replace the plain hybrid as the bar where they are better than it.
 LEGS = ("dense", "words")
@@ -171,6 +172,11 @@ class Verdict:
         return next(one for one in self.figures if one.ranking == ranking)
 
     @property
+    def highest(self) -> Figures:
+        """The figures of the ranking of the highest recall."""
+        return max(self.figures, key=lambda one: one.recall.mean)
+
+    @property
     def sentences(self) -> list[str]:
         """What to use and why, and whether the graph is worth its time."""
         said = [self._choice()]
@@ -183,9 +189,9 @@ class Verdict:
 
     def _choice(self) -> str:
         use, bar, questions = self.of(self.use), self.of(self.bar), counted(self.questions, "question")
-        begin = f"Use {self.use}: its {RECALL} is {_percent(use.recall)}"
+        begin = f"Use {self.use}: its {RECALL} is {percent(use.recall)}"
         if use.compared is not None:
-            return f"{begin}, that of {self.bar} {_percent(bar.recall)}. It differs by {use.compared}."
+            return f"{begin}, that of {self.bar} {percent(bar.recall)}. It differs by {use.compared}."
         said = [f"{begin}."]
         plain = next((one.compared for one in self.figures if one.ranking == PLAIN), None)
         if plain is not None and plain.sign < 0:
@@ -343,7 +349,8 @@ def _first(evaluation: Evaluation, runs: Sequence[str]) -> str | None:
     return max(runs, key=lambda run: [evaluation.estimate(run, metric).mean for metric in METRICS], default=None)
 
 
-def _percent(one: Estimate) -> str:
+def percent(one: Estimate) -> str:
+    """Return a mean with its interval, as text."""
     ends = "" if one.low is None or one.high is None else f" ({100 * one.low:.1f} to {100 * one.high:.1f})"
     return f"{100 * one.mean:.1f} %{ends}"
 

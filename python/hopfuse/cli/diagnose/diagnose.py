@@ -207,10 +207,12 @@ def _verdict_parts(judged: Verdict | Indication | None, found: dict[str, Any]) -
     elif judged is not None:
         yield "An indication, not a verdict: there are no judged questions, so some were made from the index.\n"
         for name, one in judged.verdicts.items():
-            yield printable(f"{judged.heading(name)} {one}\n")
+            yield printable(f"{judged.said(name)}\n")
             yield _figures(one, f"{name}: percent, with 95 % intervals")
             yield ""
         yield from (printable(f"No sample of {name}: {why}") for name, why in judged.lacks.items())
+        if judged.conclusion is not None:
+            yield printable(judged.conclusion)
         yield "To know, judge about 100 questions of your own: rows of id, question and gold for --queries."
     said = [] if found["note"] is None else [found["note"]]
     if judged is not None:
@@ -250,11 +252,11 @@ def _next(
 ) -> str | None:
     """Return the command that searches as the verdict says; with vectors of a file, the one that scores its questions.
 
-    None if nothing was judged.
+    The default search where samples disagree or say nothing. None if nothing was judged.
     """
-    if judged is None or judged.use is None:
+    if judged is None or (isinstance(judged, Indication) and not judged.verdicts):
         return None
-    ranked = RANKINGS[judged.use].arguments(index)
+    ranked = [] if judged.use is None else RANKINGS[judged.use].arguments(index)
     more = [part for name in ("encoder", "threads") if given[name] is not None for part in (f"--{name}", given[name])]
     if given["vectors"] is not None:
         asked = ["score", directory, "--queries", queries, "--vectors", given["vectors"], "--out", "run.jsonl"]
