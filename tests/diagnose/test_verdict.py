@@ -8,9 +8,9 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from diagnose.made import Set, both, retriever, walk_loses, walk_wins
-from hopfuse.diagnose import RANKINGS, Difference, Verdict, compare_recipes, judge, verdict
+from hopfuse.diagnose import RANKINGS, Difference, RecipeComparison, Verdict, compare_recipes, judge, verdict
 from hopfuse.errors import InputError
-from hopfuse.evaluate import Qrels, compare, detectable_mean_difference, holm, queries_needed
+from hopfuse.evaluate import Qrels, compare, detectable_mean_difference, evaluate, holm, queries_needed
 from refusals import refused
 
 pytest.importorskip("scipy", reason="intervals need the extra eval")
@@ -95,13 +95,28 @@ def test_chance_decides() -> None:
     assert found.graph is not None
     assert found.graph.answer == "open"
     assert "within chance" in str(found.graph)
-    compared = found.of("policy-rag").compared
+
+
+def found_by(count: int, **found: range) -> Verdict:
+    """Return the verdict on questions of which each ranking finds some; "_" in a name is "-"."""
+    runs = {
+        name.replace("_", "-"): hf.Hits([[int(at not in rows)] for at in range(count)], [[1.0]] * count)
+        for name, rows in found.items()
+    }
+    qrels = Qrels([str(at) for at in range(count)], [[0]] * count)
+    evaluation = evaluate(qrels, runs, ["recall@5", "mrr"], baseline="dense" if "dense" in runs else "words")
+    return verdict(RecipeComparison(evaluation, {}, None, {}, {}, frozenset(), {}, 0, 0, 0))
+
+
+def test_chance_says_how_many_questions_would_decide_but_not_from_a_few() -> None:
+    some = {"dense": range(10), "words": range(10), "plain_hybrid": range(10), "policy_rag": range(11)}
+    many, few = found_by(40, **some), found_by(20, **some)
+    compared = many.of("policy-rag").compared
     assert compared is not None
-    if compared.recall.difference > 0:
-        assert found.needed == queries_needed(compared.recall.difference, compared.recall.deviation)
-        assert "To show this difference takes about" in str(found)
-    else:
-        assert found.needed is None
+    assert (many.few, many.needed) == (False, queries_needed(1 / 40, compared.recall.deviation))
+    assert "To show this difference takes about" in str(many)
+    assert (few.few, few.best, few.needed) == (True, "policy-rag", None)
+    assert "To show this difference" not in str(few)
 
 
 def test_the_questions_needed_show_the_difference() -> None:

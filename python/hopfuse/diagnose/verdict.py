@@ -19,6 +19,8 @@ from .rankings import PLAIN, RANKINGS
 DECIDING = 5
 RECALL, MRR = METRICS = f"recall@{DECIDING}", "mrr"
 LEVEL = 0.05
+#: Fewer questions than these do not decide.
+ENOUGH = 30
 #: The legs that replace the plain hybrid as the bar where they are better than it.
 LEGS = ("dense", "words")
 
@@ -151,7 +153,8 @@ class Verdict:
     best : str or None
         The recipe of the highest recall; None if no recipe ran.
     needed : int or None
-        Questions that would show that ``best`` has a higher recall than the bar, if it has, within chance.
+        Questions that would show that ``best`` has a higher recall than the bar, if it has, within chance; None if
+        those asked are at least as many, or too few to tell.
     graph : GraphWorth or None
         None if no ranking walks.
     left_out : mapping of str to str
@@ -170,6 +173,11 @@ class Verdict:
     def of(self, ranking: str) -> Figures:
         """Return the figures of a ranking."""
         return next(one for one in self.figures if one.ranking == ranking)
+
+    @property
+    def few(self) -> bool:
+        """Whether the questions are too few to decide: fewer than 30."""
+        return self.questions < ENOUGH
 
     @property
     def highest(self) -> Figures:
@@ -212,6 +220,7 @@ class Verdict:
         """Return a JSON-serialisable form."""
         return {
             "questions": self.questions,
+            "few": self.few,
             "use": self.use,
             "bar": self.bar,
             "best": self.best,
@@ -264,11 +273,12 @@ def verdict(found: RecipeComparison) -> Verdict:
         for run in evaluation.runs
     )
     better = [run for run in recipes if compared[run].sign > 0]
-    best, needed = _first(evaluation, recipes), None
-    if best is not None and compared[best].sign == 0 and compared[best].recall.difference > 0:
-        needed = queries_needed(compared[best].recall.difference, compared[best].recall.deviation)
+    best, needed, asked = _first(evaluation, recipes), None, evaluation.estimate(bar, RECALL).n
+    if best is not None and compared[best].sign == 0 and compared[best].recall.difference > 0 and asked >= ENOUGH:
+        shown = queries_needed(compared[best].recall.difference, compared[best].recall.deviation)
+        needed = shown if shown > asked else None
     return Verdict(
-        questions=evaluation.estimate(bar, RECALL).n,
+        questions=asked,
         figures=figures,
         bar=bar,
         use=_first(evaluation, better) or bar,

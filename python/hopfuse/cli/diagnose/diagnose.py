@@ -202,7 +202,8 @@ def _verdict_parts(judged: Verdict | Indication | None, found: dict[str, Any]) -
         how = "give --vectors FILE of the questions or --encoder" if isinstance(judged, Verdict) else "give --encoder"
         yield f"Without the index's vectors: {how}."
     if isinstance(judged, Verdict):
-        yield printable(f"Verdict on {counted(judged.questions, 'judged question')}. {judged}\n")
+        few = ", too few to decide: an indication only" if judged.few else ""
+        yield printable(f"Verdict on {counted(judged.questions, 'judged question')}{few}.\n{judged}\n")
         yield _figures(judged, "Percent, with 95 % intervals")
     elif judged is not None:
         yield "An indication, not a verdict: there are no judged questions, so some were made from the index.\n"
