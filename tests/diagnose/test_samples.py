@@ -135,11 +135,11 @@ def test_a_sample_in_which_nothing_is_found_chooses_nothing() -> None:
 def test_samples_that_disagree_choose_nothing() -> None:
     told = indicate(words(), size=12)
     one = told.verdicts["one passage"]
-    pair = {"one passage": one, "two passages": replace(one, use="plain-hybrid")}
+    pair = {"one passage": one, "two passages": replace(one, use="hybrid-convex")}
     questions = dict.fromkeys(pair, "Which?")
     found = replace(told, verdicts=pair, first_questions=questions, chance=0.0)
     assert found.use is None
-    assert f"The samples disagree: {one.use} by the sample of one passage, plain-hybrid by" in str(found)
+    assert f"The samples disagree: {one.use} by the sample of one passage, hybrid-convex by" in str(found)
     assert replace(found, verdicts=dict.fromkeys(pair, one)).use == one.use
 
 

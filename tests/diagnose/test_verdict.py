@@ -151,7 +151,18 @@ def test_without_vectors_words_are_the_bar() -> None:
     assert found.bar == "words"
     assert found.graph is not None
     assert (found.graph.walk, found.graph.leg) == ("hybrid-rrf", "words")
-    assert "dense" in found.left_out or "dense" not in [one.ranking for one in found.figures]
+    ran = [one.ranking for one in found.figures]
+    assert not {"dense", "plain-hybrid"} & set(ran)
+    assert found.left_out["plain-hybrid"] == "without vectors it is words"
+
+
+def test_a_recipe_that_is_the_bar_is_not_the_best() -> None:
+    rows = [{"text": f"A report on topic{at}."} for at in range(12)]
+    asked = [f"topic{at}" for at in range(12)]
+    found = judge(hf.Index.build(passages=rows), asked, Qrels(asked, [[at] for at in range(12)]))
+    assert (found.use, found.best) == ("words", None)
+    assert "No recipe that runs differs from words on 12 questions." in str(found)
+    assert "+0.0" not in str(found)
 
 
 @pytest.mark.parametrize("name", ["dense", "words", "plain-hybrid", "phase-graph+words", "guided-walk"])

@@ -12,7 +12,7 @@ from ..evaluate import Qrels
 from ..index import Index
 from ..retriever import Retriever
 from .comparison import compare_recipes
-from .rankings import RANKINGS, retriever_of
+from .rankings import PLAIN, RANKINGS, retriever_of
 from .samples import SIZE, one_passage_sample, two_passage_sample
 from .verdict import DECIDING, METRICS, RECALL, Verdict, percent, verdict
 
@@ -115,7 +115,8 @@ def judge(
     retriever, questions, qrels, vectors, entities
         As of :func:`compare_recipes`.
     rankings : collection of str
-        Of :data:`RANKINGS`; by default all but parts of other rankings. One that cannot run is left out.
+        Of :data:`RANKINGS`; by default all but parts of other rankings. One that cannot run is left out, as is the
+        plain hybrid of an index without vectors.
 
     Examples
     --------
@@ -126,8 +127,11 @@ def judge(
     >>> judge(index, ["Who wrote?"], Qrels(["q"], [[0]])).use
     'words'
     """
-    asked = {"vectors": vectors, "entities": entities, "rankings": rankings}
-    return verdict(compare_recipes(retriever, questions, qrels, METRICS, **asked))
+    whole = retriever_of(retriever)
+    same = {PLAIN: "without vectors it is words"} if whole.index.corpus is None and PLAIN in rankings else {}
+    asked = {"vectors": vectors, "entities": entities, "rankings": [name for name in rankings if name not in same]}
+    found = verdict(compare_recipes(whole, questions, qrels, METRICS, **asked))
+    return replace(found, left_out={**found.left_out, **same})
 
 
 def indicate(retriever: Retriever | Index, *, size: int = SIZE, rankings: Collection[str] = JUDGED) -> Indication:

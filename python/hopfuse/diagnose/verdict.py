@@ -47,6 +47,11 @@ class Difference:
         found = (np.sign(one.difference) for one in (self.recall, self.mrr) if one.p_holm <= LEVEL)
         return int(next((sign for sign in found if sign), 0))
 
+    @property
+    def zero(self) -> bool:
+        """Whether both rankings have the same values on every question."""
+        return not any(one.wins or one.losses for one in (self.recall, self.mrr))
+
     def __str__(self) -> str:
         said = f"{_points(self.recall)} of {RECALL}"
         if self.recall.p_holm > LEVEL >= self.mrr.p_holm:
@@ -151,7 +156,7 @@ class Verdict:
     use : str
         The best recipe that is better than the bar beyond chance (:attr:`Difference.sign`); without one, the bar.
     best : str or None
-        The recipe of the highest recall; None if no recipe ran.
+        The recipe of the highest recall that differs from the bar on some question; None if none does.
     needed : int or None
         Questions that would show that ``best`` has a higher recall than the bar, if it has, within chance; None if
         those asked are at least as many, or too few to tell.
@@ -206,7 +211,9 @@ class Verdict:
             said.append(f"It is better than {PLAIN}, which differs by {plain}.")
         best = None if self.best is None else self.of(self.best).compared
         if best is None:
-            return " ".join([*said, "No recipe could be compared with it."])
+            ran = any(_is_choice(one.ranking) for one in self.figures)
+            none = f"No recipe that runs differs from {self.bar} on {questions}." if ran else "No recipe runs."
+            return " ".join([*said, none])
         said.append(f"No recipe is better than {self.bar} beyond chance on {questions}.")
         said.append(f"The best, {self.best}, differs by {best}.")
         if self.needed is not None:
@@ -273,7 +280,11 @@ def verdict(found: RecipeComparison) -> Verdict:
         for run in evaluation.runs
     )
     better = [run for run in recipes if compared[run].sign > 0]
-    best, needed, asked = _first(evaluation, recipes), None, evaluation.estimate(bar, RECALL).n
+    best, needed, asked = (
+        _first(evaluation, [run for run in recipes if not compared[run].zero]),
+        None,
+        evaluation.estimate(bar, RECALL).n,
+    )
     if best is not None and compared[best].sign == 0 and compared[best].recall.difference > 0 and asked >= ENOUGH:
         shown = queries_needed(compared[best].recall.difference, compared[best].recall.deviation)
         needed = shown if shown > asked else None
