@@ -227,6 +227,14 @@ def test_judgements_of_some_rows_only_are_refused(refused_here, shapes, tmp_path
     assert refused_here("diagnose", shapes / "all", *asked).places == [f"{tmp_path / 'q.jsonl'}, line 2"]
 
 
+def test_gold_of_the_questions_that_the_index_lacks_is_that_of_queries(refused_here, shapes, tmp_path):
+    asked = write_jsonl(tmp_path / "q.jsonl", [{"id": "a", "text": "Who?", "gold": ["p99"]}])
+    wrong = about("unknown", "queries", count="1 gold passage", given="p99")
+    assert refused_here("diagnose", shapes / "all", "--queries", asked) == wrong
+    write_jsonl(asked, [{"id": "a", "text": "Who?", "gold": []}])
+    assert refused_here("diagnose", shapes / "all", "--queries", asked) == about("missing", "queries", example="a")
+
+
 @pytest.mark.parametrize("option", ["qrels", "vectors", "stability"])
 def test_options_of_questions_need_questions(refused_here, shapes, files, option):
     value = {"qrels": files / "queries.jsonl", "vectors": files / "vectors.npy", "stability": "phase-graph"}[option]

@@ -169,6 +169,8 @@ def test_what_a_sample_lacks_is_said() -> None:
     few = hf.Index.build(passages=rows()[:5])
     with refused(InputError, "range", "index", count=5, least=10):
         one_passage_sample(few)
+    with refused(InputError, "range", "size", given=5, least=10):
+        one_passage_sample(hf.Index.build(passages=rows()), 5)
     with refused(InputError, "missing", "index"):
         two_passage_sample(few)
     with refused(InputError, "missing", "encoder"):

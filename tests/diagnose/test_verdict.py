@@ -142,7 +142,12 @@ def test_a_leg_that_is_better_than_the_plain_hybrid_is_the_bar() -> None:
     questions = [f"Where is zebra{at}?" for at in range(count)]
     found = judge(retriever(index), questions, qrels, vectors=vectors[:count])
     assert (found.bar, found.use, found.graph) == ("dense", "dense", None)
-    assert "It is better than plain-hybrid" in str(found)
+    plain = found.of("plain-hybrid").compared
+    assert plain is not None
+    assert plain.recall.low is not None
+    assert plain.recall.high is not None
+    low, difference, high = (-100 * end for end in (plain.recall.high, plain.recall.difference, plain.recall.low))
+    assert f"It is better than plain-hybrid, by {difference:+.1f} points ({low:+.1f} to {high:+.1f}, p" in str(found)
 
 
 def test_without_vectors_words_are_the_bar() -> None:

@@ -97,7 +97,8 @@ def one_passage_sample(retriever: Retriever | Index, size: int = SIZE) -> Sample
     Raises
     ------
     InputError
-        Fewer than 10 passages have a title or first sentence that can be taken out, or there is no encoder.
+        ``size`` is below 10, fewer passages have a title or first sentence that can be taken out, or there is no
+        encoder.
 
     Examples
     --------
@@ -130,7 +131,7 @@ def one_passage_sample(retriever: Retriever | Index, size: int = SIZE) -> Sample
         if len(question) in LENGTHS and _WORD.search(question) and len(kept) >= max(KEPT, len(question)):
             found.append((row, question))
             titles[row], texts[row] = ("", texts[row]) if is_title else (titles[row], kept)
-    _check_enough(found, "a title, or a first sentence, that can be taken out")
+    _check_enough(found, size, "a title, or a first sentence, that can be taken out")
     rows = [row for row, _ in found]
     changed = _changed(whole, dict(found), titles, texts)
     return Sample([text for _, text in found], _judged([(row,) for row in rows]), whole.of_state(changed))
@@ -153,7 +154,7 @@ def two_passage_sample(retriever: Retriever | Index, size: int = SIZE) -> Sample
     Raises
     ------
     InputError
-        The index has no graph, or fewer than 10 such pairs.
+        ``size`` is below 10, or the index has no graph, or fewer than 10 such pairs.
 
     Examples
     --------
@@ -178,7 +179,7 @@ def two_passage_sample(retriever: Retriever | Index, size: int = SIZE) -> Sample
         pairs.append(pair)
         if len(pairs) == size:
             break
-    _check_enough(pairs, f"a title, and a name of at most {RARE} passages that joins it to another")
+    _check_enough(pairs, size, f"a title, and a name of at most {RARE} passages that joins it to another")
     return Sample([question for question, _ in pairs], _judged([both for _, both in pairs]), whole)
 
 
@@ -331,7 +332,15 @@ def _judged(gold: Sequence[tuple[int, ...]]) -> Qrels:
     return Qrels([str(at) for at in range(len(gold))], gold)
 
 
-def _check_enough(found: Sequence[Any], lack: str) -> None:
+def _check_enough(found: Sequence[Any], size: int, lack: str) -> None:
+    if size < LEAST:
+        raise InputError(
+            "range",
+            "size",
+            "{field} is {given}, and a sample needs {least} questions",
+            given=size,
+            least=LEAST,
+        )
     if len(found) < LEAST:
         raise InputError(
             "range",

@@ -208,7 +208,8 @@ class Verdict:
         said = [f"{begin}."]
         plain = next((one.compared for one in self.figures if one.ranking == PLAIN), None)
         if plain is not None and plain.sign < 0:
-            said.append(f"It is better than {PLAIN}, which differs by {plain}.")
+            turned = Difference(*(_turned(one) for one in (plain.recall, plain.mrr)))
+            said.append(f"It is better than {PLAIN}, by {turned}.")
         best = None if self.best is None else self.of(self.best).compared
         if best is None:
             ran = any(_is_choice(one.ranking) for one in self.figures)
@@ -374,6 +375,12 @@ def percent(one: Estimate) -> str:
     """Return a mean with its interval, as text."""
     ends = "" if one.low is None or one.high is None else f" ({100 * one.low:.1f} to {100 * one.high:.1f})"
     return f"{100 * one.mean:.1f} %{ends}"
+
+
+def _turned(c: Comparison) -> Comparison:
+    """Return the comparison from the other side."""
+    ends = {"low": None if c.high is None else -c.high, "high": None if c.low is None else -c.low}
+    return replace(c, difference=-c.difference, wins=c.losses, losses=c.wins, **ends)
 
 
 def _points(c: Comparison) -> str:

@@ -279,9 +279,14 @@ def _rows(queries: Path) -> list[Query]:
 
 def _judgements(queries: Path | None, judgements: Path | None, index: Index, rows: Sequence[Query]) -> Qrels | None:
     """Return judgements of ``--qrels`` or, if its rows have gold, of ``--queries``; None without any."""
-    if judgements is None and queries is not None and queries.suffix == ".jsonl":
-        judgements = queries if any("gold" in row for _, row in json_objects(queries, ())) else None
-    return None if judgements is None else _aligned(judgements, index, rows)
+    if judgements is not None:
+        return _aligned(judgements, index, rows, "qrels")
+    own = (
+        queries is not None
+        and queries.suffix == ".jsonl"
+        and any("gold" in row for _, row in json_objects(queries, ()))
+    )
+    return _aligned(queries, index, rows, "queries") if own and queries is not None else None
 
 
 def _variant(retriever: Retriever, recipe: str, policy: Path | None, k: int) -> Retriever:
@@ -291,14 +296,14 @@ def _variant(retriever: Retriever, recipe: str, policy: Path | None, k: int) -> 
     return made
 
 
-def _aligned(path: Path, index: Index, rows: Sequence[Query]) -> Qrels:
+def _aligned(path: Path, index: Index, rows: Sequence[Query], field: str) -> Qrels:
     """Return judgements by row of the index, in the order of the questions; an unjudged question has no gold."""
     names = PassageNames(index.passage_ids)
     qrels = read_qrels(path, names)
     strangers = [names.name(p) for gold in qrels.gold for p in gold if p >= index.num_passages]
     if strangers:
-        raise unknown_gold(path, len(strangers), strangers[0])
+        raise unknown_gold(path, len(strangers), strangers[0], field)
     gold = dict(zip(qrels.ids, qrels.gold, strict=True))
     if not any(gold.get(row.id) for row in rows):
-        raise unjudged(path, rows)
+        raise unjudged(path, rows, field)
     return Qrels([row.id for row in rows], [gold.get(row.id, ()) for row in rows])

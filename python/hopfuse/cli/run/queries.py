@@ -61,11 +61,11 @@ def text_of(query: Query, purpose: str) -> str:
     return query.text
 
 
-def unknown_gold(path: Path, count: int, first: str) -> InputError:
-    """Return the error for judgements of passages that the index does not have."""
+def unknown_gold(path: Path, count: int, first: str, field: str = "qrels") -> InputError:
+    """Return the error for judgements of passages that the index does not have; ``field`` names their file."""
     return InputError(
         "unknown",
-        "qrels",
+        field,
         "{field}: {path} has {count} that the index does not have, such as {given!r}",
         path=path,
         count=counted(count, "gold passage"),
@@ -73,11 +73,11 @@ def unknown_gold(path: Path, count: int, first: str) -> InputError:
     )
 
 
-def unjudged(path: Path, rows: Sequence[Query]) -> InputError:
-    """Return the error for judgements of none of the questions."""
+def unjudged(path: Path, rows: Sequence[Query], field: str = "qrels") -> InputError:
+    """Return the error for judgements of none of the questions; ``field`` names their file."""
     return InputError(
         "missing",
-        "qrels",
+        field,
         "{field}: {path} judges none of the {count}, such as {example!r}",
         path=path,
         count=counted(len(rows), "question"),
