@@ -119,6 +119,15 @@ def test_chance_says_how_many_questions_would_decide_but_not_from_a_few() -> Non
     assert "To show this difference" not in str(few)
 
 
+@pytest.mark.parametrize(("dense", "words", "weak"), [(20, 36, True), (34, 36, False), (36, 20, False)])
+def test_an_encoder_that_is_behind_words_is_weak(dense: int, words: int, weak: bool) -> None:
+    found = found_by(40, dense=range(dense), words=range(words), plain_hybrid=range(30))
+    assert (found.behind is not None) == (found.hint is not None) == weak
+    if found.hint is not None:
+        assert found.hint.startswith("The encoder is weak on these texts: dense differs from words by -40.0 points (")
+        assert found.to_dict()["hint"] == found.hint
+
+
 def test_the_questions_needed_show_the_difference() -> None:
     needed = queries_needed(0.031, 0.42, power=0.9)
     shown = [detectable_mean_difference(n, 0.42, power=0.9) for n in (needed, needed - 1)]

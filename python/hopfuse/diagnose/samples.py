@@ -337,7 +337,7 @@ def _check_enough(found: Sequence[Any], size: int, lack: str) -> None:
         raise InputError(
             "range",
             "size",
-            "{field} is {given}, and a sample needs {least} questions",
+            "{field}: a sample of at most {given} questions is too small; it needs {least}",
             given=size,
             least=LEAST,
         )

@@ -19,6 +19,8 @@ from .rankings import PLAIN, RANKINGS
 DECIDING = 5
 RECALL, MRR = METRICS = f"recall@{DECIDING}", "mrr"
 LEVEL = 0.05
+#: The encoder is weak if dense is so far behind words.
+BEHIND = 0.05
 #: Fewer questions than these do not decide.
 ENOUGH = 30
 #: The legs that replace the plain hybrid as the bar where they are better than it.
@@ -164,6 +166,8 @@ class Verdict:
         None if no ranking walks.
     left_out : mapping of str to str
         Rankings that cannot run on the index, and why.
+    behind : Difference or None
+        Of dense from words, if that is more than 5 points behind, beyond chance.
     """
 
     questions: int
@@ -174,6 +178,18 @@ class Verdict:
     needed: int | None
     graph: GraphWorth | None
     left_out: Mapping[str, str]
+    behind: Difference | None
+
+    @property
+    def hint(self) -> str | None:
+        """That the encoder is weak, and what to do; None if it is not."""
+        if self.behind is None:
+            return None
+        return (
+            f"The encoder is weak on these texts: dense differs from words by {_points(self.behind.recall)} of {RECALL}. "
+            "Build with a stronger one, such as --encoder sentence-transformers:FOLDER: that may change more than any "
+            "recipe."
+        )
 
     def of(self, ranking: str) -> Figures:
         """Return the figures of a ranking."""
@@ -237,6 +253,7 @@ class Verdict:
             "said": self.sentences,
             "rankings": [one.to_dict() for one in self.figures],
             "left out": dict(self.left_out),
+            "hint": self.hint,
         }
 
 
@@ -298,6 +315,7 @@ def verdict(found: RecipeComparison) -> Verdict:
         needed=needed,
         graph=graph_worth(found),
         left_out=found.left_out,
+        behind=_behind(evaluation),
     )
 
 
@@ -355,6 +373,14 @@ def _bar(evaluation: Evaluation) -> str:
     return _first(evaluation, [run for run in legs if compared[run].sign > 0]) or PLAIN
 
 
+def _behind(evaluation: Evaluation) -> Difference | None:
+    """Return the difference of dense from words, if it is far behind."""
+    if not {"dense", "words"} <= set(evaluation.runs):
+        return None
+    found = _against(evaluation, ["dense"], "words")[0]
+    return found if found.recall.difference < -BEHIND and found.recall.p_holm <= LEVEL else None
+
+
 def _against(evaluation: Evaluation, runs: Sequence[str], bar: str) -> list[Difference]:
     """Return the differences of runs from a bar, corrected over these runs."""
     by_metric = []
@@ -379,8 +405,8 @@ def percent(one: Estimate) -> str:
 
 def _turned(c: Comparison) -> Comparison:
     """Return the comparison from the other side."""
-    ends = {"low": None if c.high is None else -c.high, "high": None if c.low is None else -c.low}
-    return replace(c, difference=-c.difference, wins=c.losses, losses=c.wins, **ends)
+    low, high = (None if end is None else -end for end in (c.high, c.low))
+    return replace(c, difference=-c.difference, wins=c.losses, losses=c.wins, low=low, high=high)
 
 
 def _points(c: Comparison) -> str:

@@ -184,7 +184,7 @@ def diagnose(
         click.echo(json_text({**found, **sections}))
         return
     console = Console()
-    for part in _verdict_parts(judged, found):
+    for part in _verdict_parts(judged, found, unjudged_rows=bool(rows) and qrels is None):
         console.print(part if isinstance(part, str) else part.to_rich(), highlight=False, markup=False)
     if found["next"] is not None:
         console.print(printable(f"\nNext: {found['next']}\n"), highlight=False, markup=False, soft_wrap=True)
@@ -196,17 +196,26 @@ def diagnose(
 # ---- What is printed ------------------------------------------------------------------------------------------------
 
 
-def _verdict_parts(judged: Verdict | Indication | None, found: dict[str, Any]) -> Iterator[str | Table]:
+def _verdict_parts(
+    judged: Verdict | Indication | None, found: dict[str, Any], *, unjudged_rows: bool
+) -> Iterator[str | Table]:
     """Yield what the command prints first: sentences, tables, and what was left out."""
     if found["note"] is not None and judged is not None:
         how = "give --vectors FILE of the questions or --encoder" if isinstance(judged, Verdict) else "give --encoder"
         yield f"Without the index's vectors: {how}."
+    if unjudged_rows:
+        yield (
+            "The questions of --queries have no gold, so they are not judged: they are used only for the seeds, mass and "
+            "legs below and for the example of Next.\n"
+        )
     if isinstance(judged, Verdict):
         few = ", too few to decide: an indication only" if judged.few else ""
         yield printable(f"Verdict on {counted(judged.questions, 'judged question')}{few}.\n{judged}\n")
         yield _figures(judged, "Percent, with 95 % intervals")
+        if judged.hint is not None:
+            yield printable(f"{judged.hint}\n")
     elif judged is not None:
-        yield "An indication, not a verdict: there are no judged questions, so some were made from the index.\n"
+        yield "An indication, not a verdict: no questions are judged, so some were made from the index.\n"
         for name, one in judged.verdicts.items():
             yield printable(f"{judged.said(name)}\n")
             yield _figures(one, f"{name}: percent, with 95 % intervals")
