@@ -204,7 +204,7 @@ def test_an_indication_is_called_so(shapes, tmp_path):
 
 def test_questions_without_gold_are_described(shapes):
     output = hopfuse("diagnose", shapes / "all", "--queries", shapes / "ids.jsonl").stdout
-    assert output.startswith("The questions of --queries have no gold, so they are not judged: they are used only")
+    assert output.startswith("The questions of --queries have no gold, so they are not judged: they are used ")
     assert "An indication, not a verdict" in output
     assert "passages of the rarest seed, median" in output
 

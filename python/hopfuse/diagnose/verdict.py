@@ -186,9 +186,10 @@ class Verdict:
         if self.behind is None:
             return None
         return (
-            f"The encoder is weak on these texts: dense differs from words by {_points(self.behind.recall)} of {RECALL}. "
-            "Build with a stronger one, such as --encoder sentence-transformers:FOLDER: that may change more than any "
-            "recipe."
+            "The encoder is weak on these texts: dense differs from words by "
+            f"{_points(self.behind.recall)} of {RECALL}. "
+            "Try a stronger one, such as --encoder sentence-transformers:FOLDER of hopfuse build: that may change more "
+            "than any recipe."
         )
 
     def of(self, ranking: str) -> Figures:

@@ -205,8 +205,8 @@ def _verdict_parts(
         yield f"Without the index's vectors: {how}."
     if unjudged_rows:
         yield (
-            "The questions of --queries have no gold, so they are not judged: they are used only for the seeds, mass and "
-            "legs below and for the example of Next.\n"
+            "The questions of --queries have no gold, so they are not judged: they are used only for the seeds, mass "
+            "and legs below and for the example of Next.\n"
         )
     if isinstance(judged, Verdict):
         few = ", too few to decide: an indication only" if judged.few else ""
