@@ -48,6 +48,27 @@ def test_the_rarest_name_decides(index: hf.Index) -> None:
     ]
 
 
+def test_a_name_in_no_passage_leads_nowhere_unless_it_has_edges() -> None:
+    """As after a passage was deleted, whose entities stay."""
+    names = ["Ada", "sea", "Gone", "Linked"]
+    edges = [{"src": src, "dst": dst} for src, dst in ((0, 5), (1, 5), (3, 6), (8, 6))]
+    rows = [{"text": text} for text in TEXTS]
+    index = hf.Index.build(passages=rows, vectors=np.eye(5) + 0.1, entities=names, graph=edges)
+    asked = [["Gone"], ["Gone", "Ada"], ["Linked", "Ada"]]
+    words = hf.lexical.BM25.build(TEXTS)
+    ask: dict[str, Any] = {"vectors": np.ones((3, 5)), "entities": asked, "trace": True}
+    found = GuidedWalk(index, lexical=words).search(["What of the river, gone?"] * 3, **ask)
+    assert found.direct.tolist() == [1.0, 2 / 14, 1 / 13]
+    assert [trace["direct"]["reason"] for trace in found.traces] == [
+        "no passage has Gone, and no edge leads on from it: vectors and words lead",
+        "the rarest name, Ada, is in 2 passages: the walk leads",
+        "the rarest name, Linked, is in 0 passages: the walk leads",
+    ]
+    assert found.traces[0]["hits"][0]["passage"] == 4
+    plain = HybridRRF(index, lexical=words).search(["What of the river, gone?"] * 3, **ask)
+    assert [trace["direct"] for trace in plain.traces] == [trace["direct"] for trace in found.traces]
+
+
 def test_a_word_counts_as_a_name_where_the_question_writes_it_so() -> None:
     from_words = hf.Index.build(passages=[{"text": text} for text in TEXTS], vectors=np.eye(5), reader="words")
     recipe = GuidedWalk(from_words, matcher=hf.extract.QuestionMatcher(from_words))
