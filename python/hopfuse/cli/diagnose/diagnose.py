@@ -253,7 +253,10 @@ def _next(
         return shlex.join(map(str, ["hopfuse", *asked, *ranked, *more]))
     made = [] if isinstance(judged, Verdict) else list(judged.first_questions.values())
     question = next((row.text for row in rows if row.text), made[0] if made else "")
-    return shlex.join(map(str, ["hopfuse", "search", directory, question, *ranked, *more]))
+    asked = [directory, question, *ranked, *more]
+    if question.startswith("-"):  # which is no option
+        asked = [*ranked, *more, "--", directory, question]
+    return shlex.join(map(str, ["hopfuse", "search", *asked]))
 
 
 # ---- What is read ---------------------------------------------------------------------------------------------------
