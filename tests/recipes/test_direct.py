@@ -69,6 +69,22 @@ def test_a_name_in_no_passage_leads_nowhere_unless_it_has_edges() -> None:
     assert [trace["direct"] for trace in plain.traces] == [trace["direct"] for trace in found.traces]
 
 
+def test_the_likeliest_of_several_entities_of_a_name_decides() -> None:
+    """A ship in one passage, called as a town in 19 is, does not make the question one about a rare name."""
+    texts = [*(f"Springfield, day {day}." for day in range(19)), "A ship."]
+    edges = [{"src": at, "dst": 20} for at in range(19)] + [{"src": 19, "dst": 21}]
+    rows, names = [{"text": text} for text in texts], ["Springfield", "SS Springfield"]
+    vectors = np.eye(20) + 0.5
+    towns = hf.Index.build(
+        passages=rows, vectors=vectors, entities=names, aliases={1: ["Springfield"]}, graph=edges, metric="cosine"
+    )
+    recipe = GuidedWalk(towns, matcher=hf.extract.EntityLinker(towns))
+    found = recipe.search(["Where is Springfield?", "Where is SS Springfield?"], vectors=vectors[:2], trace=True)
+    assert [len(trace["seeds"]) for trace in found.traces] == [2, 1]
+    assert found.direct.tolist() == [19 / 31, 1 / 13]
+    assert recipe.search(vectors=vectors[:1], entities=[[0, 1]]).direct.tolist() == [1 / 13], "both are given"
+
+
 def test_a_word_counts_as_a_name_where_the_question_writes_it_so() -> None:
     from_words = hf.Index.build(passages=[{"text": text} for text in TEXTS], vectors=np.eye(5), reader="words")
     recipe = GuidedWalk(from_words, matcher=hf.extract.QuestionMatcher(from_words))

@@ -68,14 +68,18 @@ def name_seeds(seeds: Sequence[Sequence[Seed]], texts: Sequence[str | None] | No
 def rarest_seeds(seeds: Sequence[Sequence[Seed]], names: Sequence[Sequence[bool]], index: Index) -> list[Rarest | None]:
     """Return the seed of each question that the fewest passages contain, or None without a seed of positive weight.
 
-    A seed that leads nowhere, in no passage and without edges, is the rarest only if all are so.
+    Of several entities of one name, only the heaviest counts. A seed that leads nowhere, in no passage and without
+    edges, is the rarest only if all are so.
     """
     found = list[Rarest | None]()
     for row, are_names in zip(seeds, names, strict=True):
+        most = dict[str, float]()
+        for seed in row:
+            most[seed.surface] = max(most.get(seed.surface, 0.0), seed.weight)
         counted = [
             Rarest(seed, is_name, _led_to(index, seed.entity) * (1 if is_name else WORD_TIMES))
             for seed, is_name in zip(row, are_names, strict=True)
-            if seed.weight > 0
+            if seed.weight > 0 and (not seed.surface or seed.weight == most[seed.surface])
         ]
         found.append(min(counted, key=lambda one: (not one.passages, one.passages, one.seed.entity), default=None))
     return found
