@@ -8,10 +8,12 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from compare import assert_hits_equal
+from hopfuse.errors import InputError
 from hopfuse.recipes import GuidedWalk, HybridRRF, PhaseGraph
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes.worlds import random_questions, random_world
+from refusals import refused
 
 TEXTS = [
     "Ada wrote notes.",
@@ -190,3 +192,26 @@ def test_the_words_beside_its_names_steer_a_question(index: hf.Index) -> None:
     unsteered = [[hit["weight"] for hit in trace["guided"]] for trace in own.traces]
     assert steered[0] != unsteered[0], "notes count more than beside the name"
     assert steered[1:] == unsteered[1:], "the encoder has no vector of the rest"
+
+
+@pytest.mark.filterwarnings("error")
+def test_vectors_that_the_walk_refuses_do_not_warn_where_they_steer(index: hf.Index) -> None:
+    with refused(InputError, "finite", "vectors[0]"):
+        GuidedWalk(index, encoder=Unsure()).search(
+            ["What did Ada write, notes?"], vectors=np.full((1, 5), 1e200), entities=[["Ada"]]
+        )
+
+
+def test_an_encoder_without_a_dimension_steers_if_it_has_that_of_the_passages(index: hf.Index) -> None:
+    """It has no vector for the text that would tell its dimension, and is not asked for those of questions."""
+
+    class Shorter(Unsure):
+        WORDS = Unsure.WORDS[:2]
+
+    asked, vectors = ["What did Ada write, notes?", "Ada?"], Unsure().encode_queries(["ada engine", "ada"])
+    ask: dict[str, Any] = {"vectors": vectors, "entities": [["Ada"]] * 2, "trace": True}
+    weights = {}
+    for name, encoder in (("none", None), ("same", Unsure()), ("shorter", Shorter())):
+        found = GuidedWalk(index, encoder=encoder).search(asked, **ask)
+        weights[name] = [hit["weight"] for hit in found.traces[0]["guided"]]
+    assert weights["shorter"] == weights["none"] != weights["same"]
