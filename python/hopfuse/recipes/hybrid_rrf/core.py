@@ -34,13 +34,14 @@ from .._parts.filters import View, only
 from .._parts.lexical import LexicalLeg, lexical_pool
 from .._parts.mentions import Matcher
 from .._parts.notes import notes_of
+from .._parts.outcome import Outcome
 from .._parts.questions import Asked
 from .._parts.seeding import EntitySeeder, Seed, padded
 from ..protocol import Needs, Words
 from ..results import SearchResult
 from .config import HybridRRFConfig
 from .titles import TitleMatcher
-from .trace import Outcome, trace_ranks
+from .trace import trace_ranks
 
 
 def hybrid_rrf(

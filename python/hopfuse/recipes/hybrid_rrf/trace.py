@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from ...index import Index
-from ...types import Hits, Seeds
-from .._parts.direct import Rarest, direct_trace
-from .._parts.filters import View
+from .._parts.direct import direct_trace
 from .._parts.names import named_passage
+from .._parts.outcome import Outcome
 from .._parts.paths import walk_path_records
-from .._parts.seeding import Seed, seed_trace
+from .._parts.seeding import seed_trace
 from .config import HybridRRFConfig
-
-
-class Outcome(NamedTuple):
-    """A search of a batch: its inputs, and its results."""
-
-    seeds: Sequence[Sequence[Seed]]  # that each question names; empty without a graph
-    starts: Seeds | None  # the same, as nodes
-    rarest: Sequence[Rarest | None]
-    direct: NDArray[np.float64]
-    lists: Mapping[str, Hits]
-    hits: Hits
-    view: View | None
-    fell_back: NDArray[np.bool_]
 
 
 def trace_ranks(index: Index, config: HybridRRFConfig, outcome: Outcome) -> list[dict[str, Any]]:

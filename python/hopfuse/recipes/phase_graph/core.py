@@ -33,13 +33,14 @@ from .._parts.filters import View
 from .._parts.lexical import LexicalLeg, lexical_length, lexical_pool
 from .._parts.mentions import Matcher
 from .._parts.notes import notes_of
+from .._parts.outcome import Outcome
 from .._parts.questions import Asked
 from .._parts.recorded import RecordedCores, RecordedRecipe
 from .._parts.seeding import EntitySeeder, padded
 from ..protocol import Needs
 from ..results import SearchResult
 from .config import LEXICAL_K, PhaseGraphConfig
-from .trace import Outcome, trace_queries
+from .trace import trace_queries
 
 
 def phase_graph(

@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...index import Index
 from ...ops.calibration import calibrate
 from ...ops.fusion import fuse
 from ...ops.seeding import add_passage_seeds
-from ...types import Hits, Seeds
-from .._parts.direct import Rarest, direct_trace
-from .._parts.filters import View
+from ...types import Hits
+from .._parts.direct import direct_trace
 from .._parts.names import named_passage
+from .._parts.outcome import Outcome
 from .._parts.paths import walk_path_records
-from .._parts.seeding import Seed, seed_trace
+from .._parts.seeding import seed_trace
 from .config import PhaseGraphConfig
-
-
-class Outcome(NamedTuple):
-    """A search of a batch: its inputs, and its results."""
-
-    seeds: Sequence[Sequence[Seed]]  # that each question names
-    starts: Seeds  # the same, as nodes
-    rarest: Sequence[Rarest | None]
-    direct: NDArray[np.float64]
-    lists: Mapping[str, Hits]
-    hits: Hits
-    view: View | None
-    fell_back: NDArray[np.bool_]
 
 
 def trace_queries(index: Index, config: PhaseGraphConfig, outcome: Outcome) -> list[dict[str, Any]]:
     """Return a trace per question: seeds, lists with raw and calibrated scores, temperatures, contributions, paths."""
     starts, lists, hits, view = outcome.starts, outcome.lists, outcome.hits, outcome.view
+    assert starts is not None
     weights = config.weights(tuple(lists), outcome.direct)
     scaled = {leg: _scaled(config, pool, at, len(lists)) for at, (leg, pool) in enumerate(lists.items())}
     shares = {leg: _shares(config, pool, at, len(lists)) for at, (leg, pool) in enumerate(lists.items())}
