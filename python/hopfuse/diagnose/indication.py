@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._validation import counted
-from ..errors import HopfuseError
+from ..errors import HopfuseError, InputError
 from ..evaluate import Qrels
 from ..index import Index
 from ..retriever import Retriever
@@ -84,6 +84,11 @@ def judge(
     rankings : collection of str
         Of :data:`RANKINGS`; by default all but parts of other rankings. One that cannot run is left out.
 
+    Raises
+    ------
+    InputError
+        No question is judged, or :func:`compare_recipes` raises it.
+
     Examples
     --------
     >>> import hopfuse as hf
@@ -93,6 +98,8 @@ def judge(
     >>> judge(index, ["Who wrote?"], Qrels(["q"], [[0]])).use
     'words'
     """
+    if not any(qrels.gold):
+        raise InputError("empty", "qrels", "{field} has no passage that answers a question, so there is no verdict")
     asked = {"vectors": vectors, "entities": entities, "rankings": rankings}
     return verdict(compare_recipes(retriever, questions, qrels, METRICS, **asked))
 

@@ -223,7 +223,7 @@ def _figures(found: Verdict, title: str) -> Table:
             cells += [_percent(estimate.mean), "-".join("" if end is None else _percent(end) for end in ends)]
         c = one.compared
         cells += ["", ""] if c is None else [f"{100 * c.recall.difference:+.1f}", p_text(c.recall.p_holm)]
-        rows.append([*cells, f"{one.milliseconds:.2g}"])
+        rows.append([*cells, f"{one.milliseconds:.2g}" if one.milliseconds < 10 else f"{one.milliseconds:.0f}"])
     title += f"; difference from {found.bar} by recall@5, with p after Holm's correction; ms of a question"
     return table(title, ("ranking", "recall@5", "95 %", "mrr", "95 %", "diff.", "p", "ms"), rows)
 
