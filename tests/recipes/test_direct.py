@@ -90,11 +90,13 @@ def test_the_likeliest_of_several_entities_of_a_name_decides() -> None:
 def test_a_word_counts_as_a_name_where_the_question_writes_it_so() -> None:
     from_words = hf.Index.build(passages=[{"text": text} for text in TEXTS], vectors=np.eye(5), reader="words")
     recipe = GuidedWalk(from_words, matcher=hf.extract.QuestionMatcher(from_words))
-    found = recipe.search(["what of babbage", "what of Babbage"], vectors=np.ones((2, 5)), trace=True)
-    assert found.direct.tolist() == [8 / 20, 2 / 14]
+    asked = ["what of babbage", "what of Babbage", "WHAT OF BABBAGE"]
+    found = recipe.search(asked, vectors=np.ones((3, 5)), trace=True)
+    assert found.direct.tolist() == [8 / 20, 2 / 14, 8 / 20]
     assert [trace["direct"]["reason"] for trace in found.traces] == [
         "the rarest word, babbage, is in 2 passages: the walk counts with vectors and words",
         "the rarest name, babbage, is in 2 passages: the walk leads",
+        "the rarest word, babbage, is in 2 passages: the walk counts with vectors and words",
     ]
 
 

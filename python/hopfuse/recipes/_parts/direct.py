@@ -56,9 +56,12 @@ class Rarest(NamedTuple):
 
 
 def name_seeds(seeds: Sequence[Sequence[Seed]], texts: Sequence[str | None] | None, index: Index) -> list[list[bool]]:
-    """Return which seeds are names: linked entities, and words of the texts that the question writes with a capital."""
+    """Return which seeds are names: linked entities, and words of the texts that the question writes with a capital.
+
+    In a question without lower case, capitals show nothing.
+    """
     first = index.num_entities if index.words is None else index.words.first
-    rows = [""] * len(seeds) if texts is None else texts
+    rows = [""] * len(seeds) if texts is None else ["" if text and text.isupper() else text for text in texts]
     return [
         [s.entity < first or bool(text and is_capitalised(text, index.entity_names[s.entity])) for s in row]
         for row, text in zip(seeds, rows, strict=True)
