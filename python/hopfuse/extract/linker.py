@@ -57,8 +57,8 @@ class EntityLinker:
     - Function words ("of", "it", "where is") are not names, unless they are written as names: "the country where Of
       is".
     - A code, an alias of up to three capitals, with a vowel, that are not the initials of the entity's name, must be
-      in capitals beside words that are not: "EUR", not "eur"; but "xml" is XML. A sign at the start of a name belongs to it: ".it" and "+39", not
-      "it" and "39".
+      in capitals beside words that are not: "EUR", not "eur"; but "xml" is XML. A sign at the start of a name belongs
+      to it: ".it" and "+39", not "it" and "39".
     - Words in capitals show nothing about the case of the others: in "the ISO number of peru", Peru is found.
     - Of overlapping mentions that remain, the longest wins, then the leftmost.
     - A question in one case that names nothing so far probably has a name that is a common word: "where is time". The
@@ -380,7 +380,9 @@ def _codes(index: Index, function_words: Collection[str]) -> set[tuple[int, str]
     --------
     >>> import hopfuse as hf
     >>> index = hf.Index.build(
-    ...     passages=[{"text": "-"}], entities=["Bank of Egypt", "Euro"], aliases={0: ["BOE", "BE", "EG", "BNK"], 1: ["EUR"]}
+    ...     passages=[{"text": "-"}],
+    ...     entities=["Bank of Egypt", "Euro"],
+    ...     aliases={0: ["BOE", "BE", "EG", "BNK"], 1: ["EUR"]},
     ... )
     >>> sorted(_codes(index, ("of",)))
     [(0, 'EG'), (1, 'EUR')]
