@@ -185,6 +185,14 @@ def test_every_shape_has_a_verdict_and_an_indication(shapes, shape):
     assert "seeds" not in hinted
 
 
+def test_the_next_command_reads_a_question_that_begins_as_an_option(shapes, tmp_path):
+    write_jsonl(tmp_path / "asked.jsonl", [{"id": "q", "text": "-v: what of Babbage?", "gold": ["p0"]}])
+    folder = next(shapes / shape for shape in SHAPES if shape != "texts")
+    found = json.loads(hopfuse("diagnose", folder, "--queries", tmp_path / "asked.jsonl", "--json").stdout)
+    assert "-v: what of Babbage?" in shlex.split(found["next"])
+    assert hopfuse(*shlex.split(found["next"])[1:]).stdout
+
+
 def test_an_indication_is_called_so(shapes, tmp_path):
     rows = [
         {"id": f"p{at}", "title": f"Town {at}", "text": f"It lies by the sea, {'and far ' * at} from here."}

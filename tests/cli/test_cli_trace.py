@@ -40,6 +40,8 @@ def test_tree_shows_seeds_lists_and_contributions(explaining):
     assert "2. " in fused
     assert "3. " not in fused
     assert " graph 0." in fused
+    said = "Weight of direct retrieval: 0.14; the rarest name, London, is in 2 passages: the walk leads"
+    assert said in " ".join(output.replace("│", " ").split())
 
 
 def test_given_names_replace_those_in_the_text(explaining):

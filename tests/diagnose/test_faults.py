@@ -148,6 +148,19 @@ def test_a_fault_is_found_where_it_is(what: str) -> None:
     assert not of(find_faults(sound()), what)
 
 
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (97, "97 of 1,000 (10 %)"),
+        (94, "94 of 1,000 (9 %)"),
+        (1, "1 of 1,000 (0.1 %)"),
+        (1000, "1,000 of 1,000 (100 %)"),
+    ],
+)
+def test_a_share_is_said_in_digits(count: int, said: str) -> None:
+    assert f": {said}. " in str(Fault("Texts", count, 1000, "Why.", "a", "Fix."))
+
+
 def test_nothing_is_wrong_with_good_data() -> None:
     assert find_faults(words(ENGLISH)) == []
     assert find_faults(hf.Index.build(passages=[])) == []

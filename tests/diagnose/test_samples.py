@@ -175,6 +175,8 @@ def test_what_a_sample_lacks_is_said() -> None:
         two_passage_sample(few)
     with refused(InputError, "missing", "encoder"):
         one_passage_sample(retriever(walk_wins(4).index))
+    with refused(InputError, "shape", "encoder", given=26, allowed=16):
+        one_passage_sample(retriever(walk_wins(4).index, encoder=Letters()))
     found = indicate(few)
     assert (found.use, dict(found.verdicts), set(found.lacks)) == (None, {}, {"one passage", "two passages"})
     assert str(found).startswith("No sample of one passage: ")

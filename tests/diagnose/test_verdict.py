@@ -159,6 +159,13 @@ def test_a_leg_that_is_better_than_the_plain_hybrid_is_the_bar() -> None:
     assert f"It is better than plain-hybrid, by {difference:+.1f} points ({low:+.1f} to {high:+.1f}, p" in str(found)
 
 
+def test_without_judged_questions_there_is_no_verdict() -> None:
+    index = walk_wins(4).index
+    for questions, gold in ((["Who?"], [()]), ([], [])):
+        with refused(InputError, "empty", "qrels"):
+            judge(retriever(index), questions, Qrels(["q"] * len(gold), gold))
+
+
 def test_without_vectors_words_are_the_bar() -> None:
     made = walk_wins(12)
     found = judge(retriever(made.index.with_vectors(None)), made.questions, made.qrels)

@@ -8,10 +8,12 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from compare import assert_hits_equal
+from hopfuse.errors import InputError
 from hopfuse.recipes import GuidedWalk, HybridRRF, PhaseGraph
 from hypothesis import given
 from hypothesis import strategies as st
 from recipes.worlds import random_questions, random_world
+from refusals import refused
 
 TEXTS = [
     "Ada wrote notes.",
@@ -48,14 +50,53 @@ def test_the_rarest_name_decides(index: hf.Index) -> None:
     ]
 
 
+def test_a_name_in_no_passage_leads_nowhere_unless_it_has_edges() -> None:
+    """As after a passage was deleted, whose entities stay."""
+    names = ["Ada", "sea", "Gone", "Linked"]
+    edges = [{"src": src, "dst": dst} for src, dst in ((0, 5), (1, 5), (3, 6), (8, 6))]
+    rows = [{"text": text} for text in TEXTS]
+    index = hf.Index.build(passages=rows, vectors=np.eye(5) + 0.1, entities=names, graph=edges)
+    asked = [["Gone"], ["Gone", "Ada"], ["Linked", "Ada"]]
+    words = hf.lexical.BM25.build(TEXTS)
+    ask: dict[str, Any] = {"vectors": np.ones((3, 5)), "entities": asked, "trace": True}
+    found = GuidedWalk(index, lexical=words).search(["What of the river, gone?"] * 3, **ask)
+    assert found.direct.tolist() == [1.0, 2 / 14, 1 / 13]
+    assert [trace["direct"]["reason"] for trace in found.traces] == [
+        "no passage has Gone, and no edge leads on from it: vectors and words lead",
+        "the rarest name, Ada, is in 2 passages: the walk leads",
+        "the rarest name, Linked, is in 0 passages: the walk leads",
+    ]
+    assert found.traces[0]["hits"][0]["passage"] == 4
+    plain = HybridRRF(index, lexical=words).search(["What of the river, gone?"] * 3, **ask)
+    assert [trace["direct"] for trace in plain.traces] == [trace["direct"] for trace in found.traces]
+
+
+def test_the_likeliest_of_several_entities_of_a_name_decides() -> None:
+    """A ship in one passage, called as a town in 19 is, does not make the question one about a rare name."""
+    texts = [*(f"Springfield, day {day}." for day in range(19)), "A ship."]
+    edges = [{"src": at, "dst": 20} for at in range(19)] + [{"src": 19, "dst": 21}]
+    rows, names = [{"text": text} for text in texts], ["Springfield", "SS Springfield"]
+    vectors = np.eye(20) + 0.5
+    towns = hf.Index.build(
+        passages=rows, vectors=vectors, entities=names, aliases={1: ["Springfield"]}, graph=edges, metric="cosine"
+    )
+    recipe = GuidedWalk(towns, matcher=hf.extract.EntityLinker(towns))
+    found = recipe.search(["Where is Springfield?", "Where is SS Springfield?"], vectors=vectors[:2], trace=True)
+    assert [len(trace["seeds"]) for trace in found.traces] == [2, 1]
+    assert found.direct.tolist() == [19 / 31, 1 / 13]
+    assert recipe.search(vectors=vectors[:1], entities=[[0, 1]]).direct.tolist() == [1 / 13], "both are given"
+
+
 def test_a_word_counts_as_a_name_where_the_question_writes_it_so() -> None:
     from_words = hf.Index.build(passages=[{"text": text} for text in TEXTS], vectors=np.eye(5), reader="words")
     recipe = GuidedWalk(from_words, matcher=hf.extract.QuestionMatcher(from_words))
-    found = recipe.search(["what of babbage", "what of Babbage"], vectors=np.ones((2, 5)), trace=True)
-    assert found.direct.tolist() == [8 / 20, 2 / 14]
+    asked = ["what of babbage", "what of Babbage", "WHAT OF BABBAGE"]
+    found = recipe.search(asked, vectors=np.ones((3, 5)), trace=True)
+    assert found.direct.tolist() == [8 / 20, 2 / 14, 8 / 20]
     assert [trace["direct"]["reason"] for trace in found.traces] == [
         "the rarest word, babbage, is in 2 passages: the walk counts with vectors and words",
         "the rarest name, babbage, is in 2 passages: the walk leads",
+        "the rarest word, babbage, is in 2 passages: the walk counts with vectors and words",
     ]
 
 
@@ -153,3 +194,26 @@ def test_the_words_beside_its_names_steer_a_question(index: hf.Index) -> None:
     unsteered = [[hit["weight"] for hit in trace["guided"]] for trace in own.traces]
     assert steered[0] != unsteered[0], "notes count more than beside the name"
     assert steered[1:] == unsteered[1:], "the encoder has no vector of the rest"
+
+
+@pytest.mark.filterwarnings("error")
+def test_vectors_that_the_walk_refuses_do_not_warn_where_they_steer(index: hf.Index) -> None:
+    with refused(InputError, "finite", "vectors[0]"):
+        GuidedWalk(index, encoder=Unsure()).search(
+            ["What did Ada write, notes?"], vectors=np.full((1, 5), 1e200), entities=[["Ada"]]
+        )
+
+
+def test_an_encoder_without_a_dimension_steers_if_it_has_that_of_the_passages(index: hf.Index) -> None:
+    """It has no vector for the text that would tell its dimension, and is not asked for those of questions."""
+
+    class Shorter(Unsure):
+        WORDS = Unsure.WORDS[:2]
+
+    asked, vectors = ["What did Ada write, notes?", "Ada?"], Unsure().encode_queries(["ada engine", "ada"])
+    ask: dict[str, Any] = {"vectors": vectors, "entities": [["Ada"]] * 2, "trace": True}
+    weights = {}
+    for name, encoder in (("none", None), ("same", Unsure()), ("shorter", Shorter())):
+        found = GuidedWalk(index, encoder=encoder).search(asked, **ask)
+        weights[name] = [hit["weight"] for hit in found.traces[0]["guided"]]
+    assert weights["shorter"] == weights["none"] != weights["same"]

@@ -108,3 +108,16 @@ def test_an_isolated_search_knows_no_spelling_of_the_passages_that_it_may_not_se
     encoder = Encoder()
     GuidedWalk(index, encoder=encoder, matcher=EntityLinker(index)).search([TYPED], allow=["US"])
     assert encoder.asked == [[TYPED]]
+
+
+def test_names_typed_without_accents_are_no_other_words(index) -> None:
+    """The question is read with the names as the index writes them, and these are what is left out."""
+    asked = ["mayor of sao paulo", "In what state is Sao Paulo?", "mayor of st louis"]
+    words = hf.lexical.FTS5.build(index.texts)
+    recipe = GuidedWalk(index, encoder=Encoder(), matcher=EntityLinker(index), lexical=words)
+    traces = recipe.search(asked, trace=True).traces
+    assert [trace["other_words"].split() for trace in traces] == [
+        ["Mayor", "of"],
+        ["In", "what", "state", "is", "?"],
+        ["Mayor", "of", "."],
+    ]

@@ -17,7 +17,7 @@ from retriever.shapes import QUESTION, ROWS, ByLength, Letters, built, leg, word
 BOTH = built("vectors", "graph")
 FACTS = built("vectors", "graph", "facts")
 SPEAKS = {"encoder": Letters()}
-#: What an index of given vectors does not say, and so nothing steers a walk by a question's words beside its names.
+#: Without it nothing steers a walk by a question's words beside its names.
 UNKNOWN = "the encoder of the passages"
 
 # ---- Defaults --------------------------------------------------------------------------------------------------------
@@ -47,6 +47,10 @@ def test_the_recipe_and_its_legs_follow_from_the_index(
     assert retriever.dim == (6 if "vector" in reads else None)
     if "an encoder" not in lacks:
         assert [hit.id for hit in retriever.search("What did Charles Babbage build?", k=1)[0]] == ["b"]
+
+
+def test_an_encoder_that_the_index_does_not_record_steers_too() -> None:
+    assert UNKNOWN not in hf.Retriever(BOTH, "guided-walk", encoder=Letters()).describe().lacks
 
 
 def test_stored_words_steer_a_walk_and_words_that_are_not_stored_do_not() -> None:

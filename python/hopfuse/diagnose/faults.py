@@ -67,7 +67,7 @@ class Fault:
 
     def __str__(self) -> str:
         share = 100 * self.share
-        percent = f"{share:.0f}" if share >= 10 else f"{share:.1g}"
+        percent = f"{share:.0f}" if share >= 9.5 else f"{share:.1g}"
         counts = f"{self.count:,} of {self.total:,} ({percent} %)"
         return f"{self.what}: {counts}. {self.why} Example: {self.example}. {self.fix}"
 

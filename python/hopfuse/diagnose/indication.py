@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._validation import counted
-from ..errors import HopfuseError
+from ..errors import HopfuseError, InputError
 from ..evaluate import Qrels
 from ..index import Index
 from ..retriever import Retriever
@@ -118,6 +118,11 @@ def judge(
         Of :data:`RANKINGS`; by default all but parts of other rankings. One that cannot run is left out, as is the
         plain hybrid of an index without vectors.
 
+    Raises
+    ------
+    InputError
+        No question is judged, or :func:`compare_recipes` raises it.
+
     Examples
     --------
     >>> import hopfuse as hf
@@ -127,6 +132,8 @@ def judge(
     >>> judge(index, ["Who wrote?"], Qrels(["q"], [[0]])).use
     'words'
     """
+    if not any(qrels.gold):
+        raise InputError("empty", "qrels", "{field} has no passage that answers a question, so there is no verdict")
     whole = retriever_of(retriever)
     same = {PLAIN: "without vectors it is words"} if whole.index.corpus is None and PLAIN in rankings else {}
     asked = {"vectors": vectors, "entities": entities, "rankings": [name for name in rankings if name not in same]}

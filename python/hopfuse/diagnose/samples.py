@@ -97,8 +97,8 @@ def one_passage_sample(retriever: Retriever | Index, size: int = SIZE) -> Sample
     Raises
     ------
     InputError
-        ``size`` is below 10, fewer passages have a title or first sentence that can be taken out, or there is no
-        encoder.
+        ``size`` is below 10, fewer passages have a title or first sentence that can be taken out, there is no encoder,
+        or it has another dimension than the index's vectors.
 
     Examples
     --------
@@ -114,6 +114,15 @@ def one_passage_sample(retriever: Retriever | Index, size: int = SIZE) -> Sample
     index = whole.index
     if index.corpus is not None and whole.encoder is None:
         raise InputError("missing", "encoder", "{field} is missing, so passages without their titles have no vectors")
+    if index.corpus is not None and whole.encoder.dim != index.dim:
+        raise InputError(
+            "shape",
+            "encoder",
+            "{field} has {given} dimensions, and the vectors of the index {allowed}, so passages without their titles "
+            "have no vectors",
+            given=whole.encoder.dim,
+            allowed=index.dim,
+        )
     titles, texts = list(index.titles), list(index.texts)
     times, copies = Counter(map(canonical_key, titles)), Counter(map(letters_of, texts))
     found = list[tuple[int, str]]()

@@ -28,6 +28,7 @@ LEAST_OF_ONLY_NAME = 1e-4
 """Smaller link probabilities are not distinguished, so that not all passages with a very common word are counted."""
 SIGNS = frozenset(".+#@$")
 """Signs that belong to a name that they begin: ".it", "+39", "#metoo"."""
+_VOWELS = frozenset("AEIOUY")
 _DROPPED = re.compile(r"['’.]")
 _OTHER_SIGNS, _WORDS = re.compile(r"[^\w\s]|_"), re.compile(r"\w+")
 _WORDS_BESIDE = re.compile(r"(\w+)\W*$"), re.compile(r"^\W*(\w+)")
@@ -55,9 +56,9 @@ class EntityLinker:
       word and two the town.
     - Function words ("of", "it", "where is") are not names, unless they are written as names: "the country where Of
       is".
-    - A code, an alias of up to three capitals that are not the initials of the entity's name, must be in capitals
-      beside words that are not: "EUR", not "eur". A sign at the start of a name belongs to it: ".it" and "+39", not
-      "it" and "39".
+    - A code, an alias of up to three capitals, with a vowel, that are not the initials of the entity's name, must be
+      in capitals beside words that are not: "EUR", not "eur"; but "xml" is XML. A sign at the start of a name belongs
+      to it: ".it" and "+39", not "it" and "39".
     - Words in capitals show nothing about the case of the others: in "the ISO number of peru", Peru is found.
     - Of overlapping mentions that remain, the longest wins, then the leftmost.
     - A question in one case that names nothing so far probably has a name that is a common word: "where is time". The
@@ -373,11 +374,15 @@ def _senses(index: Index) -> Iterator[Sense]:
 def _codes(index: Index, function_words: Collection[str]) -> set[tuple[int, str]]:
     """Return the aliases of up to three capitals that are not the initials of one of the entity's names.
 
+    In lower case they could be words, so one of consonants alone, such as XML, is none.
+
     Examples
     --------
     >>> import hopfuse as hf
     >>> index = hf.Index.build(
-    ...     passages=[{"text": "-"}], entities=["Bank of Egypt", "Euro"], aliases={0: ["BOE", "BE", "EG"], 1: ["EUR"]}
+    ...     passages=[{"text": "-"}],
+    ...     entities=["Bank of Egypt", "Euro"],
+    ...     aliases={0: ["BOE", "BE", "EG", "BNK"], 1: ["EUR"]},
     ... )
     >>> sorted(_codes(index, ("of",)))
     [(0, 'EG'), (1, 'EUR')]
@@ -385,7 +390,7 @@ def _codes(index: Index, function_words: Collection[str]) -> set[tuple[int, str]
     codes = set()
     for entity, aliases in enumerate(index.entity_aliases):
         for alias in aliases:
-            if in_capitals(alias) and alias.isalpha() and len(alias) < EMPHASISED:
+            if in_capitals(alias) and alias.isalpha() and len(alias) < EMPHASISED and _VOWELS & set(alias):
                 names = [_WORDS.findall(name) for name in (index.entity_names[entity], *aliases) if name != alias]
                 whole = {"".join(word[0] for word in name).upper() for name in names}
                 whole |= {"".join(w[0] for w in name if w.lower() not in function_words).upper() for name in names}

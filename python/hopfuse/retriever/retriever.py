@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from threading import RLock
 from typing import Any
 
@@ -280,7 +281,9 @@ class Retriever:
         """Return a text, vector and entities that a search takes, and that need no encoder and no matcher."""
         index, dim = self.index, self.dim
         text = index.texts[0][:200].strip() if index.num_passages else ""
-        entities: list[str | int] = [0] if index.num_entities else []
+        first = islice(index.entity_names, 100)  # a name in the text would be taken out of it, and the rest encoded
+        unnamed = (entity for entity, name in enumerate(first) if name.casefold() not in text.casefold())
+        entities: list[str | int] = list(islice(unnamed, 1))
         return text or "text", None if dim is None else np.full(dim, 1 / dim, np.float32), entities
 
     # ---- Searching ---------------------------------------------------------------------------------------------------

@@ -243,7 +243,7 @@ def _figures(found: Verdict, title: str) -> Table:
             cells += [_percent(estimate.mean), "-".join("" if end is None else _percent(end) for end in ends)]
         c = one.compared
         cells += ["", ""] if c is None else [f"{100 * c.recall.difference:+.1f}", p_text(c.recall.p_holm)]
-        rows.append([*cells, f"{one.milliseconds:.2g}"])
+        rows.append([*cells, f"{one.milliseconds:.2g}" if one.milliseconds < 10 else f"{one.milliseconds:.0f}"])
     title += f"; difference from {found.bar} by recall@5, with p after Holm's correction; ms of a question"
     return table(title, ("ranking", "recall@5", "95 %", "mrr", "95 %", "diff.", "p", "ms"), rows)
 
@@ -273,7 +273,10 @@ def _next(
         return shlex.join(map(str, ["hopfuse", *asked, *ranked, *more]))
     made = [] if isinstance(judged, Verdict) else list(judged.first_questions.values())
     question = next((row.text for row in rows if row.text), made[0] if made else "")
-    return shlex.join(map(str, ["hopfuse", "search", directory, question, *ranked, *more]))
+    asked = [directory, question, *ranked, *more]
+    if question.startswith("-"):  # which is no option
+        asked = [*ranked, *more, "--", directory, question]
+    return shlex.join(map(str, ["hopfuse", "search", *asked]))
 
 
 # ---- What is read ---------------------------------------------------------------------------------------------------

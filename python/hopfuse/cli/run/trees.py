@@ -122,6 +122,7 @@ def fused_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     legs = trace.get("temperatures", {leg: None for leg in LEGS if leg in trace})
     for leg, temperature in legs.items():
         _leg(tree, leg, trace[leg], temperature, show)
+    _direct(tree, trace)
     hits = tree.add(f"Fused: the first {min(show, len(trace['hits']))}")
     for rank, hit in enumerate(trace["hits"][:show], 1):
         said = _ranks(hit) if "prior" in hit else _parts(hit)
@@ -148,6 +149,13 @@ def _named_seeds(tree: Tree, seeds: Sequence[Mapping[str, Any]], *, absent: str)
     branch = tree.add("Seeds: entities that the question names")
     for line in map(seed_line, seeds) if seeds else [absent]:
         branch.add(line)
+
+
+def _direct(tree: Tree, trace: Mapping[str, Any]) -> None:
+    """Add a branch of how far the question is left to direct retrieval, if its weights are its own."""
+    if "direct" in trace:
+        direct = trace["direct"]
+        tree.add(f"Weight of direct retrieval: {direct['weight']:.2g}; {_safe(direct['reason'])}")
 
 
 def _ranks(hit: Mapping[str, Any]) -> str:
@@ -195,9 +203,7 @@ def guided_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     for leg in ("dense", "graph", "guided", "lexical"):
         if leg in trace:
             _leg(tree, leg, trace[leg], None, show)
-    if "direct" in trace:
-        direct = trace["direct"]
-        tree.add(f"Weight of direct retrieval: {direct['weight']:.2g}; {_safe(direct['reason'])}")
+    _direct(tree, trace)
     hits = tree.add(f"Hits by {trace['ranked_by']}: the first {min(show, len(trace['hits']))}")
     for rank, hit in enumerate(trace["hits"][:show], 1):
         branch = _hit(hits, rank, hit, _ranks(hit))

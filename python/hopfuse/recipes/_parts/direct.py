@@ -45,7 +45,10 @@ class Ranking(NamedTuple):
 
 
 class Rarest(NamedTuple):
-    """The seed of a question that leads furthest, and in how many passages it is, 4 times that for a mere word."""
+    """The seed of a question that leads furthest, and in how many passages it is, 4 times that for a mere word.
+
+    An entity of no passage that has edges counts as one of one passage. 0 means that it leads nowhere.
+    """
 
     seed: Seed
     is_name: bool
@@ -53,9 +56,12 @@ class Rarest(NamedTuple):
 
 
 def name_seeds(seeds: Sequence[Sequence[Seed]], texts: Sequence[str | None] | None, index: Index) -> list[list[bool]]:
-    """Return which seeds are names: linked entities, and words of the texts that the question writes with a capital."""
+    """Return which seeds are names: linked entities, and words of the texts that the question writes with a capital.
+
+    In a question without lower case, capitals show nothing.
+    """
     first = index.num_entities if index.words is None else index.words.first
-    rows = [""] * len(seeds) if texts is None else texts
+    rows = [""] * len(seeds) if texts is None else ["" if text and text.isupper() else text for text in texts]
     return [
         [s.entity < first or bool(text and is_capitalised(text, index.entity_names[s.entity])) for s in row]
         for row, text in zip(seeds, rows, strict=True)
@@ -63,26 +69,43 @@ def name_seeds(seeds: Sequence[Sequence[Seed]], texts: Sequence[str | None] | No
 
 
 def rarest_seeds(seeds: Sequence[Sequence[Seed]], names: Sequence[Sequence[bool]], index: Index) -> list[Rarest | None]:
-    """Return the seed of each question that the fewest passages contain, or None without a seed of positive weight."""
-    often, found = index.passage_frequency, list[Rarest | None]()
+    """Return the seed of each question that the fewest passages contain, or None without a seed of positive weight.
+
+    Of several entities of one name, only the heaviest counts. A seed that leads nowhere, in no passage and without
+    edges, is the rarest only if all are so.
+    """
+    found = list[Rarest | None]()
     for row, are_names in zip(seeds, names, strict=True):
+        most = dict[str, float]()
+        for seed in row:
+            most[seed.surface] = max(most.get(seed.surface, 0.0), seed.weight)
         counted = [
-            Rarest(seed, is_name, int(often[seed.entity]) * (1 if is_name else WORD_TIMES))
+            Rarest(seed, is_name, _led_to(index, seed.entity) * (1 if is_name else WORD_TIMES))
             for seed, is_name in zip(row, are_names, strict=True)
-            if often is not None and seed.weight > 0
+            if seed.weight > 0 and (not seed.surface or seed.weight == most[seed.surface])
         ]
-        found.append(min(counted, key=lambda one: (one.passages, one.seed.entity), default=None))
+        found.append(min(counted, key=lambda one: (not one.passages, one.passages, one.seed.entity), default=None))
     return found
+
+
+def _led_to(index: Index, entity: int) -> int:
+    """Return in how many passages an entity is, and 1 for one of no passage that has edges."""
+    graph, often = index.graph, index.passage_frequency
+    if graph is None or often is None:
+        return 0
+    return int(often[entity]) or int(graph.degree[graph.internal_of[index.num_passages + entity]].any())
 
 
 def direct_weights(rarest: Sequence[Rarest | None], num_passages: int) -> NDArray[np.float64]:
     """Return how far each question is left to direct retrieval, (B,): d / (d + max(12, 0.006 P)), 1 without seeds.
 
     d is the number of passages of the rarest seed. A walk leads somewhere from a rare name; from a name that every
-    tenth passage contains, it leads everywhere.
+    tenth passage contains, it leads everywhere, and from one that leads nowhere the weight is 1.
     """
     half = max(RARE, RARE_SHARE * num_passages)
-    return np.array([1.0 if one is None else one.passages / (one.passages + half) for one in rarest])
+    return np.array(
+        [1.0 if one is None or not one.passages else one.passages / (one.passages + half) for one in rarest]
+    )
 
 
 def direct_trace(index: Index, rarest: Rarest | None, weight: float) -> dict[str, Any]:
@@ -90,6 +113,8 @@ def direct_trace(index: Index, rarest: Rarest | None, weight: float) -> dict[str
     if rarest is None or index.passage_frequency is None:
         return {"weight": weight, "reason": "the question names nothing: vectors and words lead"}
     name, passages = index.entity_names[rarest.seed.entity], int(index.passage_frequency[rarest.seed.entity])
+    if not rarest.passages:
+        return {"weight": weight, "reason": f"no passage has {name}, and no edge leads on from it: {_leader(weight)}"}
     kind, number = "name" if rarest.is_name else "word", f"{passages:,} passage{'' if passages == 1 else 's'}"
     return {"weight": weight, "reason": f"the rarest {kind}, {name}, is in {number}: {_leader(weight)}"}
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ...index import Index
 from .seeding import Seed
+from .spelling import form_of
 
 _WORD = re.compile(r"\w+")
 
@@ -20,7 +21,7 @@ class _Word(NamedTuple):
 
 
 def other_words(texts: Sequence[str], seeds: Sequence[Sequence[Seed]], index: Index) -> list[str]:
-    """Return each text without the names of its seeds.
+    """Return each text without the names of its seeds, as they were typed and as the index writes them.
 
     Seeds that are words of the index's texts (``index.words``) are not names. Names are compared word by word, ignoring
     case.
@@ -28,8 +29,9 @@ def other_words(texts: Sequence[str], seeds: Sequence[Sequence[Seed]], index: In
     named = index.num_entities if index.words is None else index.words.first
     kept = []
     for text, row in zip(texts, seeds, strict=True):
-        names = [seed.surface or index.entity_names[seed.entity] for seed in row if seed.entity < named]
-        kept.append(without_names(text, names))
+        found = [(seed.entity, seed.surface or index.entity_names[seed.entity]) for seed in row if seed.entity < named]
+        written = [form_of(entity, typed, index) for entity, typed in found]
+        kept.append(without_names(text, [*(typed for _, typed in found), *written]))
     return kept
 
 

@@ -67,17 +67,16 @@ def _sentence(text: str, found: Sequence[Any], index: Index) -> str:
     lowered: Callable[[str], str] = str.lower if text.isupper() else str
     pieces, kept = list[str](), 0
     for one in found:
-        pieces += [lowered(text[kept : one.start]), _form(one, index)]
+        pieces += [lowered(text[kept : one.start]), form_of(one.entity, one.surface, index)]
         kept = one.start + len(one.surface)
     sentence = "".join([*pieces, lowered(text[kept:])])
     return sentence if found[0].start == 0 else sentence[:1].upper() + sentence[1:]
 
 
-def _form(mention: Any, index: Index) -> str:
-    """Return the name or alias of the entity that the mention is, with the index's capitals, accents and signs."""
-    names = [index.entity_names[mention.entity], *index.entity_aliases[mention.entity]]
-    typed = _letters(mention.surface)
-    return next((name for name in names if _letters(name) == typed), str(mention.surface))
+def form_of(entity: int, typed: str, index: Index) -> str:
+    """Return the name or alias of an entity as the index writes it, with capitals, accents and signs; else as typed."""
+    names = [index.entity_names[entity], *index.entity_aliases[entity]]
+    return next((name for name in names if _letters(name) == _letters(typed)), typed)
 
 
 def _letters(name: str) -> str:

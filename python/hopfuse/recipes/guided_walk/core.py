@@ -369,15 +369,20 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
     @cached_property
     def _steers(self) -> bool:
         """Whether the encoder's vectors of a question's other words steer the walk, beside the question's own."""
-        return self.encoder is not None and self.encoder.dim == self._dim
+        if self.encoder is None:
+            return False
+        try:
+            return self.encoder.dim == self._dim
+        except ValueError:  # of any library; it states no dimension, and has no vector for the text that would tell it
+            return True
 
     @property
     def lacks(self) -> dict[str, str]:
         """What this recipe over this index could use and does not have, and what that costs."""
-        if self.index.encoder is not None:
+        if self._steers:
             return {}
-        cost = "a question steers the walk with its names and all, not with what it asks about them; build the index "
-        return {"the encoder of the passages": cost + "with an encoder, which it records, and search with that one"}
+        cost = "a question steers the walk with its names and all, not with what it asks about them"
+        return {"the encoder of the passages": f"{cost}; search with the encoder that made the passages' vectors"}
 
     def _steering(self, vectors: Any, texts: Sequence[str] | None, others: Sequence[str] | None) -> Any:
         """Return the vectors that steer: the sum of a question's and that of its words other than names."""
@@ -387,15 +392,15 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
             return vectors  # which the walk refuses
         asked = enumerate(zip(texts, others, strict=True))
         rest = {b: other for b, (text, other) in asked if other != text and any(map(str.isalnum, other))}
-        made = vectors_of(self.encoder, rest)
+        made = {b: one for b, one in vectors_of(self.encoder, rest).items() if one.size == self._dim}
         if not made:
             return vectors
         rows = np.array(list(made))
-        both = unit_rows(np.asarray(vectors, np.float64)[rows]) + unit_rows(np.array(list(made.values()), np.float64))
-        steering = np.array(vectors, np.float32)
-        is_long = (
-            np.sum(both * both, axis=1) > 1e-12
-        )  # also False for NaN, which the walk's own vectors are refused for
+        with np.errstate(over="ignore", invalid="ignore"):  # the walk refuses such vectors
+            own = unit_rows(np.asarray(vectors, np.float64)[rows])
+            both = own + unit_rows(np.array(list(made.values()), np.float64))
+            steering = np.array(vectors, np.float32)
+            is_long = np.sum(both * both, axis=1) > 1e-12  # False for NaN
         steering[rows[is_long]] = both[is_long]
         return steering
 
