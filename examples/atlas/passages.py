@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Set
 from typing import NamedTuple
 
-from hopfuse.extract.function_words import ENGLISH
+from hopfuse.extract import FUNCTION_WORDS
 
 from .names import alternates, fold, reads_as_name, with_article
 from .places import LARGE, City, Country, Places, Region
@@ -114,7 +114,9 @@ class Collection:
         What names something else, a function word, and a plain word of the passages are left out; but a city may be
         called as a region, a county or a language is, such as Naples, which is Napoli, as is its province.
         """
-        words = {word for passage in self.passages.values() for word in _PLAIN_WORD.findall(passage.text)} | ENGLISH
+        words = {
+            word for passage in self.passages.values() for word in _PLAIN_WORD.findall(passage.text)
+        } | FUNCTION_WORDS
         words |= {fold(name) for names in self.alternates.values() for name in names}
         lesser = ("region/", "county/", "language/")
         better = words | {fold(name) for key, name in self.plain.items() if not key.startswith(lesser)}

@@ -33,8 +33,8 @@ def test_the_encoder_of_the_index_is_loaded_by_its_name(output_of, refused_here,
     chunks, index = write_jsonl(tmp_path / "chunks.jsonl", CHUNKS), tmp_path / "index"
     output_of("build", chunks, "--encoder", "wordllama:64", "--out", index)
     shown = output_of("search", index, "Which river flows through London?", "--words", "fts5")
-    assert shown.startswith("1. 0.1417  7  Thames\n   The Thames flows through London")
-    assert "\n2. 0.0714  8  Ada\n" in shown
+    assert shown.startswith("1. 0.3000  7  Thames\n   The Thames flows through London")
+    assert "\n2. 0.1429  8  Ada\n" in shown
     found = json.loads(output_of("search", index, "river", "--words", "none", "-k", 1, "--json"))
     opened = hf.Index.open(index)
     (hit,) = HybridRRF(opened, encoder=WordLlamaEncoder(64)).search(["river"], k=1)[0]

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hopfuse.errors import MissingExtraError
-from hopfuse.extract import Gazetteer
-from hopfuse.extract.function_words import ENGLISH
+from hopfuse.extract import FUNCTION_WORDS, Gazetteer
 from refusals import refused
 
 from examples.atlas import build_atlas
@@ -118,7 +117,7 @@ def test_what_places_are_called_elsewhere_and_their_codes_are_aliases(atlas):
     ):
         assert name in named.get(alias, ()) or alias in atlas.entities, alias
     short = {alias for alias in named if len(alias) < 4 and alias[0].isascii() and alias.isalpha()}
-    assert not {alias.lower() for alias in short if alias.isupper()} & ENGLISH
+    assert not {alias.lower() for alias in short if alias.isupper()} & FUNCTION_WORDS
     assert not [alias for alias in short if alias.islower()]
 
 

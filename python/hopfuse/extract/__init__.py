@@ -8,6 +8,7 @@ from .canonical import canonical_key
 from .endpoint_reader import EndpointReader
 from .extraction import Extraction, Words
 from .facts import Fact, FactConflict
+from .function_words import ENGLISH as FUNCTION_WORDS
 from .gazetteer import Gazetteer, Match
 from .linker import EntityLinker
 from .memory import Memory
@@ -22,6 +23,7 @@ from .triple_files import described, read_triples
 from .words import Word, WordMatcher, WordReader
 
 __all__ = [
+    "FUNCTION_WORDS",
     "EndpointReader",
     "EntityLinker",
     "Extraction",
