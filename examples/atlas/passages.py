@@ -114,9 +114,8 @@ class Collection:
         What names something else, a function word, and a plain word of the passages are left out; but a city may be
         called as a region, a county or a language is, such as Naples, which is Napoli, as is its province.
         """
-        words = {
-            word for passage in self.passages.values() for word in _PLAIN_WORD.findall(passage.text)
-        } | FUNCTION_WORDS
+        words = set(FUNCTION_WORDS)
+        words |= {word for passage in self.passages.values() for word in _PLAIN_WORD.findall(passage.text)}
         words |= {fold(name) for names in self.alternates.values() for name in names}
         lesser = ("region/", "county/", "language/")
         better = words | {fold(name) for key, name in self.plain.items() if not key.startswith(lesser)}
