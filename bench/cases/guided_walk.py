@@ -13,6 +13,9 @@ from .base import ends, proof
 from .phase_graph import DENSE_TOLERANCE, FUSED_TOLERANCE, GRAPH_TIE, PhaseGraphWhole
 from .ranked import rankings, top_k
 
+#: The best dense hit is among so many hits.
+KEPT = 5
+
 
 class GuidedWalkWhole(PhaseGraphWhole):
     """The index and the questions of PhaseGraph; ``options`` are those of the recipe."""
@@ -54,17 +57,26 @@ class GuidedWalkWhole(PhaseGraphWhole):
             )
         exact_dense = hf.reference.dense_topk(self.vectors[rows], index.corpus, config.dense_k)
         gate.rankings("dense list", rankings(lists["dense"]), rankings(exact_dense), DENSE_TOLERANCE, DENSE_TOLERANCE)
-        legs = ("guided", "dense")
-        fused = hf.reference.fuse(
-            [lists[leg] for leg in legs],
-            method="rrf",
-            rank_constant=config.rank_constant,
-            weights=tuple(config.weights(legs).values()),
-            k=ours.hits.shape[1],
-        )
+        fused = self.fused(lists, ours.direct[rows], ours.hits.shape[1])
         hits = gate.Rankings(ours.hits.ids[rows], ours.hits.scores[rows])
         error = gate.rankings("hits", hits, rankings(fused), FUSED_TOLERANCE, FUSED_TOLERANCE)
         return proof(len(rows), error, FUSED_TOLERANCE)
+
+    def fused(self, lists: dict[str, hf.Hits], direct: Any, k: int) -> hf.Hits:
+        """Return the hits by each question's weight of direct retrieval, with its best dense hit in the first five."""
+        constant, rows = self.recipe.config.rank_constant, []
+        for b, weight in enumerate(direct.tolist()):
+            sums: dict[int, float] = {}
+            for leg, share in (("guided", 1.0 - 0.7 * weight), ("dense", max(weight, 0.001))):
+                for rank, (passage, _) in enumerate(lists[leg].row(b), 1):
+                    sums[passage] = sums.get(passage, 0.0) + share / (constant + rank)
+            order = sorted(sums, key=lambda passage: (-sums[passage], passage))
+            best = lists["dense"].row(b)[0][0]
+            if best not in order[:KEPT]:
+                sums[best] = sums[order[KEPT - 1]] * (1 + FUSED_TOLERANCE / 10)
+                order = sorted(sums, key=lambda passage: (-sums[passage], passage))
+            rows.append([(passage, sums[passage]) for passage in order[:k]])
+        return hf.Hits.from_lists(rows)
 
     def compare(self, batch: int, ours: Any, theirs: gate.Rankings) -> dict[str, Any]:
         """Check that the other recipe has the same dense list, so it answered the same questions."""
