@@ -21,6 +21,8 @@
 
 namespace hopfuse {
 
+Stopped::~Stopped() = default;
+
 namespace {
 
 constexpr auto spin_time = std::chrono::microseconds(20);

@@ -16,7 +16,12 @@ namespace hopfuse {
 static inline Execution on_threads(const Execution& call, int32_t threads) { return {threads, call.stop}; }
 
 // Thrown out of a loop whose call was stopped.
-struct Stopped {};
+struct Stopped {
+    Stopped() = default;
+    Stopped(const Stopped&) = default;
+    Stopped& operator=(const Stopped&) = default;
+    virtual ~Stopped();  // defined in threads.cpp, so that the data of the type is there alone
+};
 
 // Throws Stopped if the call is to stop. For loops that are one chunk, or in one.
 void check_stop(const Execution& execution);
