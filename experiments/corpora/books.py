@@ -12,7 +12,7 @@ from pathlib import Path
 from .asking import answers, ask, bare, is_meaningful, is_question, key, once, sample, without
 from .markup import html_parts
 from .packages import Package
-from .sets import Question, Section
+from .sets import Question, Section, Set
 
 #: Classes, ids and roles of navigation, contents and marks in the pages of DocBook, Sphinx and others.
 LEFT_OUT = frozenset(
@@ -36,6 +36,12 @@ class Book:
     pages: str  #: a glob from the root of the package
     left_out: frozenset[str] = LEFT_OUT
     skipped: re.Pattern[str] = field(default=re.compile(r"$^"))  #: names of pages without text of their own
+
+
+def set_of(name: str, about: str, books: Sequence[Book], cache: Path) -> Set:
+    """Return the set of at most 400 questions for sections of books."""
+    sections, questions = read(name, books, contents(books, cache), most=400)
+    return Set(name, about, tuple(book.package for book in books), sections, questions)
 
 
 def contents(books: Iterable[Book], cache: Path) -> dict[str, dict[str, str]]:

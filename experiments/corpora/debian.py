@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .books import Book, contents, read
+from .books import Book, set_of
 from .packages import Package
 from .sets import Set
 
@@ -84,11 +84,5 @@ BOOKS = (
 
 def make(cache: Path) -> Set:
     """Return questions for sections of the six books."""
-    sections, questions = read("debian", BOOKS, contents(BOOKS, cache), most=400)
-    return Set(
-        "debian",
-        "Debian's FAQs, handbooks and policies: headings that are questions, and others",
-        tuple(book.package for book in BOOKS),
-        sections,
-        questions,
-    )
+    about = "Debian's FAQs, handbooks and policies: headings that are questions, and others"
+    return set_of("debian", about, BOOKS, cache)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .books import LEFT_OUT, Book, contents, read
+from .books import LEFT_OUT, Book, set_of
 from .packages import Package
 from .sets import Set
 
@@ -56,11 +56,4 @@ BOOKS = (
 
 def make(cache: Path) -> Set:
     """Return questions for sections of the three manuals."""
-    sections, questions = read("manuals", BOOKS, contents(BOOKS, cache), most=400)
-    return Set(
-        "manuals",
-        "The manuals of SQLite, the Apache HTTP server and Git: headings",
-        tuple(book.package for book in BOOKS),
-        sections,
-        questions,
-    )
+    return set_of("manuals", "The manuals of SQLite, the Apache HTTP server and Git: headings", BOOKS, cache)

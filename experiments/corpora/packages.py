@@ -15,6 +15,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import ClassVar
 
 #: The folder of unpacked packages, unless ``--cache`` is given.
 CACHE = Path("build") / "corpora" / "cache"
@@ -33,15 +34,17 @@ class Package:
     version: str
     sha256: str
     licence: str
+    kind: ClassVar[str] = ""  #: distinguishes what is fetched in the cache
 
     def unpack(self, cache: Path = CACHE) -> Path:
         """Return the folder of the unpacked package, fetched unless the cache has it."""
-        folder = cache / f"{self.registry}-{self.name.replace('/', '+')}-{self.version}-{self.sha256[:12]}"
+        name = self.name.replace("/", "+")
+        folder = cache / f"{self.registry}{self.kind}-{name}-{self.version}-{self.sha256[:12]}"
         if folder.exists():
             return folder
         cache.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=cache) as work:
-            archive = _fetched(self, Path(work))
+            archive = self.fetch(Path(work))
             found = hashlib.sha256(archive.read_bytes()).hexdigest()
             if found != self.sha256:
                 raise UnavailableError(f"{self}: its SHA-256 is {found}, and {self.sha256} is pinned")
@@ -51,24 +54,13 @@ class Package:
             os.replace(unpacked, folder)
         return folder
 
+    def fetch(self, work: Path) -> Path:
+        """Return the archive of the package, fetched into an empty folder."""
+        return _fetched(self, work)
+
     def __str__(self) -> str:
         """Return the registry, name and version."""
         return f"{self.registry}:{self.name}={self.version}"
-
-
-def debian(name: str, version: str, sha256: str, cache: Path = CACHE) -> Path:
-    """Return the folder of an unpacked Debian package, fetched by ``apt-get download``."""
-    return Package("debian", name, version, sha256, "").unpack(cache)
-
-
-def pypi(name: str, version: str, sha256: str, cache: Path = CACHE) -> Path:
-    """Return the folder of an unpacked wheel, fetched by ``pip download``."""
-    return Package("pypi", name, version, sha256, "").unpack(cache)
-
-
-def npm(name: str, version: str, sha256: str, cache: Path = CACHE) -> Path:
-    """Return the folder of an unpacked npm package, fetched by ``npm pack``."""
-    return Package("npm", name, version, sha256, "").unpack(cache)
 
 
 def _fetched(package: Package, work: Path) -> Path:

@@ -34,7 +34,7 @@ _OPENS = re.compile(r"(?:how|why|what|when|where|which|who|can|could|does|do|is|
 
 @dataclass(frozen=True)
 class Turn:
-    """What somebody wrote."""
+    """A post or a comment, with its author."""
 
     speaker: str
     text: str

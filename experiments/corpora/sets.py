@@ -1,4 +1,4 @@
-"""What a set of questions consists of before its documents are cut into passages."""
+"""Sets of questions before their documents are cut into passages."""
 
 from __future__ import annotations
 

@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import ClassVar
 
-from .packages import CACHE, Package, UnavailableError
+from .packages import Package, UnavailableError
 
 
 @dataclass(frozen=True)
 class SourcePackage(Package):
     """A pinned source package; its checksum is that of the upstream archive."""
 
-    def unpack(self, cache: Path = CACHE) -> Path:
-        """Return the folder of the unpacked upstream archive, fetched unless the cache has it."""
-        folder = cache / f"{self.registry}-source-{self.name}-{self.version}-{self.sha256[:12]}"
-        if folder.exists():
-            return folder
-        cache.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=cache) as work:
-            archive = (_from_debian if self.registry == "debian" else _from_pypi)(self, Path(work))
-            found = hashlib.sha256(archive.read_bytes()).hexdigest()
-            if found != self.sha256:
-                raise UnavailableError(f"{self}: its SHA-256 is {found}, and {self.sha256} is pinned")
-            unpacked = Path(work) / "unpacked"
-            with tarfile.open(archive) as files:
-                files.extractall(unpacked, filter="data")
-            os.replace(unpacked, folder)
-        return folder
+    kind: ClassVar[str] = "-source"
+
+    def fetch(self, work: Path) -> Path:
+        """Return the upstream archive, fetched into an empty folder."""
+        return (_from_debian if self.registry == "debian" else _from_pypi)(self, work)
 
     def __str__(self) -> str:
         """Return the registry, name and version, and that it is the source."""

@@ -83,7 +83,7 @@ def oracle_lists(case: Case, recipe: hf.recipes.HybridRRF) -> dict[str, list[lis
 
 
 def rarest(case: Case, b: int) -> int | None:
-    """How many passages have the rarest entity of a question."""
+    """Return how many passages have the rarest entity of a question."""
     often = np.bincount([edge["dst"] - PASSAGES for edge in case.edges], minlength=ENTITIES)
     return min((int(often[e]) for e in case.mentions[b]), default=None)
 

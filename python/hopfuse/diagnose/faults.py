@@ -104,7 +104,7 @@ def find_faults(retriever: Retriever | Index) -> list[Fault]:
 
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """What several checks read: titles and texts, the drawn rows, and their languages and scripts by row."""
+    """The inputs that checks share: titles and texts, the drawn rows, and their languages and scripts by row."""
 
     retriever: Retriever
     texts: list[str]

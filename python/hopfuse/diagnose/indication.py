@@ -54,7 +54,7 @@ class Indication:
 
     @property
     def use(self) -> str | None:
-        """What to use by every sample that tells; None if none does, or if they disagree."""
+        """Return the ranking to use by every sample that tells; None if none does, or if they disagree."""
         uses = {one.use for name, one in self.verdicts.items() if self.tells(name)}
         return uses.pop() if len(uses) == 1 else None
 
@@ -78,7 +78,7 @@ class Indication:
 
     @property
     def conclusion(self) -> str | None:
-        """Why there is nothing to use, if there are verdicts."""
+        """Return why there is nothing to use, if there are verdicts."""
         told = [f"{one.use} by the sample of {name}" for name, one in self.verdicts.items() if self.tells(name)]
         if self.use is not None or not self.verdicts:
             return None

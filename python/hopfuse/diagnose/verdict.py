@@ -29,7 +29,7 @@ LEGS = ("dense", "words")
 
 @dataclass(frozen=True)
 class Difference:
-    """How a ranking differs from another one; ``p_holm`` is corrected over the rankings that were compared with it.
+    """The difference of a ranking from another one; ``p_holm`` is corrected over those compared with that one.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Difference:
 
     @property
     def zero(self) -> bool:
-        """Whether both rankings have the same values on every question."""
+        """Return whether both rankings have the same values on every question."""
         return not any(one.wins or one.losses for one in (self.recall, self.mrr))
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Figures:
-    """What a ranking finds, and how it compares with the bar.
+    """The figures of a ranking, and its difference from the bar.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class GraphWorth:
-    """Whether walking the graph is worth its time: the best recipe that walks, and the best ranking that does not.
+    """The best recipe that walks, and the best ranking that does not: whether walking the graph is worth its time.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class GraphWorth:
 
     @property
     def answer(self) -> Literal["yes", "no", "open"]:
-        """Whether the walk is better or worse beyond chance."""
+        """Return whether the walk is better or worse beyond chance."""
         answers: tuple[Literal["yes", "no", "open"], ...] = ("open", "yes", "no")
         return answers[self.compared.sign]
 
@@ -145,7 +145,7 @@ class GraphWorth:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Which ranking to use on a set of judged questions; ``str()`` says it in sentences.
+    """The ranking to use on a set of judged questions, and why; ``str()`` says it in sentences.
 
     Attributes
     ----------
@@ -182,7 +182,7 @@ class Verdict:
 
     @property
     def hint(self) -> str | None:
-        """That the encoder is weak, and what to do; None if it is not."""
+        """Return that the encoder is weak, and what to do; None if it is not."""
         if self.behind is None:
             return None
         return (
@@ -198,7 +198,7 @@ class Verdict:
 
     @property
     def few(self) -> bool:
-        """Whether the questions are too few to decide: fewer than 30."""
+        """Return whether the questions are too few to decide: fewer than 30."""
         return self.questions < ENOUGH
 
     @property
@@ -208,7 +208,7 @@ class Verdict:
 
     @property
     def sentences(self) -> list[str]:
-        """What to use and why, and whether the graph is worth its time."""
+        """Return what to use and why, and whether the graph is worth its time."""
         said = [self._choice()]
         if self.graph is not None:
             said.append(str(self.graph))
@@ -299,11 +299,11 @@ def verdict(found: RecipeComparison) -> Verdict:
         for run in evaluation.runs
     )
     better = [run for run in recipes if compared[run].sign > 0]
-    best, needed, asked = (
+    best, asked = (
         _first(evaluation, [run for run in recipes if not compared[run].zero]),
-        None,
         evaluation.estimate(bar, RECALL).n,
     )
+    needed = None
     if best is not None and compared[best].sign == 0 and compared[best].recall.difference > 0 and asked >= ENOUGH:
         shown = queries_needed(compared[best].recall.difference, compared[best].recall.deviation)
         needed = shown if shown > asked else None

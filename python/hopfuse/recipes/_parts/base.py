@@ -108,7 +108,7 @@ class BaseRecipe(Generic[Result]):
 
     @property
     def lacks(self) -> dict[str, str]:
-        """What this recipe over this index could use and does not have, and what that costs."""
+        """Return what this recipe over this index could use and does not have, and what that costs."""
         return {}
 
     @property

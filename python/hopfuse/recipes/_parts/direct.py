@@ -1,4 +1,4 @@
-"""How far a question is left to direct retrieval, by vectors and words, and how its hits are ranked then."""
+"""Weigh direct retrieval, by vectors and words, beside a walk for each question, and rank hits by it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...fusion import RRF
 from ...index import Index
 from ...ops.fusion import fuse
 from ...types import Hits
-from .other_words import is_capitalised
+from .other_words import Capitalised
 from .seeding import Seed
 
 #: The number of passages of the rarest seed at which a question is half left to direct retrieval, and the least share
@@ -61,10 +61,12 @@ def name_seeds(seeds: Sequence[Sequence[Seed]], texts: Sequence[str | None] | No
     In a question without lower case, capitals show nothing.
     """
     first = index.num_entities if index.words is None else index.words.first
-    rows = [""] * len(seeds) if texts is None else ["" if text and text.isupper() else text for text in texts]
+    if texts is None or first == index.num_entities:
+        return [[seed.entity < first for seed in row] for row in seeds]
+    written = [Capitalised("" if not text or text.isupper() else text) for text in texts]
     return [
-        [s.entity < first or bool(text and is_capitalised(text, index.entity_names[s.entity])) for s in row]
-        for row, text in zip(seeds, rows, strict=True)
+        [seed.entity < first or index.entity_names[seed.entity] in names for seed in row]
+        for row, names in zip(seeds, written, strict=True)
     ]
 
 
@@ -179,7 +181,6 @@ def direct_terms(
     """
     w, terms = direct[:, None], {}
     for name, hits in lists.items():
-        rank = ranks.rank_constant + 1.0 + np.arange(hits.ids.shape[1])
         if name == "guided":
             weight = np.broadcast_to(1.0 - (1.0 - WALK_LEAST) * w, hits.ids.shape)
         else:
@@ -190,14 +191,18 @@ def direct_terms(
         elif name == "lexical":
             weight = WORDS * weight
         held = np.arange(hits.ids.shape[1]) < np.asarray(hits.counts)[:, None]
-        terms[name] = np.where(held, weight / rank, 0.0).astype(np.float32)
+        terms[name] = np.where(held, weight / _places(hits, ranks), 0.0).astype(np.float32)
     return terms
 
 
 def rank_terms(hits: Hits, ranks: RRF, weight: float) -> NDArray[np.float64]:
     """Return what each place of a list adds to a score at one weight for all questions, (B, W)."""
-    rank = ranks.rank_constant + 1.0 + np.arange(hits.ids.shape[1])
-    return np.broadcast_to(weight / rank, hits.ids.shape)
+    return np.broadcast_to(weight / _places(hits, ranks), hits.ids.shape)
+
+
+def _places(hits: Hits, ranks: RRF) -> NDArray[np.float64]:
+    """Return what reciprocal ranks divide by at each place of a list, (W,)."""
+    return np.asarray(ranks.rank_constant + 1.0 + np.arange(hits.ids.shape[1]), np.float64)
 
 
 def rank_by_terms(lists: Mapping[str, Hits], terms: Mapping[str, NDArray[np.float32]], **how: Any) -> Hits:

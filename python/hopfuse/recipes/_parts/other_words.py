@@ -12,6 +12,8 @@ from .seeding import Seed
 from .spelling import form_of
 
 _WORD = re.compile(r"\w+")
+#: The letters that two forms of a word share at least.
+_STEM = 4
 
 
 class _Word(NamedTuple):
@@ -58,28 +60,36 @@ def without_names(text: str, names: Sequence[str]) -> str:
     return " ".join([*pieces, text[kept:]]) if pieces else text
 
 
-def is_capitalised(text: str, word: str) -> bool:
-    """Return whether a text writes a word with a capital, other than as its first: "Which Red House?" has "house".
+class Capitalised:
+    """The words that a text writes with a capital, other than as its first: "Which Red House?" has "house".
 
     An index may hold the word's stem: forms that share all but two letters of a longer word, four at least, are one.
 
     Examples
     --------
-    >>> from hopfuse.recipes._parts.other_words import is_capitalised
-    >>> is_capitalised("Which River flows to the sea?", "river"), is_capitalised("Which river?", "which")
-    (True, False)
+    >>> from hopfuse.recipes._parts.other_words import Capitalised
+    >>> [word in Capitalised("Which Rivers flow to the sea?") for word in ("river", "which", "sea")]
+    [True, False, False]
     """
-    wanted = _folded(word)
-    for found in list(_WORD.finditer(text))[1:]:
-        written, folded = found.group(), _folded(found.group())
-        is_one = folded == wanted or (
-            min(len(folded), len(wanted)) > 3
-            and abs(len(folded) - len(wanted)) <= 3
-            and folded.startswith(wanted[: max(4, len(wanted) - 2)])
+
+    def __init__(self, text: str) -> None:
+        written = (found.group() for found in list(_WORD.finditer(text))[1:])
+        self._words = {_folded(word) for word in written if word != word.lower()}
+        self._by_start: dict[str, list[str]] = {}
+        for word in self._words:
+            self._by_start.setdefault(word[:_STEM], []).append(word)
+
+    def __contains__(self, word: str) -> bool:
+        wanted = _folded(word)
+        return wanted in self._words or (
+            len(wanted) >= _STEM
+            and any(
+                len(one) >= _STEM
+                and abs(len(one) - len(wanted)) <= 3
+                and one.startswith(wanted[: max(_STEM, len(wanted) - 2)])
+                for one in self._by_start.get(wanted[:_STEM], ())
+            )
         )
-        if is_one and written != written.lower():
-            return True
-    return False
 
 
 def _folded(word: str) -> str:

@@ -75,8 +75,8 @@ def _sentence(text: str, found: Sequence[Any], index: Index) -> str:
 
 def form_of(entity: int, typed: str, index: Index) -> str:
     """Return the name or alias of an entity as the index writes it, with capitals, accents and signs; else as typed."""
-    names = [index.entity_names[entity], *index.entity_aliases[entity]]
-    return next((name for name in names if _letters(name) == _letters(typed)), typed)
+    names, wanted = [index.entity_names[entity], *index.entity_aliases[entity]], _letters(typed)
+    return next((name for name in names if _letters(name) == wanted), typed)
 
 
 def _letters(name: str) -> str:

@@ -1,20 +1,21 @@
 """GuidedWalk: a walk over the entity graph that the question steers, from its own entities and those of an answer.
 
-    question ─► vector ─► dense top-k ──────────┬─► first answer ─► entities of its best passages ─► second seeds ─┐
-        ├─► entities ─► seeds ─► PPR (plain) ───┘                                                                  │
-        │                 └────────────────────────────────────────────────────────────────────────────────────────┤
-        ├─► vector ─► similarity of every passage ─► node weights ─► PPR (guided) ◄────────────────────────────────┘
-        └─► other words ─► a lexical leg ─► boost ─────┘               │
-                                                        RRF ◄──────────┴─ and the dense list ─► top k
+    question ─► vector ─► dense top-k ──────────┬─► first answer ─► entities of each name's passage ─► second seeds ┐
+        ├─► entities ─► seeds ─► PPR (plain) ───┘                                                                   │
+        │                 └─────────────────────────────────────────────────────────────────────────────────────────┤
+        ├─► vector, and that of the other words ─► similarities ─► node weights ─► PPR (guided) ◄───────────────────┘
+        ├─► other words ─► a lexical leg ─► boost ───────────────────────┘             │
+        └─► words ─► a lexical leg ─► list, and what each hit has of them ─► ranking ◄─┴─ and the dense list ─► top k
 
 In the guided walk, a passage and the edges to it are weighted by the passage's similarity to the question. A lexical
-leg raises the weights of passages with words of the question other than the names in it. The dense list is fused into
-the hits, so that a question without seeds has an answer. All questions of a batch go through every stage together.
+leg raises the weights of passages with words of the question other than the names in it. In the ranking, the question's
+rarest seed says how much the walk's list counts, and how much the dense and the lexical one, so that a question without
+seeds has an answer. All questions of a batch go through every stage together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -59,6 +60,7 @@ from .._parts.spelling import spelled
 from ..protocol import Needs, Words
 from ..results import SearchResult
 from .config import FIRST_K, WORD_K, GuidedWalkConfig
+from .steering import steering_vectors
 from .trace import Outcome, trace_queries
 
 
@@ -162,25 +164,6 @@ def weights_of_names(
     return weights
 
 
-def vectors_of(encoder: Any, texts: Mapping[int, str]) -> dict[int, NDArray[Any]]:
-    """Return the encoder's vectors of texts by number, without those that it has none for."""
-    if not texts:
-        return {}
-    try:
-        return dict(zip(texts, np.asarray(encoder.encode_queries(list(texts.values()))), strict=True))
-    except ValueError:  # of any library; one text without a vector refuses them all
-        if len(texts) == 1:
-            return {}
-        return {b: found for one in texts for b, found in vectors_of(encoder, {one: texts[one]}).items()}
-
-
-def unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return rows scaled to length 1; a row of zeros stays."""
-    lengths = np.sqrt(np.sum(vectors * vectors, axis=1, keepdims=True))
-    scaled: NDArray[np.float64] = np.divide(vectors, lengths, out=np.zeros(vectors.shape), where=lengths > 0)
-    return scaled
-
-
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class GuidedWalkResult(SearchResult):
     """Results of a search.
@@ -205,8 +188,10 @@ class GuidedWalkResult(SearchResult):
         One per question if ``trace=True``: ``ranked_by`` (``"guided walk"``, or ``"dense"`` where it has no seeds, or
         ``"words"`` beside it), ``seeds`` (entity, surface, how it matched, weight), ``left_out`` (likewise, those that
         it may not see), ``allowed`` (how many passages it may find, or None), ``second_seeds`` (entity, share of the
-        restart, and the passages of the first answer that it is from), each list with ranks and raw scores, and for
-        each hit its ``ranks``, ``contributions``, ``weight`` (of the passage in the walk, 1 for the most similar one
+        restart, and the passages of the first answer that it is from), ``direct`` unless weights are given (the
+        ``weight``, as of the attribute, and the ``reason`` in words), each list with ranks and raw scores, and for
+        each hit its ``ranks``, ``contributions``, ``kept`` (True for the best direct hit if it was moved up),
+        ``weight`` (of the passage in the walk, 1 for the most similar one
         before any boost), ``attribution`` (what each seed gives to the walk's score there: ``named`` of it and
         ``second``) and ``paths`` (the strongest ones from a few seeds: nodes, the type of the edge to each, the path's
         strength there and, between two entities, their ``facts``). With a lexical leg whose words raise weights, also
@@ -324,7 +309,9 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         texts = None if asked.texts is None else [text or "" for text in asked.texts]
         read = None if texts is None else spelled(texts, asked.mentions, self.index)
         others = None if read is None else other_words(read, seeds, self.index)
-        steering = self._steering(asked.vectors, read, others)
+        steering = asked.vectors
+        if self._steers and read is not None and others is not None:
+            steering = steering_vectors(self.encoder, asked.vectors, read, others)
         words = self._by_words(texts, self._cover_k, asked.size, None if view is None else view.allow)
         boosted = self._by_other_words(others, read, words, asked.size, view)
 
@@ -368,7 +355,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
 
     @cached_property
     def _steers(self) -> bool:
-        """Whether the encoder's vectors of a question's other words steer the walk, beside the question's own."""
+        """Return whether the encoder's vector of a question's other words steers the walk too."""
         if self.encoder is None:
             return False
         try:
@@ -378,31 +365,11 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
 
     @property
     def lacks(self) -> dict[str, str]:
-        """What this recipe over this index could use and does not have, and what that costs."""
+        """Return what this recipe over this index could use and does not have, and what that costs."""
         if self._steers:
             return {}
         cost = "a question steers the walk with its names and all, not with what it asks about them"
         return {"the encoder of the passages": f"{cost}; search with the encoder that made the passages' vectors"}
-
-    def _steering(self, vectors: Any, texts: Sequence[str] | None, others: Sequence[str] | None) -> Any:
-        """Return the vectors that steer: the sum of a question's and that of its words other than names."""
-        if not self._steers or texts is None or others is None:
-            return vectors
-        if np.shape(vectors)[1:] != (self._dim,) or np.asarray(vectors).dtype.kind not in "fiu":
-            return vectors  # which the walk refuses
-        asked = enumerate(zip(texts, others, strict=True))
-        rest = {b: other for b, (text, other) in asked if other != text and any(map(str.isalnum, other))}
-        made = {b: one for b, one in vectors_of(self.encoder, rest).items() if one.size == self._dim}
-        if not made:
-            return vectors
-        rows = np.array(list(made))
-        with np.errstate(over="ignore", invalid="ignore"):  # the walk refuses such vectors
-            own = unit_rows(np.asarray(vectors, np.float64)[rows])
-            both = own + unit_rows(np.array(list(made.values()), np.float64))
-            steering = np.array(vectors, np.float32)
-            is_long = np.sum(both * both, axis=1) > 1e-12  # False for NaN
-        steering[rows[is_long]] = both[is_long]
-        return steering
 
     @property
     def _cover_k(self) -> int | None:

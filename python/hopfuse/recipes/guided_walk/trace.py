@@ -151,12 +151,9 @@ def _trace(
     legs = {leg: _leg(index, found, b) for leg, found in outcome.lists.items()}
     for passage, row in legs["guided"].items():
         row["weight"] = float(weights[passage])
-    kept = (
-        int(outcome.hits.ids[b, KEPT_AMONG - 1])
-        if outcome.ranking.moved is not None and outcome.ranking.moved[b] and outcome.hits.ids.shape[1] >= KEPT_AMONG
-        else None
-    )
-    hits = [_hit(index, outcome, b, passage, score, legs, passage == kept) for passage, score in outcome.hits.row(b)]
+    kept = KEPT_AMONG if outcome.ranking.moved is not None and outcome.ranking.moved[b] else None
+    ranked = enumerate(outcome.hits.row(b), 1)
+    hits = [_hit(index, outcome, b, passage, score, legs, rank == kept) for rank, (passage, score) in ranked]
     if walk is not None:
         paths = path_records(index, walk.paths([hit["passage"] for hit in hits]), weights)
         for hit in hits:
