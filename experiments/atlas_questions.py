@@ -17,13 +17,11 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import hopfuse as hf
-from hopfuse.recipes import HybridRRF
 
 from bench.markdown import table
 from examples.atlas.names import fold, with_article
@@ -449,7 +447,7 @@ def measured(retriever: hf.Retriever, rows: Sequence[Mapping[str, Any]]) -> dict
     for name, weights in METHODS.items():
         method = retriever
         if weights is not None:
-            method = retriever.variant("hybrid-rrf", config=replace(HybridRRF.plain(), weights=(*weights, 1.0)))
+            method = retriever.variant("plain-hybrid", weights=(*weights, 1.0))
         hits = method.search([row["question"] for row in rows], k=K)
         found[name] = [is_answered(row, hits[b]) for b, row in enumerate(rows)]
     return found

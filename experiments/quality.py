@@ -37,7 +37,7 @@ REFERENCE = {
 
 def runs_of(index: hf.Index, folder: Path, encoder: WordLlamaEncoder) -> dict[str, hf.Hits]:
     """Return the hits of the single legs, of fusions of two and three over the same pools, and of published recipes."""
-    paper, adr, plain = hf.recipes.PhaseGraph.paper(), hf.recipes.HybridRRF.adr(), hf.recipes.HybridRRF.plain()
+    paper, adr = hf.recipes.PhaseGraph.paper(), hf.recipes.HybridRRF.adr()
     recipe = hf.recipes.PhaseGraph(index, paper, encoder=encoder)
     policy = hf.Retriever(index, "policy-rag", encoder=encoder)
     words, sqlite = BM25(index.lexical), FTS5.build(index.texts_to_index())
@@ -63,7 +63,7 @@ def runs_of(index: hf.Index, folder: Path, encoder: WordLlamaEncoder) -> dict[st
         "rrf + bm25": hf.fuse([*pools, three.lists["lexical"]], method="rrf", k=10),
         "phasegraph + bm25": three.hits,
         "fts5": sqlite.search(questions, 10),
-        PLAIN: hf.recipes.HybridRRF(index, plain, lexical=words).search(questions, vectors=ask["vectors"], k=10).hits,
+        PLAIN: hf.recipes.PlainHybrid(index, lexical=words).search(questions, vectors=ask["vectors"], k=10).hits,
         POLICY: policy.search(questions, **ask).hits,
         **{
             name: hf.recipes.HybridRRF(index, adr, encoder=encoder, **options).search(questions, **ask).hits
@@ -187,7 +187,7 @@ of passages of the entity). Walks have damping 0.5 and weight 1 for all edge typ
 - `+ bm25`: with BM25 as a third list; in `phasegraph` its weight is 0.3, that of the graph, not fitted to these
   questions.
 - `fts5`: SQLite's BM25, k1 = 1.2, b = 0.75, Porter stems.
-- `plain hybrid`: `HybridRRF.plain()`, RRF of the BM25 and dense pools, k = 60, without a walk: the bar for recipes.
+- `plain hybrid`: `PlainHybrid`, RRF of the BM25 and dense pools, k = 60, without a walk: the bar for recipes.
 - `hybrid rrf`: `HybridRRF.adr()` ([hybrid-rrf.md](hybrid-rrf.md)), RRF of the BM25, dense and graph pools with
   weights 1, 1 and 0.35, k = 60; `, fts5`: with SQLite's BM25; `, titles`: with a further list, of weight 1, of the
   passages whose title is in the question; `hybrid convex`: TM2C2 instead of RRF, with the weights of `hybrid rrf`.

@@ -83,9 +83,9 @@ OUTSIDE = {
     "mmap",
 }
 #: Classes of recipes; what uses a recipe takes the protocol, and what it is made of takes values.
-RECIPES = {"GuidedWalk", "PhaseGraph", "PolicyRAG", "HybridRRF", "TripleHybrid"}
+RECIPES = {"GuidedWalk", "PhaseGraph", "PolicyRAG", "HybridRRF", "PlainHybrid", "TripleHybrid"}
 #: Their names.
-RECIPE_NAMES = {"guided-walk", "phase-graph", "policy-rag", "hybrid-rrf", "triple-hybrid"}
+RECIPE_NAMES = {"guided-walk", "phase-graph", "policy-rag", "hybrid-rrf", "plain-hybrid", "triple-hybrid"}
 #: Public methods of a named tuple, whatever their names begin with.
 NAMED_TUPLE = {"_asdict", "_fields", "_field_defaults", "_make", "_replace"}
 #: Headers of kernels/cpu that the bindings read: the table of kernels, input checks, pools of threads and workspaces,

@@ -11,7 +11,7 @@ import numpy as np
 from cli.cli_files import write_jsonl
 from hopfuse.extract import Extraction, build_memory
 from hopfuse.lexical import BM25, FTS5
-from hopfuse.recipes import HybridRRF, PolicyRAG, TripleHybrid
+from hopfuse.recipes import RECIPES, PolicyRAG, TripleHybrid
 
 DIM = 6
 QUESTION = "Who directed Alien?"
@@ -67,14 +67,13 @@ def by_hand(memory: Path, recipe: str, policy: Any = None, **options: Any) -> tu
         return own.search(texts, vectors=vectors, k=10, trace=True), index.entity_names
     if recipe == "policy-rag":
         made: Any = PolicyRAG(index, policy, **options)
-    elif recipe == "hybrid-rrf":
+    elif recipe in ("hybrid-rrf", "plain-hybrid"):
         words = words_here([f"{title}\n{text}" for title, text in zip(index.titles, index.texts, strict=True)])
-        made = HybridRRF(index, **{"lexical": words, **options})
-    elif recipe == "guided-walk":
-        made = hf.recipes.GuidedWalk(index, **options)
+        made = RECIPES[recipe](index, **{"lexical": words, **options})
     else:
-        made = hf.recipes.PhaseGraph(index, **options)
-    found = made.search(texts, vectors=vectors, entities=names, k=10, trace=True)
+        made = RECIPES[recipe](index, **options)
+    named = {"entities": names} if made.needs.entities else {}
+    found = made.search(texts, vectors=vectors, k=10, trace=True, **named)
     return found, index.passage_ids
 
 

@@ -41,7 +41,7 @@ def test_every_shape_of_an_index_is_compared(make: Any, baseline: str, least: se
 def test_the_plain_hybrid_is_words_and_vectors_without_a_walk() -> None:
     index = built("vectors", "graph")
     retriever = hf.Retriever(index, encoder=Letters(), words="fts5")
-    plain = retriever.variant("hybrid-rrf", config=hf.recipes.HybridRRF.plain())
+    plain = retriever.variant("plain-hybrid")
     assert (plain.needs.entities, plain.needs.words, plain.needs.vectors) == (False, True, True)
     lists = [
         retriever.words.search([QUESTION], 4),
@@ -49,7 +49,7 @@ def test_the_plain_hybrid_is_words_and_vectors_without_a_walk() -> None:
     ]
     assert plain.search(QUESTION, k=3).hits.row(0) == hf.fuse(lists, method="rrf", k=3).row(0)
     with refused(InputError, "unused", "damping"):
-        retriever.variant("hybrid-rrf", walk=False, damping=0.5)
+        retriever.variant("plain-hybrid", damping=0.5)
 
 
 def test_an_index_without_vectors_and_words_has_no_baseline() -> None:

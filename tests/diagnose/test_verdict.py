@@ -34,6 +34,9 @@ def test_the_walk_wins() -> None:
     assert found.graph is not None
     assert (found.graph.answer, found.graph.leg) == ("yes", "plain-hybrid")
     assert found.graph.walk_milliseconds > 0
+    assert found.graph.walk_weight is not None
+    assert 0.5 < found.graph.walk_weight <= 1
+    assert f"names is {found.graph.walk_weight:.2f} on average" in str(found.graph)
     assert found.sentences[0].startswith(f"Use {found.use}: its recall@5 is 100.0 %")
     assert found.sentences[1].startswith("The graph is worth its time.")
     assert set(found.left_out) == {"triple-hybrid", "triple-vector", "triple-graph"}
@@ -105,7 +108,7 @@ def found_by(count: int, **found: range) -> Verdict:
     }
     qrels = Qrels([str(at) for at in range(count)], [[0]] * count)
     evaluation = evaluate(qrels, runs, ["recall@5", "mrr"], baseline="dense" if "dense" in runs else "words")
-    return verdict(RecipeComparison(evaluation, {}, None, {}, {}, frozenset(), {}, 0, 0, 0))
+    return verdict(RecipeComparison(evaluation, {}, None, {}, {}, frozenset(), None, {}, 0, 0, 0))
 
 
 def test_chance_says_how_many_questions_would_decide_but_not_from_a_few() -> None:
@@ -174,7 +177,7 @@ def test_without_vectors_words_are_the_bar() -> None:
     assert (found.graph.walk, found.graph.leg) == ("hybrid-rrf", "words")
     ran = [one.ranking for one in found.figures]
     assert not {"dense", "plain-hybrid"} & set(ran)
-    assert found.left_out["plain-hybrid"] == "without vectors it is words"
+    assert (found.left_out["plain-hybrid"].code, found.left_out["plain-hybrid"].field) == ("missing", "index")
 
 
 def test_a_recipe_that_is_the_bar_is_not_the_best() -> None:

@@ -277,8 +277,8 @@ def world() -> tuple[hf.Index, hf.encoders.ArrayEncoder]:
 def traces(name: str) -> str:
     """Return what a recipe finds for the questions, and why, as JSON."""
     index, encoder = world()
-    mentions = {} if name == "triple-hybrid" else {"entities": MENTIONS}
-    found = RECIPES[name](index, encoder=encoder).search(QUESTIONS, k=3, trace=True, **mentions)
+    recipe = RECIPES[name](index, encoder=encoder)
+    found = recipe.search(QUESTIONS, k=3, trace=True, **({"entities": MENTIONS} if recipe.needs.entities else {}))
     hits = [[[row, float(score)] for row, score in found.hits.row(b)] for b in range(len(QUESTIONS))]
     return json.dumps({"hits": hits, "traces": found.traces}, indent=1, ensure_ascii=False) + "\n"
 

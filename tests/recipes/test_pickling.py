@@ -16,10 +16,10 @@ from hopfuse.recipes import RECIPES
 def test_a_used_recipe_pickles(tmp_path: Path, name: str) -> None:
     index, encoder = world()
     index.save(tmp_path)
-    options = {} if name == "triple-hybrid" else {"entities": MENTIONS}
     for one in (index, hf.Index.open(tmp_path)):
         recipe = RECIPES[name](one, encoder=encoder)
         assert repr(recipe) == f"{type(recipe).__name__}({one!r})"
+        options = {"entities": MENTIONS} if recipe.needs.entities else {}
         before = recipe.search(QUESTIONS, k=3, **options)
         again = pickle.loads(pickle.dumps(recipe)).search(QUESTIONS, k=3, **options)
         assert np.array_equal(before.hits.ids, again.hits.ids)

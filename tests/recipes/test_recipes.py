@@ -50,6 +50,7 @@ def test_only_an_index_is_taken(make: Any) -> None:
         ("guided-walk", "passages", {"encoder", "matcher", "lexical"}, "stored", True, False),
         ("phase-graph", "passages", {"encoder", "matcher", "lexical"}, "none", False, False),
         ("hybrid-rrf", "passages", {"encoder", "matcher", "lexical"}, "any", False, False),
+        ("plain-hybrid", "passages", {"encoder", "matcher", "lexical"}, "any", False, False),
         ("policy-rag", "passages", {"encoder", "matcher", "fact_vectors", "llm"}, "none", True, True),
         ("triple-hybrid", "entities", {"encoder", "lexical"}, "none", True, False),
     ],

@@ -69,13 +69,14 @@ def test_a_search_equals_that_of_the_recipe_with_the_same_collaborators() -> Non
         "guided-walk": hf.recipes.GuidedWalk(FACTS, encoder=encoder, matcher=matcher),
         "phase-graph": hf.recipes.PhaseGraph(FACTS, encoder=encoder, matcher=matcher),
         "hybrid-rrf": hf.recipes.HybridRRF(FACTS, encoder=encoder, matcher=matcher, lexical=leg(FACTS)),
+        "plain-hybrid": hf.recipes.PlainHybrid(FACTS, encoder=encoder, lexical=leg(FACTS)),
         "policy-rag": hf.recipes.PolicyRAG(FACTS, encoder=encoder, matcher=matcher, fact_vectors=facts),
         "triple-hybrid": hf.recipes.TripleHybrid(FACTS, encoder=encoder),
     }
     assert set(made) == set(RECIPES)
     asked = [QUESTION, "which river is in london", "Who?"]
     for name, recipe in made.items():
-        words = "fts5" if name == "hybrid-rrf" else None
+        words = "fts5" if recipe.needs.words else None
         found = hf.Retriever(FACTS, name, encoder=encoder, words=words).search(asked, k=3)
         own = recipe.search(asked, k=3)
         assert found.hits.ids.tolist() == own.hits.ids.tolist()

@@ -66,7 +66,7 @@ def own(path, name, options):
     parts = {"encoder": Capitals()}
     if name != "triple-hybrid":
         parts["matcher"] = QuestionMatcher(index)
-    if name == "hybrid-rrf":
+    if name in ("hybrid-rrf", "plain-hybrid"):
         parts["lexical"] = hf.lexical.words_of(index)
     if name == "policy-rag":
         parts["fact_vectors"] = Letters().encode_passages(index.facts.texts(index.entity_names))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from ..errors import InputError
+from ..errors import HopfuseError, InputError
 
 #: Parameters that stand for arguments of the library with other names.
 OTHER_NAMES = {
@@ -129,3 +129,12 @@ def _code(error: click.UsageError, kind: Any) -> str:
     if isinstance(kind, click.Choice):
         return "choice"
     return "range" if isinstance(kind, (click.types.IntParamType, click.types.FloatParamType)) else "syntax"
+
+
+def left_out_lines(left_out: Mapping[str, HopfuseError]) -> list[str]:
+    """Return a line for each reason why rankings are left out, in the words of the command that runs."""
+    said = {name: why.sentence(Names.here()) for name, why in left_out.items()}
+    return [
+        f"Left out: {', '.join(name for name in said if said[name] == why)}: {why}"
+        for why in dict.fromkeys(said.values())
+    ]

@@ -9,7 +9,7 @@ import tracemalloc
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 from .._validation import check_names, check_needs, check_unused
@@ -27,6 +27,8 @@ from .rankings import RANKINGS, Questions, Search, baseline_of, retriever_of
 BATCH = 32
 #: Timings per median.
 REPEATS = 5
+#: Rankings that weigh the walk for each question; their traces say how.
+WEIGHED = ("guided-walk+words", "guided-walk", "hybrid-rrf")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ class RecipeComparison:
     ----------
     evaluation : Evaluation
         Of every ranking; the baseline is the dense one or, without vectors, that by words.
-    left_out : mapping of str to str
+    left_out : mapping of str to HopfuseError
         Rankings that were not run, and what the index or the arguments lack.
     words : str or None
         The class of the lexical leg.
@@ -47,6 +49,9 @@ class RecipeComparison:
         For each ranking, the time per question in the batches that were compared, their median.
     walks : frozenset of str
         Rankings that walk the graph from the names in a question.
+    walk_weight : float or None
+        How far the names of the first 256 questions lead: the mean of 1 - w, with w the weight of vectors and words in
+        the trace of guided-walk or hybrid-rrf. None if neither is compared and walks.
     search_bytes : mapping of str to int
         Peak allocation of Python and NumPy during the search of a batch; empty unless timed.
     index_bytes, array_bytes, process_bytes : int
@@ -54,11 +59,12 @@ class RecipeComparison:
     """
 
     evaluation: Evaluation
-    left_out: Mapping[str, str]
+    left_out: Mapping[str, HopfuseError]
     words: str | None
     milliseconds: Mapping[str, Mapping[int, float]]
     batch_milliseconds: Mapping[str, float]
     walks: frozenset[str]
+    walk_weight: float | None
     search_bytes: Mapping[str, int]
     index_bytes: int
     array_bytes: int
@@ -78,7 +84,7 @@ class RecipeComparison:
             "words": self.words,
             "memory": memory,
             **timed,
-            "left out": dict(self.left_out),
+            "left out": {name: str(why) for name, why in self.left_out.items()},
             **self.evaluation.to_dict(per_query=per_query),
         }
 
@@ -172,12 +178,12 @@ def compare_recipes(
         try:
             ranked[name], seconds[name] = _ranked(searches[name], asked)
         except HopfuseError as error:  # such as a package of a recipe that is not installed
-            left_out[name] = str(error)
+            left_out[name] = error
             del searches[name]
     baseline = baseline_of(whole.index)
     if baseline not in searches:
         if baseline in left_out and baseline != "words":
-            raise InputError("missing", "vectors", "dense retrieval cannot run: {reason}", reason=left_out[baseline])
+            raise left_out[baseline].at("dense retrieval cannot run")
         raise InputError(
             "missing",
             "words",
@@ -192,8 +198,10 @@ def compare_recipes(
     arrays = sum(s["bytes"] for name, s in info["sections"].items() if not name.endswith((".offsets", ".bytes")))
     memory = info["bytes"], int(arrays), process_peak()
     walks = frozenset(name for name in searches if made[name].needs.entities)
+    weighed = next((made[name] for name in WEIGHED if name in walks), None)
+    weight = None if weighed is None else _walk_weight(weighed, asked)
     took = {name: 1e3 * one for name, one in seconds.items()}
-    return RecipeComparison(evaluation, left_out, leg, timings, took, walks, peaks, *memory)
+    return RecipeComparison(evaluation, left_out, leg, timings, took, walks, weight, peaks, *memory)
 
 
 def search_peak(search: Search, questions: Questions) -> int:
@@ -237,7 +245,7 @@ def _check_dim(field: str, given: int, allowed: int | None, owner: str) -> None:
 
 def _retrievers(
     retriever: Retriever, words: Any, wanted: Collection[str], dim: int | None
-) -> tuple[str | None, dict[str, Retriever], dict[str, str]]:
+) -> tuple[str | None, dict[str, Retriever], dict[str, HopfuseError]]:
     """Return the name of the lexical leg, the retrievers of the wanted rankings, and why the others are left out.
 
     ``dim`` is the dimension of the questions' vectors, None without any.
@@ -246,7 +254,7 @@ def _retrievers(
         name: ranking for name, ranking in RANKINGS.items() if name in wanted or name == baseline_of(retriever.index)
     }
     leg = RANKINGS["words"].over(retriever, words).words if any(one.words for one in chosen.values()) else None
-    found, left_out = dict[str, Retriever](), dict[str, str]()
+    found, left_out = dict[str, Retriever](), dict[str, HopfuseError]()
     for name, ranking in chosen.items():
         try:
             if ranking.leg == "dense" and retriever.index.corpus is None:
@@ -257,7 +265,7 @@ def _retrievers(
             if made.encoder is None and dim is not None:
                 _check_dim("vectors", dim, made.dim, made.recipe.ranks)
         except HopfuseError as error:
-            left_out[name] = str(error)
+            left_out[name] = error
         else:
             found[name] = made
     return None if leg is None else type(leg).__name__, found, left_out
@@ -275,6 +283,13 @@ def _ranked(search: Search, questions: Questions) -> tuple[Hits, float]:
         found.append(search(part))
         seconds.append((time.perf_counter() - start) / part.size)
     return join_hits(found[-len(parts) :]), median(seconds[1:])
+
+
+def _walk_weight(retriever: Retriever, questions: Questions) -> float | None:
+    """Return the mean weight of the walk over the first questions, None without any."""
+    first = next(questions.batches(), None)
+    traces = () if first is None else first.by(retriever, 1, trace=True).traces or ()
+    return mean(1.0 - trace["direct"]["weight"] for trace in traces) if traces else None
 
 
 def _milliseconds(search: Search, questions: Questions, size: int) -> float:

@@ -135,7 +135,8 @@ def judge(
     if not any(qrels.gold):
         raise InputError("empty", "qrels", "{field} has no passage that answers a question, so there is no verdict")
     whole = retriever_of(retriever)
-    same = {PLAIN: "without vectors it is words"} if whole.index.corpus is None and PLAIN in rankings else {}
+    is_words = whole.index.corpus is None and PLAIN in rankings
+    same = {PLAIN: InputError("missing", "index", "without vectors it is words")} if is_words else {}
     asked = {"vectors": vectors, "entities": entities, "rankings": [name for name in rankings if name not in same]}
     found = verdict(compare_recipes(whole, questions, qrels, METRICS, **asked))
     return replace(found, left_out={**found.left_out, **same})
@@ -223,7 +224,7 @@ def over_all(found: Verdict, retriever: Retriever) -> Verdict:
     >>> from hopfuse.evaluate import Qrels
     >>> whole = hf.Retriever(hf.Index.build(passages=[{"text": "Ada wrote."}], vectors=[[1.0, 0.0]]))
     >>> found = over_all(judge(searchable(whole)[0], ["Who wrote?"], Qrels(["q"], [[0]])), whole)
-    >>> found.left_out["dense"]
+    >>> str(found.left_out["dense"])
     'nothing makes the vectors of the questions'
     """
     reasons = dict(found.left_out)
@@ -231,8 +232,8 @@ def over_all(found: Verdict, retriever: Retriever) -> Verdict:
         try:
             made = RANKINGS[name].over(retriever, "none")
         except HopfuseError as error:
-            reasons[name] = str(error)
+            reasons[name] = error
         else:
             if made.needs.vectors:
-                reasons[name] = "nothing makes the vectors of the questions"
+                reasons[name] = InputError("missing", "encoder", "nothing makes the vectors of the questions")
     return replace(found, left_out=reasons)

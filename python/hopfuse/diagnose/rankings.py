@@ -63,12 +63,13 @@ class Questions(NamedTuple):
             rows: Any = (None if one is None else one[at : at + size] for one in self)
             yield Questions(*rows)
 
-    def by(self, retriever: Retriever, k: int) -> SearchResult:
+    def by(self, retriever: Retriever, k: int, *, trace: bool = False) -> SearchResult:
         """Return the results of a retriever; entities are searched by its encoder's vectors, if it has one."""
         needs = retriever.needs
         own = needs.vectors and (retriever.recipe.ranks == "passages" or retriever.encoder is None)
         entities = self.entities if needs.entities else None
-        return retriever.search(self.texts, vectors=self.vectors if own else None, entities=entities, k=k)
+        vectors = self.vectors if own else None
+        return retriever.search(self.texts, vectors=vectors, entities=entities, k=k, trace=trace)
 
 
 Search = Callable[["Questions"], Hits]
@@ -109,8 +110,8 @@ class Ranking(NamedTuple):
         >>> import hopfuse as hf
         >>> from hopfuse.diagnose import RANKINGS
         >>> index = hf.Index.build(passages=[{"text": "The sea."}])
-        >>> RANKINGS["plain-hybrid"].arguments(index)[:4]
-        ['--recipe', 'hybrid-rrf', '--option', 'walk=false']
+        >>> RANKINGS["dense"].arguments(index)
+        ['--recipe', 'plain-hybrid', '--words', 'none']
         >>> RANKINGS["phase-graph+words"].arguments(index)
         ['--recipe', 'phase-graph', '--words', 'auto']
         """
@@ -179,15 +180,14 @@ def by_mention(retriever: Retriever) -> Search:
 
 
 _GRAPH = {"graph_k": DEPTH, "dense_k": 1, "dense_fallback": False}
-_PLAIN = {"walk": False, "weights": (1.0, 1.0, 1.0), "rank_constant": 60.0}
 #: The ranking that other systems have: words and vectors without a walk.
 PLAIN = "plain-hybrid"
 #: The walk alone.
 WALK = "graph"
 _OWN = {
-    "dense": Ranking("hybrid-rrf", {"walk": False}, leg="dense"),
-    "words": Ranking("hybrid-rrf", {"walk": False}, words=True, leg="lexical"),
-    PLAIN: Ranking("hybrid-rrf", _PLAIN, words=True),
+    "dense": Ranking(PLAIN, leg="dense"),
+    "words": Ranking(PLAIN, words=True, leg="lexical"),
+    PLAIN: Ranking(PLAIN, words=True),
     WALK: Ranking("phase-graph", _GRAPH, leg="graph"),
     "graph-else-dense": Ranking("phase-graph", {"graph_k": DEPTH, "dense_k": DEPTH}, leg="graph", detail=True),
     "triple-vector": Ranking("triple-hybrid", {"mode": "vector"}, detail=True),

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._validation import counted
+from ..errors import HopfuseError
 from ..evaluate import Comparison, Estimate, Evaluation, compare, holm, parse_metric, queries_needed
 from ..recipes import RECIPES
 from ..report import p_text
@@ -105,6 +106,8 @@ class GraphWorth:
         Of ``walk`` from ``leg``.
     walk_milliseconds, leg_milliseconds : float
         Of a question.
+    walk_weight : float or None
+        How far the questions' names lead (:class:`RecipeComparison`).
     """
 
     walk: str
@@ -112,6 +115,7 @@ class GraphWorth:
     compared: Difference
     walk_milliseconds: float
     leg_milliseconds: float
+    walk_weight: float | None
 
     @property
     def answer(self) -> Literal["yes", "no", "open"]:
@@ -125,10 +129,13 @@ class GraphWorth:
             "no": "The graph is not worth its time on these questions",
             "open": "Whether the graph is worth its time is open: the difference is within chance",
         }
+        weight = ""
+        if self.walk_weight is not None:
+            weight = f" The walk's weight by the questions' names is {self.walk_weight:.2f} on average, of at most 1."
         return (
             f"{begins[self.answer]}. {self.walk}, the best that walks it, differs from {self.leg}, the best that does "
             f"not, by {self.compared}. A question takes {_time(self.walk_milliseconds)} with the walk and "
-            f"{_time(self.leg_milliseconds)} without it."
+            f"{_time(self.leg_milliseconds)} without it.{weight}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -139,6 +146,7 @@ class GraphWorth:
             "leg": self.leg,
             "compared": self.compared.to_dict(),
             "ms per query": {self.walk: self.walk_milliseconds, self.leg: self.leg_milliseconds},
+            "walk weight": self.walk_weight,
             "said": str(self),
         }
 
@@ -164,7 +172,7 @@ class Verdict:
         those asked are at least as many, or too few to tell.
     graph : GraphWorth or None
         None if no ranking walks.
-    left_out : mapping of str to str
+    left_out : mapping of str to HopfuseError
         Rankings that cannot run on the index, and why.
     behind : Difference or None
         Of dense from words, if that is more than 5 points behind, beyond chance.
@@ -177,7 +185,7 @@ class Verdict:
     best: str | None
     needed: int | None
     graph: GraphWorth | None
-    left_out: Mapping[str, str]
+    left_out: Mapping[str, HopfuseError]
     behind: Difference | None
 
     @property
@@ -253,7 +261,7 @@ class Verdict:
             "graph": None if self.graph is None else self.graph.to_dict(),
             "said": self.sentences,
             "rankings": [one.to_dict() for one in self.figures],
-            "left out": dict(self.left_out),
+            "left out": {name: str(why) for name, why in self.left_out.items()},
             "hint": self.hint,
         }
 
@@ -348,7 +356,8 @@ def graph_worth(found: RecipeComparison) -> GraphWorth | None:
     if walk is None or leg is None:
         return None
     compared = dict(zip(walking, _against(evaluation, walking, leg), strict=True))[walk]
-    return GraphWorth(walk, leg, compared, found.batch_milliseconds[walk], found.batch_milliseconds[leg])
+    times = found.batch_milliseconds
+    return GraphWorth(walk, leg, compared, times[walk], times[leg], found.walk_weight)
 
 
 def _stands(run: str, found: RecipeComparison) -> bool:

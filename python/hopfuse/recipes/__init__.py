@@ -16,8 +16,7 @@ Examples
 from ._parts.config import apply_options
 from ._parts.spelling import spelled
 from .guided_walk import GuidedWalk, GuidedWalkConfig, GuidedWalkResult
-from .hybrid_rrf.config import HybridRRFConfig
-from .hybrid_rrf.core import HybridRRF
+from .hybrid_rrf import HybridRRF, HybridRRFConfig, PlainHybrid, PlainHybridConfig
 from .phase_graph.config import PhaseGraphConfig
 from .phase_graph.core import PhaseGraph, PhaseGraphResult
 from .policy_rag.config import Policy
@@ -40,6 +39,8 @@ __all__ = [
     "PhaseGraph",
     "PhaseGraphConfig",
     "PhaseGraphResult",
+    "PlainHybrid",
+    "PlainHybridConfig",
     "Policy",
     "PolicyRAG",
     "PolicyRAGResult",
@@ -58,6 +59,7 @@ RECIPES: dict[str, type[Recipe]] = {
     "phase-graph": PhaseGraph,
     "policy-rag": PolicyRAG,
     "hybrid-rrf": HybridRRF,
+    "plain-hybrid": PlainHybrid,
     "triple-hybrid": TripleHybrid,
 }
 """All recipes by their names on the command line."""

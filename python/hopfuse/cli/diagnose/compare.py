@@ -23,6 +23,7 @@ from ..about.info import machine
 from ..evaluate.inputs import gaps, named_files, qrels_files
 from ..evaluate.questions import judged_queries
 from ..files import check_outputs, strict_json
+from ..naming import left_out_lines
 from ..options import DIRECTORY, FILE, case_option, encoder_option, index_argument
 from ..recipes import open_retriever, threads_option
 from ..run.queries import QueryInputs, text_of
@@ -139,7 +140,7 @@ def compare(
     if found.words is not None:
         lines.append(f"Lexical: {found.words}")
     lines += gaps(runs, len(qrels))
-    lines += [f"Left out: {name}: {why}" for name, why in found.left_out.items()]
+    lines += left_out_lines(found.left_out)
     console.print(printable("\n".join(lines)), highlight=False, markup=False)
     if out is not None:
         write_all({out: strict_json({"machine": machine("numpy"), **found.to_dict(per_query=True)})})

@@ -38,6 +38,7 @@ from ...recipes import RECIPES, Policy
 from ...report import Table, p_text, printable, section_tables, table
 from ..checks import Rule, check_rules
 from ..console import json_text
+from ..naming import left_out_lines
 from ..options import DIRECTORY, FILE, case_option, encoder_option
 from ..recipes import config_of, threads_option
 from ..run.queries import QueryInputs, text_of, unjudged, unknown_gold
@@ -227,9 +228,7 @@ def _verdict_parts(
     said = [] if found["note"] is None else [found["note"]]
     if judged is not None:
         verdicts = [judged] if isinstance(judged, Verdict) else judged.verdicts.values()
-        left_out = {name: why for one in verdicts for name, why in one.left_out.items()}
-        for why in dict.fromkeys(left_out.values()):
-            said.append(f"Left out: {', '.join(name for name in left_out if left_out[name] == why)}: {why}")
+        said += left_out_lines({name: why for one in verdicts for name, why in one.left_out.items()})
     if said:
         yield printable("\n".join(said))
 

@@ -1,6 +1,6 @@
 """HybridRRF: lexical, dense and graph retrieval, fused by weighted reciprocal ranks, with a prior."""
 
-from .config import HybridRRFConfig
-from .core import HybridRRF
+from .config import HybridRRFConfig, PlainHybridConfig
+from .core import HybridRRF, PlainHybrid
 
-__all__ = ["HybridRRF", "HybridRRFConfig"]
+__all__ = ["HybridRRF", "HybridRRFConfig", "PlainHybrid", "PlainHybridConfig"]

@@ -39,8 +39,8 @@ class HybridRRFConfig:
     walk: bool = option(
         True,
         "Walk the graph, if there is one.\n"
-        "Without it the recipe is the plain hybrid of words and vectors, whatever the index has; see also "
-        ":meth:`plain`.",
+        "Without it the lists are those of words and vectors, whatever the index has; see also "
+        ":class:`PlainHybridConfig`.",
     )
     weights: Sequence[float] | None = option(
         (1.0, 1.0, 1.0),
@@ -114,18 +114,6 @@ class HybridRRFConfig:
             dense_fallback=False,
         )
 
-    @classmethod
-    def plain(cls) -> HybridRRFConfig:
-        """Return the plain hybrid that other systems have: words and vectors alone, of equal weight, k = 60.
-
-        Examples
-        --------
-        >>> from hopfuse.recipes import HybridRRFConfig
-        >>> HybridRRFConfig.plain().walk
-        False
-        """
-        return cls(walk=False, weights=(1.0, 1.0, 1.0), rank_constant=60.0)
-
     @property
     def unread(self) -> dict[str, str]:
         """Return the options that the others make irrelevant, each with the reason."""
@@ -163,6 +151,31 @@ class HybridRRFConfig:
         else:
             weights = {leg: np.full(direct.shape, one) for leg, one in zip(LEGS, self.weights, strict=False)} | exact
         return {leg: weights[leg] for leg in legs}
+
+
+@with_options
+@dataclass(frozen=True, kw_only=True)
+class PlainHybridConfig(HybridRRFConfig):
+    """Options of :class:`PlainHybrid`: those of :class:`HybridRRFConfig` with other defaults, which other systems have.
+
+    Raises
+    ------
+    InputError
+        A value out of its range.
+
+    Examples
+    --------
+    >>> from hopfuse.recipes import PlainHybridConfig
+    >>> config = PlainHybridConfig()
+    >>> config.walk, config.weights, config.rank_constant
+    (False, (1.0, 1.0, 1.0), 60.0)
+    """
+
+    walk: bool = option(False, "Walk the graph, if there is one.")
+    weights: Sequence[float] = option(
+        (1.0, 1.0, 1.0), "Weights of the lexical, dense and graph lists, the same for all questions.", own=True
+    )
+    rank_constant: float = option(60.0, "RRF's k.", low=0)
 
 
 def _three(weights: Any) -> tuple[float, ...]:

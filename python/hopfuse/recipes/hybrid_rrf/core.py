@@ -39,7 +39,7 @@ from .._parts.questions import Asked
 from .._parts.seeding import EntitySeeder, Seed, padded
 from ..protocol import Needs, Words
 from ..results import SearchResult
-from .config import HybridRRFConfig
+from .config import HybridRRFConfig, PlainHybridConfig
 from .titles import TitleMatcher
 from .trace import trace_ranks
 
@@ -172,7 +172,7 @@ class HybridRRF(BaseRecipe[SearchResult]):
         super().__init__(index, config, options, **made_with)
         self._graph = index.graph if self.config.walk else None
         if lexical is None and index.corpus is None and self._graph is None:
-            raise needed("lexical", "HybridRRF", "or an index with vectors or, unless walk is false, a graph")
+            raise needed("lexical", type(self).__name__, "or an index with vectors or, unless walk is false, a graph")
         prior = self.config.importance
         if prior is not None:
             check_length(prior.factors.size, "importance", index.num_passages, "passage")
@@ -192,11 +192,6 @@ class HybridRRF(BaseRecipe[SearchResult]):
         if config.importance is None:
             return config
         return replace(config, importance=config.importance.part(part.passages))
-
-    @staticmethod
-    def plain() -> HybridRRFConfig:
-        """Return :meth:`HybridRRFConfig.plain`: ``HybridRRF(index, HybridRRF.plain())``."""
-        return HybridRRFConfig.plain()
 
     @staticmethod
     def adr() -> HybridRRFConfig:
@@ -243,3 +238,27 @@ class HybridRRF(BaseRecipe[SearchResult]):
     def _lexical_k(self) -> int:
         length: int = self.config.lexical_k
         return min(length, self.index.num_passages)
+
+
+class PlainHybrid(HybridRRF):
+    """The hybrid that other systems have: words and vectors of equal weight, fused by RRF with k = 60, without a walk.
+
+    The bar that a graph is held to on ordinary questions. Parameters, errors, lists and traces are those of
+    :class:`HybridRRF`; the options are :class:`PlainHybridConfig`.
+
+    References
+    ----------
+    RRF and k = 60: Cormack, Clarke & Büttcher, SIGIR 2009.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> texts = ["Ada wrote notes on the Engine.", "The Engine was built by Babbage.", "The sea."]
+    >>> index = hf.Index.build(passages=[{"text": text} for text in texts])
+    >>> found = hf.Retriever(index, "plain-hybrid").search(["Who built the engine?"], k=2)
+    >>> [hit.row for hit in found[0]]
+    [1, 0]
+    """
+
+    name: ClassVar[str] = "plain-hybrid"
+    Config: ClassVar[type[HybridRRFConfig]] = PlainHybridConfig
