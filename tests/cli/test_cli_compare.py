@@ -121,7 +121,7 @@ def test_the_table_is_the_recipes_own(work, tmp_path):
     why = found["left out"]["triple-hybrid"]
     assert why == str(hf.recipes.TripleHybrid.missing(index))
     said = " ".join(done.stdout.split())
-    assert f"Left out: triple-hybrid: {why.partition('encoder=')[0]}--encoder" in said, "as the command spells it"
+    assert f"triple-hybrid: {why.partition('encoder=')[0]}--encoder" in said, "as the command spells it"
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
     assert "…" not in done.stdout
 
