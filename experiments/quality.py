@@ -160,9 +160,9 @@ graphs of words (-0.5 to +5.9), and 0.5 below over five of spaCy (-3.8 to +2.4),
 **When the graph helps:** where a question names something rare and the answer is elsewhere, or where passages are
 short and their words few, as turns of a conversation are. Where one passage answers, give the index BM25 and a graph
 of words, or use `PlainHybrid`. Without BM25, such questions are 2.5 points below the plain hybrid, and 12.6 over one
-set, whose passages are long. metaqa, whose questions dense vectors do not find at all, is in none of these means. `hopfuse
-diagnose` says which recipe is best on your questions. `PhaseGraph` and `HybridRRF` take about half the time. Use
-`HybridRRF` if vectors or the graph are missing: it runs on any of the three. Use `PolicyRAG` if people need to edit
+set, whose passages are long. metaqa, whose questions dense vectors do not find at all, is in none of these means.
+`hopfuse diagnose` says which recipe is best on your questions. `PhaseGraph` and `HybridRRF` take about half the time.
+Use `HybridRRF` if vectors or the graph are missing: it runs on any of the three. Use `PolicyRAG` if people need to edit
 the rules, and every step must be explained. `TripleHybrid` ranks entities, not passages. `HybridRRF` with
 `fusion="convex"`, which is not the default, is far behind where the walk is strong.
 [Research](guides/research.md) has the command for a single set.
