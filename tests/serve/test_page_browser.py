@@ -19,6 +19,7 @@ QUESTION = "What is far from Ankara?"
 MARKUP = "<img src=x onerror='window.hit = 1'><script>window.hit = 1</script>"
 NAMED = "<b onclick=x>Zed</b>"
 LOAD = ("questions waiting", "searched together", "ms, average", "ms, slowest in 100")
+BAD_OPTIONS = "document.querySelector('#options').value = '{'; document.querySelector('#go').click()"
 #: Contrast of each text that is shown with what is behind it, the least first; WCAG 2.2 asks for 4.5 (1.4.3).
 CONTRAST = """
 const shown = [...document.querySelectorAll("body :not(script)")].filter((one) => one.checkVisibility());
@@ -124,6 +125,8 @@ def test_a_question_is_answered_as_the_api_answers(browser, url):
     assert "10 hits" in page.one("#said").text
     assert page.all(".leg.guided")[0].text.startswith("guided 1")
     assert {one.text for one in page.all(".meta dd")} >= {"a", "b"}
+    page.open_graph()
+    assert "[object" not in page.one("main").text
 
 
 def test_a_question_asked_before_the_page_knows_the_indexes_is_answered(browser, url):
@@ -237,15 +240,16 @@ def test_what_a_search_says_stands_below_the_question(browser, url, width):
     page = Page(browser, url, width=width)
     page.until(lambda: page.all("#recipe option"))
     top = "return document.querySelector(arguments[0]).getBoundingClientRect().top"
-    bottom = "return document.querySelector('#form').getBoundingClientRect().bottom"
-    assert page.run(top, "#welcome") - page.run(bottom) < 60
+    bottom = "return document.querySelector(arguments[0]).getBoundingClientRect().bottom"
+    assert page.run(top, "#welcome") - page.run(bottom, "#form") < 60
     page.one("#question").send_keys(QUESTION)
-    page.run("document.querySelector('#options').value = '{'; document.querySelector('#go').click()")
-    while not page.one("#error").is_displayed():
-        time.sleep(0.02)
-    assert page.run(top, "#error") - page.run(bottom) < 60
-    page.run("document.querySelector('#options').value = ''")
-    page.ask("")
+    for script, beside in (("fail({ message: 'The server did not answer.' })", "#form"), (BAD_OPTIONS, "#options")):
+        page.run(script)
+        while not page.one("#error").is_displayed():
+            time.sleep(0.02)
+        assert 0 <= page.run(top, "#error") - page.run(bottom, beside) < 60
+        page.run("fail(null); document.querySelector('#options').value = ''")
+    page.ask(QUESTION)
     page.until(lambda: len(page.all(".hits > li")) == 10)
     script = (
         "return [...document.querySelectorAll('.hits > li')].map((one) => getComputedStyle(one, '::before').height)"
