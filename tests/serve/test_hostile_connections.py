@@ -272,7 +272,7 @@ def test_a_turn_of_the_event_loop_parses_little_of_a_connection(data, kind):
                     reader._buffer.clear()
 
     asyncio.run(run())
-    assert max(counts.values()) <= {"parts": 8 * 4096 // 5, "heads": 8}[kind]
+    assert max(counts.values()) <= {"parts": 16 * 1024 // 5, "heads": 16}[kind]
 
 
 def test_a_refusal_is_sent_after_the_answers_before_it():

@@ -19,11 +19,10 @@ from .errors import RefusalError, status_of
 from .framing import END, Framing
 from .http import refused
 from .logs import FewLines
+from .turns import OF_ONE, Turns
 
-#: Requests of one connection that may wait for their turn before more of it is read.
-PIPELINED = 16
-#: Pieces of a connection's data that are parsed in one turn of the event loop.
-PIECES = 8
+#: Bytes that are read while a request of the connection is answered, which shows that its client is still there.
+READ_AHEAD = 65536
 #: Seconds for which idle connections stay open when the server stops, since their next request may be on its way.
 STOP_SECONDS = 0.5
 #: What is read and dropped after the last answer of a connection. If it were closed at once, the system would send a
@@ -43,8 +42,8 @@ def protocol(
     - **Bytes.** A head beyond ``header_bytes`` or ``headers`` is answered 431 before it is parsed further, a body whose
       chunk sizes, extensions and trailers take too much 413, and what is no HTTP 400, after the requests before. The
       connection then ends.
-    - **Work.** ``PIECES`` heads or parts of chunked bodies are parsed in one turn of the event loop. While
-      ``PIPELINED`` requests of a connection wait, or their heads take ``header_bytes``, no more is parsed or read.
+    - **Work.** :class:`Turns` grants what is parsed in a turn of the event loop. While a request is answered, further
+      ones of the connection are not parsed, and at most ``READ_AHEAD`` bytes and what the system hands over are read.
     - **Time.** A connection is closed if its headers do not arrive within ``header_seconds``, if its client reads
       nothing of an answer for ``idle_seconds``, or still sends a body ``body_seconds`` or ``body_bytes`` after the
       answer.
@@ -62,7 +61,7 @@ def protocol(
         ``answered(route, status, code)`` counts a refusal of a connection.
     """
     limits, counted = config.limits, Connections(config) if connections is None else connections
-    few = FewLines(logging.getLogger("hopfuse.serve"))
+    turns, few = Turns(), FewLines(logging.getLogger("hopfuse.serve"))
 
     class LimitedProtocol(HttpToolsProtocol):
         flow: _Flow
@@ -72,14 +71,15 @@ def protocol(
         _stopping = _over = _cut = _lingers = False
         _answered: RequestResponseCycle | None = None
         _excess: RefusalError | None = None
-        _held = b""
-        _hosts = _length = _dropped = _waiting_bytes = 0
+        _held, _queued = b"", False
+        _hosts = _length = _dropped = 0
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self.groups: dict[str, Group] = {}
             self._own_app, self._framing, self.flow = self.app, Framing(limits), _Flow(transport)
-            self._excess = counted.open(self, address_of(self.client))
+            self.address = address_of(self.client)
+            self._excess = counted.open(self, self.address)
             seconds = limits.header_seconds if self._excess is None else min(RESERVE_SECONDS, limits.header_seconds)
             self._headers = self.loop.call_later(seconds, self._abort)
 
@@ -91,18 +91,27 @@ def protocol(
 
         def data_received(self, data: bytes) -> None:
             self._unset_keepalive_if_required()
-            self._parse(self._held + data if self._held else data)
+            if self._over:
+                self._drop(len(data))
+            elif self._held:
+                self._hold(self._held + data)
+            else:
+                self._parse(data)
+
+        def go_on(self) -> None:
+            """Parse what is held."""
+            self._queued = False
+            if self._held:
+                self._unset_keepalive_if_required()
+                self._parse(self._held)
 
         def _parse(self, data: bytes) -> None:
-            """Parse data piece by piece; hold what is left if requests wait, or for the next turn of the event loop."""
+            """Parse data piece by piece, and hold what is left for the next turn, or until a request is answered."""
             self._held = b""
-            at, pieces, framing, view = 0, PIECES, self._framing, memoryview(data)
+            at, pieces, framing, view = 0, OF_ONE, self._framing, memoryview(data)
             while at < len(data) and not self._over:
-                if self._is_full() or not pieces:
-                    self._held = data[at:]
-                    self.flow.hold()
-                    if not self._is_full():
-                        self.loop.call_soon(self._go_on)
+                if not pieces or self._is_answering() or not turns.take(self.loop):
+                    self._hold(data[at:])
                     return
                 end = framing.piece(data, at)
                 self._feed(view[at:end])
@@ -118,15 +127,17 @@ def protocol(
             if framing.head and self._headers is None:  # most headers arrive at once and need no timer
                 self._headers = self.loop.call_later(limits.header_seconds, self._abort)
 
-        def _is_full(self) -> bool:
-            waiting = len(self.pipeline)
-            return waiting >= PIPELINED or (waiting > 0 and self._waiting_bytes >= limits.header_bytes)
+        def _is_answering(self) -> bool:
+            """Whether a request is being answered, and what comes next is another."""
+            return not (self._framing.in_body or self.cycle is None or self.cycle.response_complete)
 
-        def _go_on(self) -> None:
-            """Parse what is held."""
-            if self._held and self.parser is not None:
-                self._unset_keepalive_if_required()
-                self._parse(self._held)
+        def _hold(self, data: bytes) -> None:
+            self._held = data
+            if len(data) >= READ_AHEAD:
+                self.flow.hold()
+            if not (self._queued or self._is_answering()):
+                self._queued = True
+                turns.wait(self.loop, self)
 
         def _feed(self, piece: memoryview) -> None:
             """Parse a piece; refuse the message if it is not valid."""
@@ -205,9 +216,7 @@ def protocol(
                 self.cycle.transport = joined
             if self._stopping or self._excess is not None:
                 self.cycle.keep_alive = False
-            if self.pipeline:
-                self._waiting_bytes += sum(len(name) + len(value) for name, value in self.headers) + len(self.url)
-            else:
+            if not self.pipeline:
                 self._answered = self.cycle
 
         def _refusal(self) -> HopfuseError | None:
@@ -253,7 +262,7 @@ def protocol(
             """Answer the message that is being read by a refusal, after the requests before it, and read no further."""
             if self._cut or self.transport.is_closing():
                 return
-            few.warning("a request from %s is refused: %s", address_of(self.client), error.sentence(str))
+            few.warning("a request from %s is refused: %s", self.address, error.sentence(str))
             self._over = self._cut = True
             broken = self.cycle if self._framing.in_body else None
             if broken is not None and broken.response_started:  # nothing can be said about it any more
@@ -316,12 +325,10 @@ def protocol(
             if self.pipeline:
                 self._answered = self.pipeline[-1][0]
             super().on_response_complete()
-            if not self.pipeline:
-                self._waiting_bytes = 0
-                if self.cycle.response_complete:
-                    counted.waits(self)
+            if self.cycle.response_complete:
+                counted.waits(self)
             if self._held:
-                self.loop.call_soon(self._go_on)
+                self._hold(self._held)
             if self.cycle.response_complete and self.cycle.more_body:  # answered before its body arrived
                 self._rest = self.loop.call_later(limits.body_seconds, self._abort)
 

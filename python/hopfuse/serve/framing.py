@@ -13,7 +13,7 @@ from .errors import RefusalError
 END = b"\r\n\r\n"
 #: Bytes of a chunked body that are parsed at a time. Where it ends is known only afterwards, and further requests may
 #: follow.
-CHUNKED = 4096
+CHUNKED = 1024
 #: Bytes of data of a chunked body for each byte of what frames it, beyond ``header_bytes``.
 DATA_PER_FRAMING = 16
 
