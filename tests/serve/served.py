@@ -86,6 +86,14 @@ def ready_status(url: str) -> tuple[int, str]:
             return error.code, json.loads(error.read())["error"]["values"].get("status", "")
 
 
+class NotReadyError(RuntimeError):
+    """A server that did not get ready, with its status and its log."""
+
+    def __init__(self, status: str, log: list[str]) -> None:
+        super().__init__("\n".join([f"the server is {status}; its log:", *log]))
+        self.status, self.log = status, log
+
+
 class Kept(logging.Handler):
     """The log's lines."""
 
@@ -110,13 +118,13 @@ def running(config: Any, encoders: Any = None) -> Iterator[str]:
     try:
         while not server.started:
             if not thread.is_alive():
-                raise RuntimeError("\n".join(["the server did not start; its log:", *kept.lines]))
+                raise NotReadyError("not started", kept.lines)
             time.sleep(0.005)
         port = server.servers[0].sockets[0].getsockname()[1]
         url = f"http://127.0.0.1:{port}"
         while (found := ready_status(url))[0] != 200:
             if found[1] not in ("starting", "ok"):
-                raise RuntimeError("\n".join([f"the server is not ready, but {found[1]!r}; its log:", *kept.lines]))
+                raise NotReadyError(found[1], kept.lines)
             time.sleep(0.005)
         log.removeHandler(kept)
         yield url
