@@ -45,6 +45,7 @@ CODES: Mapping[str, str] = {
     "finite": "a number is NaN or infinite, or too large for the arithmetic",
     "forbidden": "a key or a service does not allow the call",
     "gone": "the caller has left",
+    "head_too_large": "the URL and headers of a request are larger than allowed",
     "length": "two arguments must have the same number of entries",
     "limit": "a stated limit is exceeded",
     "memory": "there is too little free memory",

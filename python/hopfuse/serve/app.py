@@ -23,7 +23,7 @@ from .config import is_loopback
 from .decoding import read_change, read_search
 from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
 from .errors import RefusalError, damaged
-from .http import JSON, check_content_type, check_origin, json_response, read_body, refused
+from .http import JSON, NOSNIFF, check_content_type, check_origin, json_response, read_body, refused
 from .keys import Principal, lacks_right
 from .logs import log_request
 from .mcp import OverHttp
@@ -80,7 +80,11 @@ def make_app(service: Service, *, start_first: bool = False) -> Starlette:
 
     origins = service.config.origins
     cors = Middleware(
-        CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["authorization", "content-type"]
+        CORSMiddleware,
+        allow_origins=origins,
+        allow_methods=["*"],
+        allow_headers=["authorization", "content-type"],
+        expose_headers=["retry-after"],
     )
     return _Application(
         middleware=[cors] if origins else [],
@@ -216,6 +220,7 @@ class Routes:
         wants = request.headers.get("accept", "")
         if ARROW in wants or (kind == ARROW and JSON not in wants):
             response = Response(write_arrow(answer, search.fields), media_type=ARROW)
+            response.raw_headers.append(NOSNIFF)
         else:
             response = json_response(SearchResponse(answer.results, answer.snapshot.seq, answer.timings))
         stages["total"].observe(time.perf_counter() - arrived)
@@ -375,8 +380,12 @@ class GuardedEndpoint:
         self._local = not service.config.keys and is_loopback(service.config.host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._answer(Request(scope, receive, send))
-        await response(scope, receive, send)
+        request = Request(scope, receive, send)
+        try:
+            response = await self._answer(request)
+            await response(scope, receive, send)
+        finally:
+            self._service.requests.end(request)
 
     async def _answer(self, request: Request) -> Response:
         service, endpoint, code, arrived = self._service, self._endpoint, None, time.perf_counter()
@@ -384,6 +393,7 @@ class GuardedEndpoint:
             check_origin(request, service.config.origins, local=self._local)
             if endpoint.right is not None:
                 _check_key(service, request, endpoint.right)
+                service.requests.begin(request)
             response: Response = await endpoint.handler(request)
         except FormatError:
             log.exception("a file of an index is damaged")

@@ -31,6 +31,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ----------
     body_bytes : int
         Bytes of a request's body.
+    header_bytes : int
+        Bytes of a request's line and headers, and of what frames a body in chunks: sizes, extensions and trailers. The
+        default is above what nginx passes on (32 KiB) and what browsers send with many cookies. A connection holds at
+        most a few times as much.
+    headers : int
+        Headers of a request.
     queries : int
         Queries of a request.
     k : int
@@ -57,7 +63,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     drain_seconds : float
         Time for open requests to be answered when the server stops.
     connections : int
-        Open connections; further ones are answered 503.
+        Open connections. At the limit, the one that has waited longest for a request is closed for a new one; if all
+        have requests, new ones are answered 503. ``/health`` is answered on further ones.
+    address_connections, key_connections : int
+        Open connections of a client's address (of IPv6, its /64 network), and of a key, in all workers; further ones
+        replace those that wait, or are answered 429. Behind a proxy, all clients have its address.
+    key_requests : int
+        Requests of a key that are not answered yet, in all workers; further ones are answered 429.
 
     Examples
     --------
@@ -67,6 +79,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """
 
     body_bytes: Count = 8 * 2**20
+    header_bytes: Annotated[int, msgspec.Meta(ge=1024, le=2**24)] = 64 * 2**10
+    headers: Annotated[int, msgspec.Meta(ge=16, le=10_000)] = 100
     queries: Count = 256
     k: Annotated[int, msgspec.Meta(ge=10, le=2**31 - 1)] = 1000
     text_chars: Count = 8192
@@ -86,6 +100,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     idle_seconds: Seconds = 30.0
     drain_seconds: Seconds = 10.0
     connections: Count = 1024
+    address_connections: Count = 512
+    key_connections: Count = 512
+    key_requests: Count = 512
 
     def check(self) -> None:
         """Refuse limits that do not fit together."""
@@ -367,6 +384,10 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                     prefix=key.prefix,
                     key=name,
                 )
+
+    def part(self, limit: int) -> int:
+        """Return a worker's part of a limit that holds for all workers together."""
+        return -(-limit // self.workers)
 
     @property
     def is_open(self) -> bool:

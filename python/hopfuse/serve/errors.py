@@ -22,6 +22,7 @@ STATUSES = {
     "too_large": 413,
     "unsupported": 415,
     "overloaded": 429,
+    "head_too_large": 431,
     "gone": 499,
     "failed": 500,
     "damaged": 500,
@@ -30,7 +31,7 @@ STATUSES = {
     "timeout": 504,
 }
 #: The codes of refusals for which the request is at fault, so that clients raise an InputError.
-FAULTS = ("unknown", "too_large", "unsupported")
+FAULTS = ("unknown", "too_large", "head_too_large", "unsupported")
 
 
 class RefusalError(HopfuseError):

@@ -18,6 +18,8 @@ from .config import Limits, is_loopback
 from .errors import RefusalError, body_of, gone_away, status_of
 
 JSON = "application/json"
+#: Keeps browsers from taking an answer for another type than it says.
+NOSNIFF = (b"x-content-type-options", b"nosniff")
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda value: plain(value))
 
 
@@ -34,8 +36,9 @@ async def read_body(request: Request, limits: Limits, admit: Callable[[int], Non
     Raises
     ------
     RefusalError
-        413: it is too long. 408: it did not arrive in time. Or that of ``admit``.
+        413: it is too long. 408: it did not arrive in time. 415: it is encoded. Or that of ``admit``.
     """
+    check_encoding(request)
     stated = request.headers.get("content-length", "")
     length = int(stated) if stated.isdecimal() else 0
     if length > limits.body_bytes:
@@ -115,9 +118,25 @@ def check_content_type(request: Request, allowed: tuple[str, ...] = (JSON,)) -> 
     return given
 
 
+def check_encoding(request: Request) -> None:
+    """Refuse a body that is compressed or encoded otherwise."""
+    for name, allowed in (("content-encoding", "identity"), ("transfer-encoding", "chunked")):
+        given = request.headers.get(name, allowed).strip().lower()
+        if given != allowed:
+            raise RefusalError(
+                "unsupported",
+                name.title(),
+                "{field} is {given!r}; allowed: {allowed}, or no such header",
+                given=given[:100],
+                allowed=allowed,
+            )
+
+
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return a JSON response."""
-    return Response(encode(value), status, headers, media_type=JSON)
+    response = Response(encode(value), status, headers, media_type=JSON)
+    response.raw_headers.append(NOSNIFF)
+    return response
 
 
 def encode(value: Any) -> bytes:

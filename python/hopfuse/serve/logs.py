@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,6 +42,48 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
         return encode(line).decode()
+
+
+class FewLines:
+    """Logs warnings that a client can cause at will: at most ``most`` in each ``seconds``, and how many were left out.
+
+    Parameters
+    ----------
+    log : Logger
+    most : int
+    seconds : float
+    clock : callable
+
+    Examples
+    --------
+    >>> import logging
+    >>> few = FewLines(logging.getLogger("example"), most=1, clock=lambda: 5.0)
+    >>> [few.warning("the request is not valid") for _ in range(3)]
+    [True, False, False]
+    """
+
+    def __init__(
+        self,
+        log: logging.Logger,
+        most: int = 20,
+        seconds: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log, self._most, self._seconds, self._clock = log, most, seconds, clock
+        self._end, self._count = float("-inf"), 0
+
+    def warning(self, message: str, *given: object) -> bool:
+        """Log a line; return whether it was logged."""
+        now = self._clock()
+        if now >= self._end:
+            if self._count > self._most:
+                self._log.warning("%d more such lines were left out", self._count - self._most)
+            self._end, self._count = now + self._seconds, 0
+        self._count += 1
+        if self._count > self._most:
+            return False
+        self._log.warning(message, *given)
+        return True
 
 
 def start_logging(config: LogConfig, worker: int | None = None) -> None:

@@ -123,6 +123,7 @@ class OverHttp:
         """Answer a request; each tool checks the right of its key."""
         service = self._service
         request.state.principal = service.keys.principal(request.headers.get("authorization", ""))
+        service.requests.begin(request)
         bodies = [await read_body(request, service.config.limits)]
         sent: list[Any] = []
 

@@ -56,6 +56,7 @@ class Metrics:
         self.change_seconds = Histogram(
             "hopfuse_change_seconds", "Seconds of a commit, until it is on the disk.", buckets=SECONDS, **named
         )
+        self._connections = Gauge("hopfuse_connections", "Open connections.", **named)
         self._changes = Gauge("hopfuse_changes_waiting", "Changes not yet on the disk.", **named)
         self.compactions = Counter("hopfuse_compactions", "Compactions of an index.", ("index",), **named)
         self.reload_seconds = Histogram(
@@ -70,6 +71,10 @@ class Metrics:
         self._queue["requests"].set_function(lambda: batcher.requests)
         self._queue["queries"].set_function(lambda: batcher.queries)
         self._queue["bytes"].set_function(lambda: batcher.nbytes)
+
+    def watch_connections(self, count: Callable[[], int]) -> None:
+        """Report the number of open connections."""
+        self._connections.set_function(count)
 
     def watch_changes(self, count: Callable[[], int]) -> None:
         """Report the number of waiting changes."""

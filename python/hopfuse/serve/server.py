@@ -15,8 +15,9 @@ from typing import Any
 import uvicorn
 
 from ..errors import InputError
+from .admission import RESERVE, Connections
 from .app import make_app
-from .config import ServeConfig
+from .config import Limits, ServeConfig
 from .connections import protocol
 from .errors import RefusalError
 from .logs import start_logging
@@ -28,6 +29,8 @@ log = logging.getLogger("hopfuse.serve")
 #: Python's switch interval, in seconds. With the default of 5 ms the event loop would wait several times for the
 #: searching threads in each answer.
 SWITCH_SECONDS = 0.0001
+#: Open files of a process besides its connections: those of indexes, encoders and the event loop.
+OTHER_FILES = 448
 
 
 class Server(uvicorn.Server):
@@ -68,13 +71,14 @@ def make_server(config: ServeConfig, encoders: Mapping[str, Any] | None = None) 
 
 
 def _server(service: Service, ready: Callable[[], None] = lambda: None, *, start_first: bool = False) -> Server:
-    config, limits = service.config, service.config.limits
+    config, limits, connections = service.config, service.config.limits, Connections(service.config)
+    service.metrics.watch_connections(lambda: connections.count)
     return Server(
         uvicorn.Config(
             make_app(service, start_first=start_first),
             host=config.host,
             port=config.port,
-            http=protocol(limits),
+            http=protocol(config, connections, service.metrics.answered),
             ws="none",
             lifespan="on",
             log_config=None,
@@ -109,6 +113,7 @@ def run(config: ServeConfig, encoders: Mapping[str, Any] | None = None) -> None:
     >>> run(config)  # doctest: +SKIP
     """
     with _process(config):
+        allow_files(config.limits)
         if config.workers > 1:
             run_workers(config, partial(_answer, encoders))
             return
@@ -122,6 +127,34 @@ def run(config: ServeConfig, encoders: Mapping[str, Any] | None = None) -> None:
         with kept_port(config) as port:
             log.info("process %d answers at %s", os.getpid(), url_of(port))
             _server(service, notify_ready, start_first=True).run(sockets=[port])
+
+
+def allow_files(limits: Limits) -> None:
+    """Raise this process's limit of open files so far that all connections fit, or log that they do not.
+
+    Systems allow 1024 files by default, and more if a process asks for them.
+
+    Parameters
+    ----------
+    limits : Limits
+    """
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows, which has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.connections + RESERVE + OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < wanted:
+        log.warning(
+            "the system allows %d open files, and limits.connections = %d may need %d; set LimitNOFILE= or ulimit -n",
+            allowed,
+            limits.connections,
+            wanted,
+        )
 
 
 def _answer(

@@ -20,6 +20,7 @@ from .. import Index, LiveIndex, backend_info
 from .._validation import check_whole, counted
 from ..errors import HopfuseError, InputError
 from ..retriever import Retriever
+from .admission import Requests
 from .batcher import Batcher, Work, late, stopping
 from .batches import Plan, RequestShare, Runner
 from .config import ServeConfig
@@ -85,7 +86,7 @@ class Service:
         self.config, self.metrics, self._alone = config, Metrics(), alone
         self.worker = None if place is None else place.number
         self._siblings = None if place is None else Siblings(place, self.metrics)
-        self.keys = Keys(config.keys)
+        self.keys, self.requests = Keys(config.keys), Requests(config)
         self._encoders = encoders or {}
         limits = config.limits
         self.batcher = Batcher(
