@@ -24,6 +24,12 @@ Vector = Annotated[list[float] | None, msgspec.Meta(description="The vector; by 
 VectorBase64 = Annotated[str | None, msgspec.Meta(description="The vector as base64 of little-endian float32 values.")]
 
 
+#: The value of a condition on metadata, or of metadata.
+Value = bool | int | float | str | None
+Values = dict[str, Value | list[Value]]
+#: Types of the values of mappings of a body, by the mapping's name.
+MAPPINGS: dict[str, Any] = {"allow": Value | list[Value], "metadata": Value | list[Value], "aliases": list[Name]}
+
 Strict = Annotated[bool, msgspec.Meta(description="Answer what would be a note of a result by an error.")]
 PerDocument = (
     Annotated[
@@ -47,7 +53,7 @@ class QueryIn(msgspec.Struct, forbid_unknown_fields=True):
         msgspec.Meta(description="Names of entities, or their numbers; by default those found in the text."),
     ] = None
     allow: Annotated[
-        list[str | int] | dict[str, Any] | None,
+        list[str | int] | Values | None,
         msgspec.Meta(
             description="Ids of allowed passages, or conditions on metadata, "
             '{"tenant": "a", "year__ge": 2020}; other passages do not affect the answer.'
@@ -106,7 +112,7 @@ class PassageIn(msgspec.Struct, forbid_unknown_fields=True):
     id: PassageId
     text: str
     title: str = ""
-    metadata: dict[str, Any] = {}
+    metadata: Values = {}
     vector: Vector = None
     vector_base64: VectorBase64 = None
     entities: Annotated[

@@ -1,0 +1,107 @@
+"""The bytes that requests hold: bodies that are arriving, and requests until they are answered."""
+
+from __future__ import annotations
+
+from .config import Limits
+from .errors import RefusalError
+
+
+class Budget:
+    """Bytes that are held, in all and by owner. Not thread-safe: the event loop counts.
+
+    Parameters
+    ----------
+    limits : Limits
+
+    Examples
+    --------
+    >>> from hopfuse.serve import Limits
+    >>> budget = Budget(Limits(queue_bytes=100, key_bytes=60))
+    >>> held = budget.hold("team")
+    >>> held.add(50)
+    >>> budget.nbytes, budget.room("team"), budget.room("others")
+    (50, 10, 50)
+    >>> held.release()
+    >>> budget.nbytes
+    0
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._most, self._most_each = limits.queue_bytes, limits.key_bytes
+        self.nbytes = 0
+        self._owners: dict[str, int] = {}
+
+    def hold(self, owner: str) -> Held:
+        """Return the account of a request, which holds nothing yet."""
+        return Held(self, owner)
+
+    def room(self, owner: str) -> int:
+        """Return the bytes that an owner may still add."""
+        return min(self._most - self.nbytes, self._most_each - self._owners.get(owner, 0))
+
+    def check(self, owner: str, nbytes: int) -> None:
+        """Refuse bytes for which there is no room.
+
+        Raises
+        ------
+        RefusalError
+            429.
+        """
+        if nbytes <= self.room(owner):
+            return
+        own = self._owners.get(owner, 0)
+        if nbytes > self._most_each - own:
+            raise RefusalError(
+                "overloaded",
+                None,
+                "requests of this key hold {nbytes} bytes until they are answered, and {allowed} are allowed ({limit} "
+                "of the server); send the request again after Retry-After, or less at a time",
+                nbytes=own,
+                allowed=self._most_each,
+                limit="limits.key_bytes",
+            ).after(1)
+        raise RefusalError(
+            "overloaded",
+            None,
+            "requests hold {nbytes} bytes until they are answered, and {allowed} are allowed ({limit} of the server); "
+            "send the request again after Retry-After",
+            nbytes=self.nbytes,
+            allowed=self._most,
+            limit="limits.queue_bytes",
+        ).after(1)
+
+    def count(self, owner: str, nbytes: int) -> None:
+        """Add bytes to an owner, or take them away."""
+        self.nbytes += nbytes
+        left = self._owners.get(owner, 0) + nbytes
+        if left:
+            self._owners[owner] = left
+        else:
+            self._owners.pop(owner, None)
+
+
+class Held:
+    """The bytes of one request, which are given back when all that share them have released them."""
+
+    __slots__ = ("_budget", "_sharing", "nbytes", "owner")
+
+    def __init__(self, budget: Budget, owner: str) -> None:
+        self._budget, self.owner, self.nbytes, self._sharing = budget, owner, 0, 1
+
+    def add(self, nbytes: int) -> None:
+        """Hold more bytes; see :meth:`Budget.check`."""
+        self._budget.check(self.owner, nbytes)
+        self._budget.count(self.owner, nbytes)
+        self.nbytes += nbytes
+
+    def share(self) -> Held:
+        """Keep the bytes until one more release, for work that may outlast the request."""
+        self._sharing += 1
+        return self
+
+    def release(self) -> None:
+        """Give the bytes back, unless others share them."""
+        self._sharing -= 1
+        if not self._sharing:
+            self._budget.count(self.owner, -self.nbytes)
+            self.nbytes = 0
