@@ -264,7 +264,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _short(value: Any) -> Any:
-    """Return a value that is given, of which no more is shown than of others: a long list is cut, a long number text."""
+    """Return a value that is given so that it can be shown: a long collection is cut, a long number is described."""
     if isinstance(value, int) and value.bit_length() > _DIGIT_BITS * _LONGEST:
         return f"a whole number of {value.bit_length():,} bits"
     if isinstance(value, (list, tuple)) and len(value) > 2 * _LONGEST:

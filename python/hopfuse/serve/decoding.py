@@ -15,6 +15,7 @@ import msgspec
 from ..errors import InputError
 from .bounds import check_depth, check_most, check_values
 from .budget import Held
+from .config import Limits
 from .errors import invalid_value, steps_of
 from .keys import Principal
 from .queries import QueryReader
@@ -46,11 +47,11 @@ async def read_search(service: Service, body: bytes, principal: Principal, held:
     """
     arrived, limits, is_large = time.monotonic(), service.config.limits, len(body) > LARGE
     if is_large or service.batcher.is_busy or b'"timeout_ms"' in body:  # what will be refused need not be decoded
-        outline = await on_desk(service, held, is_large, _outline, service, body)
+        outline = await on_desk(service, held, is_large, _outline, body, limits)
         service.check_deadline(principal, len(outline.queries), outline.timeout_ms, arrived)
         del outline
     while True:
-        asked = await on_desk(service, held, is_large, decode, _DECODER, body)
+        asked = await on_desk(service, held, is_large, decode_checked, _DECODER, body, limits)
         snapshot = service.snapshot(asked.index, principal)
         if asked.at_least is None or asked.at_least <= snapshot.seq:
             break
@@ -87,24 +88,24 @@ async def on_desk(
     return await service.desk.run(held.owner, job, *given, **named)
 
 
-def _outline(service: Service, body: bytes) -> Outline:
+def _outline(body: bytes, limits: Limits) -> Outline:
     """Return the outline of a search, after checking its number of queries."""
-    check_values(body, service.config.limits)
-    found: Outline = decode(_OUTLINE, body)
-    check_most(len(found.queries), "queries", service.config.limits, "queries")
+    found: Outline = decode_checked(_OUTLINE, body, limits)
+    check_most(len(found.queries), "queries", limits, "queries")
     return found
 
 
 async def read_change(service: Service, body: bytes, held: Held) -> PassagesRequest:
     """Return the change in a JSON body; a refusal names the field."""
-    asked: PassagesRequest = await on_desk(service, held, len(body) > LARGE, _change, service, body)
+    limits, is_large = service.config.limits, len(body) > LARGE
+    asked: PassagesRequest = await on_desk(service, held, is_large, decode_checked, _CHANGES, body, limits)
     return asked
 
 
-def _change(service: Service, body: bytes) -> PassagesRequest:
-    check_values(body, service.config.limits)
-    asked: PassagesRequest = decode(_CHANGES, body)
-    return asked
+def decode_checked(decoder: msgspec.json.Decoder[Any], body: bytes, limits: Limits) -> Any:
+    """Decode a JSON body that has as many values as are allowed."""
+    check_values(body, limits)
+    return decode(decoder, body)
 
 
 def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:

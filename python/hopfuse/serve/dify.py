@@ -11,7 +11,7 @@ from starlette.responses import Response
 from ..errors import HopfuseError, InputError
 from .answers import is_large
 from .bounds import check_most
-from .decoding import LARGE, decode, on_desk
+from .decoding import LARGE, decode_checked, on_desk
 from .errors import status_of
 from .http import BodyReader, check_content_type, json_response
 from .schema import HitOut, NoteOut
@@ -70,7 +70,7 @@ async def retrieval(service: Service, request: Request) -> Response:
 
 async def _answer(service: Service, request: Request, body: bytes) -> Response:
     principal, held = request.state.principal, request.state.held
-    asked = await on_desk(service, held, len(body) > LARGE, decode, _DECODER, body)
+    asked = await on_desk(service, held, len(body) > LARGE, decode_checked, _DECODER, body, service.config.limits)
     if asked.metadata_condition:
         raise InputError(
             "unsupported",

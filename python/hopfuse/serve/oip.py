@@ -15,9 +15,9 @@ from .. import __version__
 from .._validation import check_flag, check_names, check_whole
 from ..errors import HopfuseError, InputError
 from .answers import is_large
-from .bounds import check_most, check_values
+from .bounds import check_most
 from .config import Limits
-from .decoding import LARGE, decode, on_desk
+from .decoding import LARGE, decode_checked, on_desk
 from .http import BodyReader, encode, json_response
 from .queries import QueryReader
 from .schema import QueryIn
@@ -149,8 +149,7 @@ def _read(
             limit="limits.json_bytes",
         )
     head = body[:size]
-    check_values(head, limits)
-    asked: InferRequest = decode(_DECODER, head)
+    asked: InferRequest = decode_checked(_DECODER, head, limits)
     tensors = _tensors(asked, body[size:])
     texts, vectors = tensors.get("texts"), tensors.get("vectors")
     counts = {len(one) for one in (texts, vectors) if one is not None}
