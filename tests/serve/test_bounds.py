@@ -12,7 +12,7 @@ import httpx
 import numpy as np
 import pytest
 import uvicorn
-from hopfuse.serve import Limits, Service, make_app, new_key
+from hopfuse.serve import Service, make_app, new_key
 from hopfuse.serve.answers import PartedResponse
 from serve.served import DIM, ENCODERS, configured, running, small_index, urllib_status
 
@@ -268,10 +268,14 @@ def test_a_stopping_server_refuses_requests_that_wait_for_a_seq(path):
     assert [(status, json.loads(body)["error"]["code"]) for status, body in answers] == [(503, "unavailable")] * 3
 
 
-def test_a_key_has_its_share_of_each_worker():
-    limits = Limits(key_bytes=1000, queue_bytes=4000).of_worker(4)
-    assert (limits.key_bytes, limits.queue_bytes) == (250, 4000)
-    assert Limits(key_bytes=2).of_worker(4).key_bytes == 1
+def test_a_key_has_its_share_of_each_worker(path):
+    for workers, room in ((1, 400), (3, 134)):
+        config = configured(path, workers=workers, limits={"key_bytes": 400, "queue_bytes": 1000})
+        budget = Service(config, ENCODERS).budget
+        assert budget.room("a") == room
+        budget.hold("b").add(room)
+        assert budget.room("c") == room
+        assert budget.room("b") == 0
 
 
 # ---- Threads --------------------------------------------------------------------------------------------------------

@@ -310,8 +310,8 @@ def _have_all(column: MetadataColumn, codes: NDArray[np.int64]) -> Mask:
         return np.zeros(len(column), np.bool_)
     at = np.flatnonzero(_are_places(column, column.items, codes))
     pairs = np.unique(column.row_of[at].astype(np.int64) * len(column.strings) + column.items[at])
-    counts = np.bincount(pairs // len(column.strings), minlength=len(column))
-    return counts == codes.size
+    made: Mask = np.bincount(pairs // len(column.strings), minlength=len(column)) == codes.size
+    return made
 
 
 def _holders(column: MetadataColumn, codes: NDArray[np.int64]) -> Mask:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .config import Limits
 from .errors import RefusalError
 
 
@@ -11,12 +10,12 @@ class Budget:
 
     Parameters
     ----------
-    limits : Limits
+    most, most_each : int
+        ``limits.queue_bytes``, and this worker's part of ``limits.key_bytes``.
 
     Examples
     --------
-    >>> from hopfuse.serve import Limits
-    >>> budget = Budget(Limits(queue_bytes=100, key_bytes=60))
+    >>> budget = Budget(100, 60)
     >>> held = budget.hold("team")
     >>> held.add(50)
     >>> budget.nbytes, budget.room("team"), budget.room("others")
@@ -26,8 +25,8 @@ class Budget:
     0
     """
 
-    def __init__(self, limits: Limits) -> None:
-        self._most, self._most_each = limits.queue_bytes, limits.key_bytes
+    def __init__(self, most: int, most_each: int) -> None:
+        self._most, self._most_each = most, most_each
         self.nbytes = 0
         self._owners: dict[str, int] = {}
 

@@ -22,8 +22,6 @@ _NAME = re.compile(r"^[A-Za-z0-9_.-]{1,64}$")
 Name = Annotated[str, msgspec.Meta(pattern=_NAME.pattern)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
-#: Limits of one key, which the workers divide, since each counts only what it answers.
-OF_A_KEY = ("key_bytes",)
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,7 +64,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Requests that wait for a batch, and requests that wait for a seq.
     queue_bytes, key_bytes : int
         Bytes of all requests, and of those of one key (without keys, of one address): bodies that are arriving, and
-        requests until they are answered or their client leaves. Several workers share ``key_bytes``.
+        requests until they are answered or their client leaves. ``key_bytes`` is divided by the workers, since each counts its own.
     timeout_ms, max_timeout_ms : int
         Default and maximum of a request's ``timeout_ms``.
     body_seconds, header_seconds, idle_seconds : float
@@ -115,18 +113,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def check(self) -> None:
         """Refuse limits that do not fit together."""
         check_whole(self.timeout_ms, "limits.timeout_ms", self.max_timeout_ms)
-
-    def of_worker(self, workers: int) -> Limits:
-        """Return the limits of one of several workers: those of a key are divided, at least 1 each.
-
-        Examples
-        --------
-        >>> from hopfuse.serve import Limits
-        >>> own = Limits(key_bytes=100, queue_bytes=200).of_worker(4)
-        >>> own.key_bytes, own.queue_bytes
-        (25, 200)
-        """
-        return msgspec.structs.replace(self, **{name: max(1, getattr(self, name) // workers) for name in OF_A_KEY})
 
 
 class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -405,6 +391,10 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                     prefix=key.prefix,
                     key=name,
                 )
+
+    def part(self, limit: int) -> int:
+        """Return a worker's part of a limit that holds for all workers together."""
+        return -(-limit // self.workers)
 
     @property
     def is_open(self) -> bool:

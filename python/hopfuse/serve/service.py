@@ -101,7 +101,7 @@ class Service:
             workers=BATCHES if backend_info()["auto"] == "cpu" else 1,
             observe=self._observe,
         )
-        self.budget, self.desk = Budget(limits), Desk()
+        self.budget, self.desk = Budget(limits.queue_bytes, config.part(limits.key_bytes)), Desk()
         self.metrics.watch(self.batcher, self.budget)
         self.snapshots: dict[str, Snapshot] = {}
         self._opened: list[Snapshot] = []

@@ -94,11 +94,7 @@ def run_workers(config: ServeConfig, answer: Answer) -> None:
             given=config.workers,
             allowed=len(cards),
         )
-    config = msgspec.structs.replace(
-        config,
-        threads=config.threads or max(1, thread_count(None) // config.workers),
-        limits=config.limits.of_worker(config.workers),
-    )
+    config = msgspec.structs.replace(config, threads=config.threads or max(1, thread_count(None) // config.workers))
     with kept_port(config) as port, tempfile.TemporaryDirectory(prefix="hopfuse-serve-") as folder:
         _Parent(config, answer, port, Path(folder), cards).run()
 

@@ -241,7 +241,7 @@ class Changes:
         self._waiting[principal.name] += 1
         shared = None if held is None else held.share()
         done = asyncio.wrap_future(running)
-        done.add_done_callback(lambda _: (jobs.clear(), self._forget(principal.name, shared)))
+        done.add_done_callback(lambda _: self._forget(principal.name, shared, jobs))
         try:
             return await asyncio.wait_for(asyncio.shield(done), deadline - time.monotonic())
         except TimeoutError:
@@ -250,6 +250,9 @@ class Changes:
             raise RefusalError(
                 "timeout", "timeout_ms", "{field} passed before the change was on the disk, {result}", result=what
             ) from None
+        except asyncio.CancelledError:  # the client has left
+            running.cancel()
+            raise
         finally:
             done.add_done_callback(lambda one: one.cancelled() or one.exception())  # mark it as retrieved
 
@@ -265,7 +268,8 @@ class Changes:
                 waiting=self._waiting.total(),
             ).after(1)
 
-    def _forget(self, key: str, held: Held | None) -> None:
+    def _forget(self, key: str, held: Held | None, jobs: list[Callable[[], int]]) -> None:
+        jobs.clear()
         self._waiting[key] -= 1
         if held is not None:
             held.release()
