@@ -11,6 +11,9 @@ from .._validation import counted
 from ..errors import InputError
 from .config import Limits
 
+#: Numbers or texts that take as long to decode as a list, or as a member of an object.
+HEAVY = 4
+
 
 def check_most(number: int, field: str, limits: Limits, name: str, noun: str = "entry") -> None:
     """Refuse more entries, characters or rows than a limit of the server allows.
@@ -52,13 +55,15 @@ def check_total(number: int, limits: Limits, name: str, noun: str) -> None:
 
 
 def check_values(body: bytes, limits: Limits) -> None:
-    """Refuse a JSON body of more values than are allowed, by its commas, before it is decoded.
+    """Refuse a JSON body of more values than are allowed, by its punctuation, before it is decoded.
 
-    A comma stands before each value but the first of a list or an object. Those in texts count, too.
+    A comma stands before each value but the first of a list or an object. A list and a member of an object, which has a
+    colon, take longer than other values, and count as ``HEAVY`` of them. Punctuation in texts counts, too.
     """
-    if len(body) > limits.values:
-        commas = int(np.count_nonzero(np.frombuffer(body, np.uint8) == ord(",")))
-        check_total(commas, limits, "values", "value")
+    if HEAVY * len(body) > limits.values:
+        text = np.frombuffer(body, np.uint8)
+        commas, colons, lists = (int(np.count_nonzero(text == ord(one))) for one in ",:[")
+        check_total(commas + (HEAVY - 1) * (colons + lists), limits, "values", "value")
 
 
 def check_depth(value: Any, field: str, limits: Limits) -> None:

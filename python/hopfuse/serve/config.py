@@ -35,8 +35,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Bytes of JSON in a body, and of a call of a tool by MCP. One of 4 MiB is decoded in about 10 ms, during which no
         other Python runs; Arrow streams and binary tensors may have ``body_bytes``.
     values : int
-        Values of a JSON body, numbers of its vectors included, and ids, names and values of conditions of a request
-        together, whatever its format.
+        Values of a JSON body: numbers of vectors, too, and 4 for each list and each member of an object. And ids, names
+        and values of conditions of a request together, whatever its format.
     depth : int
         Nesting of lists and objects in ``options``.
     queries : int
@@ -64,7 +64,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Requests that wait for a batch, and requests that wait for a seq.
     queue_bytes, key_bytes : int
         Bytes of all requests, and of those of one key (without keys, of one address): bodies that are arriving, and
-        requests until they are answered or their client leaves. ``key_bytes`` is divided by the workers, since each counts its own.
+        requests until they are answered or their client leaves. The workers divide ``key_bytes``.
     timeout_ms, max_timeout_ms : int
         Default and maximum of a request's ``timeout_ms``.
     body_seconds, header_seconds, idle_seconds : float
