@@ -8,6 +8,7 @@ import json
 import re
 import threading
 
+import hopfuse as hf
 import httpx
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ values = 5000
 depth = 3
 queries = 40
 k = 50
+hits = 400
 allow = 3000
 entities = 40
 filters = 3
@@ -89,6 +91,7 @@ TENANTS = [f"t{at}" for at in range(101)]
         ({"queries": [{"text": "a", "entities": ["e"] * 41}]}, "queries[0].entities", "entities"),
         ({"queries": [{"vector": [1] * 5002}]}, None, "values"),
         ({"queries": [{"vector": [1] * 20000}]}, None, "values"),
+        ({"queries": ["a"] * 40, "k": 12}, None, "hits"),
         ({"queries": ["a"], "options": {"method": {"a": [[1]]}}}, "options", "depth"),
     ],
 )
@@ -409,6 +412,44 @@ def test_a_large_answer_is_the_same_as_that_of_each_query(path, tmp_path):
         body = {"queries": queries[:1], "k": 12, "trace": True}
         limited = {**body, "k": 5}
         assert httpx.post(f"{url}/v1/search", json=limited, timeout=60).json()["results"][0]["trace"]
+
+
+@pytest.mark.parametrize("accept", ["application/json", ARROW["content-type"]])
+def test_an_answer_holds_its_bytes_until_it_is_sent(tmp_path, accept):
+    rows = [{"id": f"p{at}", "text": f"Ankara {at} " + "a" * 100_000} for at in range(40)]
+    index = hf.Index.build(passages=rows, vectors=np.ones((40, DIM), np.float32), encoder=ENCODERS["cities"])
+    index.save(tmp_path)
+    queries = [{"text": "Ankara", "vector": [1.0] * DIM}]
+    body = json.dumps({"queries": queries * 10, "k": 40}).encode()
+    with running(configured(str(tmp_path), limits={"key_bytes": 60_000_000})) as url:
+        with contextlib.closing(bounds.connected(url)) as one:
+            one.sendall(
+                bounds.head("/v1/search", None, len(body)).replace(
+                    b"\r\nHost", f"\r\nAccept: {accept}\r\nHost".encode(), 1
+                )
+                + body
+            )
+            until(lambda: metric(url, 'hopfuse_requests_total{route="/v1/search",status="200"}') == 1)
+            assert metric(url, "hopfuse_queue_bytes") > 40_000_000
+            refused = httpx.post(f"{url}/v1/search", content=body, timeout=60)  # there is room for one such answer
+            assert (refused.status_code, refused.json()["error"]["values"]["limit"]) == (429, "limits.key_bytes")
+            status, found = bounds.reply(one)
+            assert (status, len(found) > 40_000_000) == (200, True)
+        until(lambda: metric(url, "hopfuse_queue_bytes") == 0)
+        most = httpx.post(f"{url}/v1/search", json={"queries": queries * 16, "k": 40}, timeout=60)
+        assert (most.status_code, most.json()["error"]["values"]["limit"]) == (400, "limits.key_bytes")
+        assert metric(url, "hopfuse_queue_bytes") == 0
+
+
+def test_rows_of_filters_count_before_all_are_found(tmp_path):
+    small_index(extra=20_000).save(tmp_path)
+    queries = [{"text": "a", "allow": {"tenant__ne": f"c{at}"}} for at in range(8)]
+    with running(configured(str(tmp_path), limits={"key_bytes": 500_000})) as url:
+        for count, status in ((2, 200), (8, 400)):
+            answer = httpx.post(f"{url}/v1/search", json={"queries": queries[:count], "timeout_ms": FAR}, timeout=60)
+            assert answer.status_code == status
+        assert answer.json()["error"]["values"]["limit"] == "limits.key_bytes"
+        assert answer.json()["error"]["values"]["given"] < 800_000  # not those of all filters
 
 
 def test_a_large_answer_is_sent_in_parts_as_it_is_read():

@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from .budget import Held
 from .http import JSON, encode
 from .schema import HitOut, ResultOut, SearchResponse
 from .searches import Answer
@@ -32,11 +33,26 @@ class PartedResponse(Response):
 
     def __init__(self, parts: Sequence[Any], media_type: str, headers: dict[str, str] | None = None) -> None:
         self._parts = [memoryview(part).cast("B") for part in parts]
-        length = str(sum(map(len, self._parts)))
-        super().__init__(None, headers={**(headers or {}), "content-length": length}, media_type=media_type)
+        self._nbytes = sum(map(len, self._parts))
+        self._held: Held | None = None
+        made = {**(headers or {}), "content-length": str(self._nbytes)}
+        super().__init__(None, headers=made, media_type=media_type)
+
+    def hold(self, held: Held) -> PartedResponse:
+        """Hold the bytes of the body until it is sent, and return this response."""
+        held.add(self._nbytes)
+        self._held = held.share()
+        return self
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response."""
+        try:
+            await self._send(send)
+        finally:
+            if self._held is not None:
+                self._held.release()
+
+    async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         gathered, size = [], 0
         for part in self._parts:
@@ -64,7 +80,7 @@ def response_of(answer: Answer) -> Response:
     return Response(encode(shown), media_type=JSON)
 
 
-def parted_response_of(answer: Answer) -> Response:
+def parted_response_of(answer: Answer) -> PartedResponse:
     """Return a large answer as JSON, the same as that of :func:`response_of`; no call of the encoder takes long."""
     end = encode(SearchResponse([], answer.snapshot.seq, answer.timings))
     parts, comma = [b'{"results":['], b""

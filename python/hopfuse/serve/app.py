@@ -215,11 +215,13 @@ class Routes:
             request.state.search = search
             request.state.answer = answer = await service.search(search)
             wants, large = request.headers.get("accept", ""), is_large(answer)
+            response: Response
             if ARROW in wants or (kind == ARROW and JSON not in wants):
-                response = await on_desk(service, held, large, arrow_response, answer, search.fields)
+                response = (await on_desk(service, held, large, arrow_response, answer, search.fields)).hold(held)
+            elif large:
+                response = (await on_desk(service, held, large, parted_response_of, answer)).hold(held)
             else:
-                make = parted_response_of if large else response_of
-                response = await on_desk(service, held, large, make, answer)
+                response = response_of(answer)
         stages["total"].observe(time.perf_counter() - arrived)
         return response
 

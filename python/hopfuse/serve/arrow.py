@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from starlette.responses import Response
 
 from ..errors import InputError
 from .answers import PartedResponse
@@ -64,7 +63,7 @@ async def read_arrow(service: Service, body: bytes, principal: Principal, held: 
     asked = await on_desk(service, held, is_large, _settings, body)
     snapshot = await service.snapshot_at(asked.index, principal, asked.at_least, asked.timeout_ms)
     check_depth(asked.options, "options", limits)
-    reader = QueryReader(snapshot, principal, limits)
+    reader = QueryReader(snapshot, principal, limits, held)
     given, vectors = await on_desk(service, held, is_large, _read, body, limits)
     queries = await on_desk(service, held, is_large or reader.is_long(given), reader.read, given, vectors)
     held.add(reader.nbytes)
@@ -113,7 +112,7 @@ def _read(body: bytes, limits: Limits) -> tuple[list[QueryIn], Sequence[Any]]:
     return given, vectors
 
 
-def arrow_response(answer: Answer, fields: frozenset[str]) -> Response:
+def arrow_response(answer: Answer, fields: frozenset[str]) -> PartedResponse:
     """Return the rankings as a response."""
     return PartedResponse([write_arrow(answer, fields)], ARROW)
 

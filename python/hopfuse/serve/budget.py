@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..errors import HopfuseError, InputError
 from .errors import RefusalError
 
 
@@ -38,19 +39,24 @@ class Budget:
         """Return the bytes that an owner may still add."""
         return min(self._most - self.nbytes, self._most_each - self._owners.get(owner, 0))
 
-    def check(self, owner: str, nbytes: int) -> None:
-        """Refuse bytes for which there is no room.
+    def refusal(self, owner: str, nbytes: int, before: int = 0) -> HopfuseError:
+        """Return the refusal of bytes for which there is no room: 429, or 400 if one request would hold too much.
 
-        Raises
-        ------
-        RefusalError
-            429.
+        ``before`` is what the request holds already.
         """
-        if nbytes <= self.room(owner):
-            return
-        own = self._owners.get(owner, 0)
+        own, least = self._owners.get(owner, 0), min(self._most, self._most_each)
+        if before + nbytes > least:
+            return InputError(
+                "limit",
+                None,
+                "the request takes {given} bytes of memory, and {allowed} are allowed ({limit} of the server); send "
+                "less at a time, or ask for fewer hits or fields",
+                given=before + nbytes,
+                allowed=least,
+                limit="limits.key_bytes" if least == self._most_each else "limits.queue_bytes",
+            )
         if nbytes > self._most_each - own:
-            raise RefusalError(
+            return RefusalError(
                 "overloaded",
                 None,
                 "requests of this key hold {nbytes} bytes until they are answered, and {allowed} are allowed ({limit} "
@@ -59,7 +65,7 @@ class Budget:
                 allowed=self._most_each,
                 limit="limits.key_bytes",
             ).after(1)
-        raise RefusalError(
+        return RefusalError(
             "overloaded",
             None,
             "requests hold {nbytes} bytes until they are answered, and {allowed} are allowed ({limit} of the server); "
@@ -87,9 +93,20 @@ class Held:
     def __init__(self, budget: Budget, owner: str) -> None:
         self._budget, self.owner, self.nbytes, self._sharing = budget, owner, 0, 1
 
+    def check(self, nbytes: int) -> None:
+        """Refuse more bytes for which there is no room; callable from any thread.
+
+        Raises
+        ------
+        HopfuseError
+            See :meth:`Budget.refusal`.
+        """
+        if nbytes > self._budget.room(self.owner):
+            raise self._budget.refusal(self.owner, nbytes, self.nbytes)
+
     def add(self, nbytes: int) -> None:
-        """Hold more bytes; see :meth:`Budget.check`."""
-        self._budget.check(self.owner, nbytes)
+        """Hold more bytes; see :meth:`check`."""
+        self.check(nbytes)
         self._budget.count(self.owner, nbytes)
         self.nbytes += nbytes
 

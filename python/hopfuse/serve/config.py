@@ -41,8 +41,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Nesting of lists and objects in ``options``.
     queries : int
         Queries of a request.
-    k : int
-        Hits of a query; at least 10, the default of a request.
+    k, hits : int
+        Hits of a query, at least 10, the default of a request; and of a request, ``queries`` times ``k``.
     text_chars : int
         Characters of a query's text, and of an entity's name.
     entities, allow : int
@@ -88,6 +88,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     depth: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
     queries: Count = 256
     k: Annotated[int, msgspec.Meta(ge=10, le=2**31 - 1)] = 1000
+    hits: Count = 100_000
     text_chars: Count = 8192
     entities: Count = 256
     allow: Count = 100_000

@@ -59,7 +59,7 @@ async def read_search(service: Service, body: bytes, principal: Principal, held:
         del asked  # only the body, which is counted, waits
         await service.snapshot_at(*waits)
     check_depth(asked.options, "options", limits)
-    reader = QueryReader(snapshot, principal, limits)
+    reader = QueryReader(snapshot, principal, limits, held)
     queries = await on_desk(service, held, is_large or reader.is_long(asked.queries), reader.read, asked.queries)
     held.add(reader.nbytes)
     return Search(

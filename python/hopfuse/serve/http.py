@@ -83,7 +83,7 @@ class BodyReader:
         if length > most:
             raise self._too_large()
         self._admit()
-        self._budget.check(self._held.owner, length)
+        self._held.check(length)
         parts = []
         try:
             async with asyncio.timeout(self._limits.body_seconds):

@@ -115,7 +115,7 @@ async def _answer(service: Service, request: Request, body: bytes) -> Response:
         )
     size = len(body) if head is None else int(head)
     snapshot, is_long = service.snapshot(request.path_params["name"], principal), len(body) > LARGE
-    reader = QueryReader(snapshot, principal, limits)
+    reader = QueryReader(snapshot, principal, limits, held)
     asked, queries = await on_desk(service, held, is_long, _read, body, size, reader, snapshot, limits)
     held.add(reader.nbytes)
     k, timeout_ms = _whole(asked.parameters, "k", 10), _whole(asked.parameters, "timeout", 0)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .bounds import check_conditions, check_most, check_total
+from .budget import Held
 from .config import Limits
 from .keys import Principal
 from .schema import QueryIn
@@ -33,6 +34,8 @@ class QueryReader:
     snapshot : Snapshot
     principal : Principal
     limits : Limits
+    held : Held
+        The account of the request's bytes. What is read is checked against it, and is to be added to it.
 
     Attributes
     ----------
@@ -40,8 +43,8 @@ class QueryReader:
         Bytes of the queries that were read, without their texts.
     """
 
-    def __init__(self, snapshot: Snapshot, principal: Principal, limits: Limits) -> None:
-        self._snapshot, self._principal, self._limits = snapshot, principal, limits
+    def __init__(self, snapshot: Snapshot, principal: Principal, limits: Limits, held: Held) -> None:
+        self._snapshot, self._principal, self._limits, self._held = snapshot, principal, limits, held
         self._rows: dict[bytes, Any] = {}  # by filter
         self.nbytes = 0
 
@@ -120,6 +123,7 @@ class QueryReader:
             rows: NDArray[Any] = self._snapshot.rows(allow, self._principal, field)
             self._rows[key] = rows
             self.nbytes += rows.nbytes
+            self._held.check(self.nbytes)
         return self._rows[key]
 
     def _entities(self, given: list[str | int] | None, field: str) -> list[str | int] | None:

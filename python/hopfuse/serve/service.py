@@ -22,7 +22,7 @@ from ..errors import HopfuseError, InputError
 from ..retriever import Retriever
 from .batcher import Batcher, Work, late, stopping
 from .batches import Plan, RequestShare, Runner
-from .bounds import check_most
+from .bounds import check_most, check_total
 from .budget import Budget, Held
 from .config import ServeConfig
 from .desk import Desk
@@ -301,6 +301,9 @@ class Service:
         timeout_ms = self._timeout(search.timeout_ms)
         check_whole(search.k, "k", limits.k)
         check_most(len(search.queries), "queries", limits, "queries")
+        check_total(
+            len(search.queries) * min(search.k, search.snapshot.index.num_passages), limits, "hits", "possible hit"
+        )
         if search.trace and search.per_document is not None:
             raise InputError(
                 "conflict",
