@@ -113,6 +113,15 @@ def test_as_much_as_a_limit_is_answered(strict):
     assert len(answer.json()["results"]) == 32
 
 
+def test_options_and_settings_have_a_length(strict):
+    body = {"queries": ["a"], "options": {"method": "a" * 70_000}}
+    refused = [httpx.post(f"{strict}/v1/search", json=body, timeout=60)]
+    settings = json.dumps({"options": {"method": "a" * 70_000}})
+    refused.append(httpx.post(f"{strict}/v1/search", content=stream({"text": ["a"]}, settings), headers=ARROW))
+    errors = [(one.status_code, one.json()["error"]["code"], one.json()["error"]["field"]) for one in refused]
+    assert errors == [(400, "limit", "options"), (400, "limit", "hopfuse")]
+
+
 @pytest.mark.parametrize("value", [{"a": 1}, [[1]], [{"a": 1}], [None, [None]]])
 def test_values_of_conditions_and_metadata_are_not_nested(strict, value):
     body = {"queries": [{"text": "a", "allow": {"tenant": "a", "number__in": value}}]}

@@ -442,7 +442,7 @@ def test_a_disk_that_takes_nothing_changes_nothing(folder, disk):
 @pytest.mark.full
 def test_a_log_that_has_grown_is_compacted(folder):
     long = 2**19 * "Ankara. "  # a log of less than 1 MiB stays
-    with running(writable(folder, compact_at=0.001)) as url:
+    with running(writable(folder, "[limits]\njson_bytes = 8000000\n", compact_at=0.001)) as url:
         for at in range(4):
             seq = post(url, passages=[{"id": f"n{at}", "text": long, "entities": ["Ankara"]}]).json()["seq"]
             answer = search(url, at_least=seq)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import InputError
 from .answers import PartedResponse
-from .bounds import check_depth, check_most, check_total
+from .bounds import check_depth, check_most, check_settings, check_total
 from .budget import Held
 from .config import Limits
 from .decoding import LARGE, decode, on_desk
@@ -33,8 +33,6 @@ KEY = b"hopfuse"
 #: Columns of queries, and the type of their entries.
 COLUMNS = {"text": "a string", "vector": "a list of floats", "entities": "a list of strings or integers"}
 COLUMNS |= {"allow": COLUMNS["entities"]}
-#: Bytes of a stream's settings.
-SETTINGS_BYTES = 2**16
 #: Values that pyarrow converts by one call, during which no other Python runs.
 PART = 4096
 _SETTINGS = msgspec.json.Decoder(ArrowSettings)
@@ -91,14 +89,7 @@ def _settings(body: bytes) -> ArrowSettings:
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _not_a_stream(error) from None
     given = (schema.metadata or {}).get(KEY, b"{}")
-    if len(given) > SETTINGS_BYTES:
-        raise InputError(
-            "limit",
-            KEY.decode(),
-            "{field} has {given} bytes; at most {allowed} are allowed",
-            given=len(given),
-            allowed=SETTINGS_BYTES,
-        )
+    check_settings(len(given), KEY.decode())
     found: ArrowSettings = decode(_SETTINGS, given)
     return found
 

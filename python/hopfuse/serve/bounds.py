@@ -13,6 +13,8 @@ from .config import Limits
 
 #: Numbers or texts that take as long to decode as a list, or as a member of an object.
 HEAVY = 4
+#: Bytes of JSON of options, or of the settings of an Arrow stream.
+SETTINGS_BYTES = 2**16
 
 
 def check_most(number: int, field: str, limits: Limits, name: str, noun: str = "entry") -> None:
@@ -64,6 +66,18 @@ def check_values(body: bytes, limits: Limits) -> None:
         text = np.frombuffer(body, np.uint8)
         commas, colons, lists = (int(np.count_nonzero(text == ord(one))) for one in ",:[")
         check_total(commas + (HEAVY - 1) * (colons + lists), limits, "values", "value")
+
+
+def check_settings(nbytes: int, field: str) -> None:
+    """Refuse options, or settings of a stream, that are longer than any use of them."""
+    if nbytes > SETTINGS_BYTES:
+        raise InputError(
+            "limit",
+            field,
+            "{field} has {given} bytes; at most {allowed} are allowed",
+            given=nbytes,
+            allowed=SETTINGS_BYTES,
+        )
 
 
 def check_depth(value: Any, field: str, limits: Limits) -> None:

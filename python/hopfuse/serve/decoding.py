@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from ..errors import InputError
-from .bounds import check_depth, check_most, check_values
+from .bounds import check_depth, check_most, check_settings, check_values
 from .budget import Held
 from .config import Limits
 from .errors import invalid_value, steps_of
@@ -92,6 +92,7 @@ def _outline(body: bytes, limits: Limits) -> Outline:
     """Return the outline of a search, after checking its number of queries."""
     found: Outline = decode_checked(_OUTLINE, body, limits)
     check_most(len(found.queries), "queries", limits, "queries")
+    check_settings(len(memoryview(found.options)), "options")
     return found
 
 

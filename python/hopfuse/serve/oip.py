@@ -20,7 +20,7 @@ from .config import Limits
 from .decoding import LARGE, decode_checked, on_desk
 from .http import BodyReader, encode, json_response
 from .queries import QueryReader
-from .schema import QueryIn
+from .schema import QueryIn, Value
 from .searches import Answer, Search
 from .service import Service
 from .snapshots import Query, Snapshot
@@ -38,7 +38,7 @@ class TensorIn(msgspec.Struct, forbid_unknown_fields=True):
     shape: list[int]
     datatype: str
     parameters: dict[str, Any] = {}
-    data: list[Any] | None = None
+    data: list[Value | list[Value]] | None = None
 
 
 class OutputIn(msgspec.Struct, forbid_unknown_fields=True):

@@ -16,8 +16,9 @@ AtLeast = (
     | None
 )
 #: Integers have 64 bits.
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
-PassageId = Name | Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+PassageId = Name | Int64
 EndKind = Literal["passage", "entity"]
 End = tuple[EndKind, PassageId]
 Vector = Annotated[list[float] | None, msgspec.Meta(description="The vector; by default the text or name is encoded.")]
@@ -25,7 +26,7 @@ VectorBase64 = Annotated[str | None, msgspec.Meta(description="The vector as bas
 
 
 #: The value of a condition on metadata, or of metadata.
-Value = bool | int | float | str | None
+Value = bool | Int64 | float | str | None
 Values = dict[str, Value | list[Value]]
 #: Types of the values of mappings of a body, by the mapping's name.
 MAPPINGS: dict[str, Any] = {"allow": Value | list[Value], "metadata": Value | list[Value], "aliases": list[Name]}
@@ -49,11 +50,11 @@ class QueryIn(msgspec.Struct, forbid_unknown_fields=True):
     vector: Vector = None
     vector_base64: VectorBase64 = None
     entities: Annotated[
-        list[str | int] | None,
+        list[str | Int64] | None,
         msgspec.Meta(description="Names of entities, or their numbers; by default those found in the text."),
     ] = None
     allow: Annotated[
-        list[str | int] | Values | None,
+        list[str | Int64] | Values | None,
         msgspec.Meta(
             description="Ids of allowed passages, or conditions on metadata, "
             '{"tenant": "a", "year__ge": 2020}; other passages do not affect the answer.'
@@ -83,6 +84,7 @@ class Outline(msgspec.Struct):
     """The fields of a search by which it is refused before its queries are decoded."""
 
     queries: list[msgspec.Raw] = []
+    options: msgspec.Raw = msgspec.Raw(b"{}")
     timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
