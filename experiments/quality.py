@@ -154,15 +154,15 @@ def _percent(value: float) -> str:
 _HEAD = """# Retrieval quality
 
 **Which recipe to use.** The default. With vectors, a graph and BM25 it is `GuidedWalk`. Over nine indexes of questions
-of several hops its recall@5 is 15.3 points above the plain hybrid of words and vectors (5.6 to 27.2), over nine
-indexes of questions that one passage or section answers 2.6 points above it (-0.6 to +5.9), and over two memories of
-conversations 9.1 (2.5 to 15.7). **When the graph helps:** where a question names something rare and the answer is
-elsewhere, or where passages are short and their words few, as turns of a conversation are. Where one passage answers,
-the walk adds little, and spaCy's graph costs up to seven points of MRR against a plain hybrid; a graph of words does
-not. Without BM25, questions that one passage answers are 1.1 points below the plain hybrid, and 12.6 over one set,
-whose passages are long. metaqa, whose questions dense vectors do not find at all, is in none of these means. `hopfuse
-diagnose` says which recipe is best on your questions. `PhaseGraph` and `HybridRRF` take about half the time. Use
-`HybridRRF` if vectors or the graph are missing: it runs on any of the three. Use `PolicyRAG` if people need to edit
+of several hops its recall@5 is 15.3 points above the plain hybrid of words and vectors (5.6 to 27.2), and over two
+memories of conversations 9.1 (2.5 to 15.7). Where one passage or section answers, it is 3.2 points above it over eight
+graphs of words (-0.5 to +5.9), and 0.5 below over five of spaCy (-3.8 to +2.4), whose MRR is up to seven points lower.
+**When the graph helps:** where a question names something rare and the answer is elsewhere, or where passages are
+short and their words few, as turns of a conversation are. Where one passage answers, give the index BM25 and a graph
+of words, or use `PlainHybrid`. Without BM25, such questions are 2.5 points below the plain hybrid, and 12.6 over one
+set, whose passages are long. metaqa, whose questions dense vectors do not find at all, is in none of these means.
+`hopfuse diagnose` says which recipe is best on your questions. `PhaseGraph` and `HybridRRF` take about half the time.
+Use `HybridRRF` if vectors or the graph are missing: it runs on any of the three. Use `PolicyRAG` if people need to edit
 the rules, and every step must be explained. `TripleHybrid` ranks entities, not passages. `HybridRRF` with
 `fusion="convex"`, which is not the default, is far behind where the walk is strong.
 [Research](guides/research.md) has the command for a single set.
