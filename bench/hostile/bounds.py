@@ -139,7 +139,7 @@ def many_digits(url: str, key: str | None, digits: int = 4000) -> bytes:
     )
 
 
-def many_hits(url: str, key: str | None, queries: int = 256, k: int = 1000) -> int:
+def many_hits(url: str, key: str | None, queries: int = 100, k: int = 1000) -> int:
     """Ask for as many hits as are allowed."""
     return post(url, key, json.dumps({"queries": ["a"] * queries, "k": k}).encode())[0]
 

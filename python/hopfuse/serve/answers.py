@@ -14,9 +14,9 @@ from .schema import HitOut, ResultOut, SearchResponse
 from .searches import Answer
 
 #: Hits of an answer, and characters of their texts, up to which the event loop encodes it.
-SMALL_HITS, SMALL_CHARS = 100, 2**18
-#: Characters of the texts of hits that are encoded by one call.
-PART_CHARS = 2**20
+SMALL_HITS, SMALL_CHARS = 1000, 2**18
+#: Characters of the texts of hits that are encoded by one call; a hit counts as ``HIT_CHARS`` more.
+PART_CHARS, HIT_CHARS = 2**20, 256
 #: Bytes that are sent at a time; the next ones follow when the client has read them.
 SENT = 2**18
 
@@ -109,5 +109,5 @@ def _in_parts(hits: Sequence[HitOut]) -> list[list[HitOut]]:
             parts.append([])
             room = PART_CHARS
         parts[-1].append(hit)
-        room -= SENT // SMALL_HITS + len(hit.text or "")
+        room -= HIT_CHARS + len(hit.text or "")
     return parts
