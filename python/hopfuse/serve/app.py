@@ -208,7 +208,7 @@ class Routes:
         service, arrived = self._service, time.perf_counter()
         kind = check_content_type(request, (JSON, ARROW))
         read, most = (read_search, "json_bytes") if kind == JSON else (read_arrow, "body_bytes")
-        async with self._body(request, most, lambda: service.batcher.check_full(0)) as body:
+        async with self._body(request, most, service.batcher.check_full) as body:
             held, stages = request.state.held, service.metrics.stages
             search = await read(service, body, request.state.principal, held)
             stages["read"].observe(time.perf_counter() - arrived)

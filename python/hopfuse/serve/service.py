@@ -97,7 +97,6 @@ class Service:
             limit=limits.batch,
             gather=-(-limits.batch // 2),
             max_requests=limits.queue_requests,
-            max_bytes=limits.queue_bytes,
             workers=BATCHES if backend_info()["auto"] == "cpu" else 1,
             observe=self._observe,
         )
@@ -230,7 +229,7 @@ class Service:
             for size in (1, self.config.limits.batch):
                 asked = RequestShare([first] * size, frozenset(("title", "text")), warms_up=True)
                 until = time.monotonic() + 3600.0
-                work = self.batcher.submit(plan, asked, size=size, nbytes=0, owner="", deadline=until, usual=usual)
+                work = self.batcher.submit(plan, asked, size=size, owner="", deadline=until, usual=usual)
                 await work.future
 
     async def counters(self) -> bytes:
@@ -400,7 +399,7 @@ class Service:
                 sees_all = search.principal.where is None
                 asked = RequestShare([queries[at] for at in part], search.fields, search.strict, sees_all)
                 who: dict[str, Any] = {"owner": search.principal.name, "deadline": deadline, "usual": not search.trace}
-                works.append(self.batcher.submit(plan, asked, size=len(part), nbytes=0, **who))
+                works.append(self.batcher.submit(plan, asked, size=len(part), **who))
         except RefusalError as refusal:
             self._end(works, refusal)
             raise
