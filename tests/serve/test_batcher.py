@@ -22,7 +22,7 @@ class Held:
 
     def __init__(self, **options: Any) -> None:
         self.go, self.begun, self.ran = threading.Event(), threading.Event(), list[tuple[Any, list[Any]]]()
-        self.batcher = Batcher(self._run, **{"limit": 4, "max_requests": 100, "max_bytes": 10**6, **options})
+        self.batcher = Batcher(self._run, **{"limit": 4, "max_requests": 100, **options})
 
     def _run(self, group: Any, payloads: list[Any]) -> list[Any]:
         self.ran.append((group, payloads))
@@ -30,11 +30,9 @@ class Held:
         self.go.wait()
         return [("done", payload) for payload in payloads]
 
-    def add(
-        self, payload: Any, group: str = "g", size: int = 1, owner: str = "a", within: float = FAR, nbytes: int = 1
-    ):
+    def add(self, payload: Any, group: str = "g", size: int = 1, owner: str = "a", within: float = FAR):
         deadline = time.monotonic() + within
-        return self.batcher.submit(group, payload, size=size, nbytes=nbytes, owner=owner, deadline=deadline)
+        return self.batcher.submit(group, payload, size=size, owner=owner, deadline=deadline)
 
 
 class Counting(Held):
@@ -74,7 +72,7 @@ def test_waiting_requests_form_one_batch_up_to_the_limit():
         one.go.set()
         assert [await work.future for work in works] == [("done", at) for at in range(6)]
         assert [work.batch for work in works] == [4, 4, 4, 4, 2, 2]
-        assert one.batcher.requests == one.batcher.queries == one.batcher.nbytes == 0
+        assert one.batcher.requests == one.batcher.queries == 0
 
     assert held(test).ran == [("first", ["first"]), ("g", [0, 1, 2, 3]), ("g", [4, 5])]
 
@@ -226,23 +224,22 @@ def test_other_waiting_requests_do_not_make_one_hopeless():
     held(test)
 
 
-@pytest.mark.parametrize(("options", "nbytes"), [({"max_requests": 3}, 1), ({"max_bytes": 30}, 10)])
-def test_the_queue_is_bounded(options, nbytes):
+def test_the_queue_is_bounded():
     async def test(one: Held) -> None:
         for _ in range(3):
-            one.add("waits", nbytes=nbytes)
+            one.add("waits")
         with pytest.raises(RefusalError) as refused:
-            one.add("more", nbytes=nbytes)
+            one.add("more")
         assert (status_of(refused.value), refused.value.code) == (429, "overloaded")
 
-    held(test, **options)
+    held(test, max_requests=3)
 
 
 def test_withdrawn_work_leaves_the_queue():
     async def test(one: Held) -> None:
-        gone, stays = one.add("gone", nbytes=7), one.add("stays")
+        gone, stays = one.add("gone"), one.add("stays")
         one.batcher.withdraw(gone, RefusalError("gone", None, "gone"))
-        assert (one.batcher.requests, one.batcher.nbytes) == (1, 1)
+        assert (one.batcher.requests, one.batcher.queries) == (1, 1)
         one.go.set()
         await stays.future
         with pytest.raises(RefusalError):
@@ -258,9 +255,9 @@ def test_an_error_of_a_batch_reaches_its_callers_and_the_worker_goes_on():
         return [10 // one for one in payloads]
 
     async def test() -> None:
-        batcher = Batcher(run, limit=4, max_requests=9, max_bytes=9)
+        batcher = Batcher(run, limit=4, max_requests=9)
         batcher.start()
-        given = {"size": 1, "nbytes": 1, "owner": "a", "deadline": time.monotonic() + FAR}
+        given = {"size": 1, "owner": "a", "deadline": time.monotonic() + FAR}
         with pytest.raises(ZeroDivisionError):
             await batcher.submit("g", 0, **given).future
         assert await batcher.submit("g", 5, **given).future == 2
@@ -271,9 +268,9 @@ def test_an_error_of_a_batch_reaches_its_callers_and_the_worker_goes_on():
 
 def test_the_time_of_unusual_work_does_not_count_for_other_requests():
     async def test() -> None:
-        batcher = Batcher(lambda group, payloads: payloads, limit=4, max_requests=9, max_bytes=9)
+        batcher = Batcher(lambda group, payloads: payloads, limit=4, max_requests=9)
         batcher.start()
-        given = {"size": 1, "nbytes": 1, "owner": "a", "deadline": time.monotonic() + FAR}
+        given = {"size": 1, "owner": "a", "deadline": time.monotonic() + FAR}
         assert await batcher.submit("g", 1, **given, usual=False).future == 1
         assert batcher.times.of(1) == 0
         assert await batcher.submit("g", 2, **given).future == 2
@@ -286,12 +283,12 @@ def test_the_time_of_unusual_work_does_not_count_for_other_requests():
 @pytest.mark.parametrize("first", [True, False], ids=["first", "later"])
 def test_one_batch_of_a_suspended_machine_does_not_lock_an_idle_server(first):
     async def test() -> None:
-        batcher = Batcher(lambda group, payloads: payloads, limit=4, max_requests=9, max_bytes=9)
+        batcher = Batcher(lambda group, payloads: payloads, limit=4, max_requests=9)
         batcher.start()
 
         async def ask() -> int:
             deadline = time.monotonic() + 5.0
-            return await batcher.submit("g", 1, size=1, nbytes=1, owner="a", deadline=deadline).future
+            return await batcher.submit("g", 1, size=1, owner="a", deadline=deadline).future
 
         assert await ask() == 1
         if first:

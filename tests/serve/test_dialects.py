@@ -230,7 +230,7 @@ def vectors_in(**changes):
         ({"inputs": [vectors_in(shape=[10**12, 10**12])]}, "shape", "inputs.vectors"),
         ({"inputs": [vectors_in(datatype="INT8")]}, "dtype", "inputs.vectors"),
         ({"inputs": [vectors_in(data=["a"] * DIM)]}, "type", "inputs.vectors.data"),
-        ({"inputs": [vectors_in(data=[[1.0], [[2.0]]])]}, "type", "inputs.vectors.data"),
+        ({"inputs": [vectors_in(data=[[1.0], [[2.0]]])]}, "type", "inputs[0].data[1][0]"),
         ({"inputs": [vectors_in(data=None, parameters={"binary_data_size": 32})]}, "length", "inputs.vectors"),
         ({"inputs": [vectors_in()], "parameters": {"k": -1}}, "range", "parameters.k"),
         ({"inputs": [vectors_in()], "parameters": {"k": 10**40}}, "range", "parameters.k"),

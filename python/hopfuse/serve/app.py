@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from starlette.applications import Starlette
@@ -18,12 +18,13 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ..errors import FormatError, HopfuseError, InputError
-from .arrow import ARROW, read_arrow, write_arrow
+from .answers import is_large, parted_response_of, response_of
+from .arrow import ARROW, arrow_response, read_arrow
 from .config import is_loopback
-from .decoding import read_change, read_search
+from .decoding import on_desk, read_change, read_search
 from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
 from .errors import RefusalError, damaged
-from .http import JSON, NOSNIFF, check_content_type, check_origin, json_response, read_body, refused
+from .http import JSON, NOSNIFF, BodyReader, check_content_type, check_origin, json_response, refused
 from .keys import Principal, lacks_right
 from .logs import log_request
 from .mcp import OverHttp
@@ -210,28 +211,33 @@ class Routes:
     async def search(self, request: Request) -> Response:
         service, arrived = self._service, time.perf_counter()
         kind = check_content_type(request, (JSON, ARROW))
-        body = await read_body(request, service.config.limits, service.batcher.check_full)
-        read = read_search if kind == JSON else read_arrow
-        search = await read(service, body, request.state.principal)
-        stages = service.metrics.stages
-        stages["read"].observe(time.perf_counter() - arrived)
-        request.state.search = search
-        request.state.answer = answer = await service.search(search, watch=request.receive)
-        wants = request.headers.get("accept", "")
-        if ARROW in wants or (kind == ARROW and JSON not in wants):
-            response = Response(write_arrow(answer, search.fields), media_type=ARROW)
-            response.raw_headers.append(NOSNIFF)
-        else:
-            response = json_response(SearchResponse(answer.results, answer.snapshot.seq, answer.timings))
+        read, most = (read_search, "json_bytes") if kind == JSON else (read_arrow, "body_bytes")
+        async with self._body(request, most, service.batcher.check_full) as body:
+            held, stages = request.state.held, service.metrics.stages
+            search = await read(service, body, request.state.principal, held)
+            stages["read"].observe(time.perf_counter() - arrived)
+            request.state.search = search
+            request.state.answer = answer = await service.search(search)
+            wants, large = request.headers.get("accept", ""), is_large(answer)
+            response: Response
+            if ARROW in wants or (kind == ARROW and JSON not in wants):
+                response = (await on_desk(service, held, large, arrow_response, answer, search.fields)).hold(held)
+            elif large:
+                response = (await on_desk(service, held, large, parted_response_of, answer)).hold(held)
+            else:
+                response = response_of(answer)
         stages["total"].observe(time.perf_counter() - arrived)
         return response
 
+    def _body(self, request: Request, most: str = "json_bytes", admit: Callable[[], None] = lambda: None) -> BodyReader:
+        return BodyReader(request, self._service.budget, self._service.config.limits, most, admit)
+
     async def add(self, request: Request) -> Response:
         check_content_type(request)
-        body = await read_body(request, self._service.config.limits)
-        return json_response(
-            ChangeResponse(await self._service.add(read_change(body), request.state.principal, len(body)))
-        )
+        async with self._body(request) as body:
+            held = request.state.held
+            asked = await read_change(self._service, body, held)
+            return json_response(ChangeResponse(await self._service.add(asked, request.state.principal, held)))
 
     async def delete(self, request: Request) -> Response:
         given = request.query_params
@@ -383,6 +389,8 @@ class GuardedEndpoint:
         request = Request(scope, receive, send)
         try:
             response = await self._answer(request)
+            if NOSNIFF not in response.raw_headers:
+                response.raw_headers.append(NOSNIFF)
             await response(scope, receive, send)
         finally:
             self._service.requests.end(request)

@@ -2,9 +2,9 @@
 
 There is no timer: requests that find a worker idle are searched at once, together if the event loop read them in one
 turn, and requests that arrive while all workers are busy form the next batches. Batches that run at a time divide the
-processors, which costs less than the threads of one call waiting for each other. The queue is bounded in requests and
-bytes. A request whose deadline cannot be met is refused on arrival, unless the server has rested for a second; one
-whose deadline passes in the queue is not searched.
+processors, which costs less than the threads of one call waiting for each other. The queue is bounded in requests;
+their bytes are counted from their arrival (:mod:`hopfuse.serve.budget`). A request whose deadline cannot be met is
+refused on arrival, unless the server has rested for a second; one whose deadline passes in the queue is not searched.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Work:
     ----------
     group : hashable
         A batch has work of one group only.
-    size, nbytes : int
-        Number of queries, and bytes of the body.
+    size : int
+        Number of queries.
     payload
         Argument for ``run``.
     owner : str
@@ -72,7 +72,6 @@ class Work:
 
     group: Hashable
     size: int
-    nbytes: int
     payload: Any
     owner: str
     deadline: float
@@ -141,8 +140,8 @@ class Batcher:
         Most queries in a batch.
     gather : int, optional
         Queries from which on a batch takes no further work; by default the limit.
-    max_requests, max_bytes : int
-        Limits of the queue.
+    max_requests : int
+        Limit of the queue.
     workers : int
         Most batches at a time.
     observe : callable, optional
@@ -153,9 +152,9 @@ class Batcher:
     >>> import asyncio, time
     >>> from hopfuse.serve import Batcher
     >>> async def ask(text):
-    ...     batcher = Batcher(lambda group, texts: [len(one) for one in texts], limit=8, max_requests=9, max_bytes=99)
+    ...     batcher = Batcher(lambda group, texts: [len(one) for one in texts], limit=8, max_requests=9)
     ...     batcher.start()
-    ...     work = batcher.submit("group", text, size=1, nbytes=len(text), owner="me", deadline=time.monotonic() + 60)
+    ...     work = batcher.submit("group", text, size=1, owner="me", deadline=time.monotonic() + 60)
     ...     answer = await work.future
     ...     batcher.close()
     ...     return answer
@@ -170,20 +169,19 @@ class Batcher:
         limit: int,
         gather: int | None = None,
         max_requests: int,
-        max_bytes: int,
         workers: int = 1,
         observe: Callable[[list[Work], float], None] | None = None,
     ) -> None:
         self._run, self.limit, self._observe = run, limit, observe
         self._gather = limit if gather is None else gather
         self.times = BatchTimes(self._gather)
-        self._max_requests, self._max_bytes = max_requests, max_bytes
+        self._max_requests = max_requests
         self._ready = threading.Condition()
         self._queues: dict[str, dict[Hashable, deque[Work]]] = {}  # by owner and group; none is empty
         self._turns: dict[str, float] = {}  # queries served, by waiting owner
         self._served = 0.0  # the least of them
         self._waiting: dict[str, int] = {}  # queries, by owner
-        self.requests = self.nbytes = self.queries = 0
+        self.requests = self.queries = 0
         self._running: list[_Batch] = []
         self._seen = 0.0  # until when their costs are counted
         self._woken = self._closed = False
@@ -220,7 +218,6 @@ class Batcher:
         payload: Any,
         *,
         size: int,
-        nbytes: int,
         owner: str,
         deadline: float,
         usual: bool = True,
@@ -233,14 +230,14 @@ class Batcher:
             429: the queue is full, or the deadline cannot be met. 504: it has passed.
         """
         loop = asyncio.get_running_loop()
-        work = Work(group, size, nbytes, payload, owner, deadline, loop.create_future(), usual)
+        work = Work(group, size, payload, owner, deadline, loop.create_future(), usual)
         with self._ready:
-            self.check_full(nbytes)
+            self.check_full()
             self.check_deadline(owner, size, deadline)
             queue = self._queues.setdefault(owner, {}).setdefault(group, deque())
             queue.append(work)
             work.waits = True
-            self.requests, self.nbytes, self.queries = self.requests + 1, self.nbytes + nbytes, self.queries + size
+            self.requests, self.queries = self.requests + 1, self.queries + size
             if owner not in self._turns:
                 self._turns[owner] = self._served
             self._waiting[owner] = self._waiting.get(owner, 0) + size
@@ -297,17 +294,18 @@ class Batcher:
             one.cost += (now - self._seen) / len(self._running)
         self._seen = now
 
-    def check_full(self, nbytes: int) -> None:
-        """Refuse a body of so many bytes if the queue has no room for it."""
+    def check_full(self) -> None:
+        """Refuse a request if the queue has no room for it."""
         if self._closed:
             raise stopping()
-        if self.requests >= self._max_requests or self.nbytes + nbytes > self._max_bytes:
+        if self.requests >= self._max_requests:
             raise RefusalError(
                 "overloaded",
                 None,
-                "the queue is full ({requests} requests, {nbytes} bytes); send the request again after Retry-After",
+                "the queue is full ({requests} requests wait, {limit} of the server); send the request again after "
+                "Retry-After",
                 requests=self.requests,
-                nbytes=self.nbytes,
+                limit="limits.queue_requests",
             ).after(max(1.0, self.wait_of("", 1)))
 
     def check_deadline(self, owner: str, size: int, deadline: float) -> None:
@@ -431,8 +429,7 @@ class Batcher:
 
     def _forget(self, work: Work) -> None:
         work.waits = False
-        self.requests, self.nbytes = self.requests - 1, self.nbytes - work.nbytes
-        self.queries -= work.size
+        self.requests, self.queries = self.requests - 1, self.queries - work.size
         self._waiting[work.owner] -= work.size
 
 

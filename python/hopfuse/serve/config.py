@@ -15,7 +15,7 @@ import msgspec
 from .._validation import check_names, check_whole
 from ..errors import InputError
 from ..io.files import read_text
-from .errors import invalid_value
+from .errors import invalid_value, value_at
 
 _NAMES = "1 to 64 of A-Z, a-z, 0-9, _, - and ."
 _NAME = re.compile(r"^[A-Za-z0-9_.-]{1,64}$")
@@ -37,14 +37,26 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         most a few times as much.
     headers : int
         Headers of a request.
+    json_bytes, tool_bytes : int
+        Bytes of JSON in a body, and of a call of a tool by MCP. One of 4 MiB is decoded in about 10 ms, during which no
+        other Python runs; Arrow streams and binary tensors may have ``body_bytes``.
+    values : int
+        Values of a JSON body: numbers of vectors, too, and 4 for each list and each member of an object. And ids, names
+        and values of conditions of a request together, whatever its format.
+    depth : int
+        Nesting of lists and objects in ``options``.
     queries : int
         Queries of a request.
-    k : int
-        Hits of a query; at least 10, the default of a request.
+    k, hits : int
+        Hits of a query, at least 10, the default of a request; and of a request, ``queries`` times ``k``.
     text_chars : int
         Characters of a query's text, and of an entity's name.
     entities, allow : int
         Entities, and ids of allowed passages, of a query.
+    filters : int
+        Different filters of a request's queries.
+    conditions, condition_values : int
+        Conditions of a filter, and values in the list of one.
     passages, writes : int
         Passages of a change, and changes that wait for the disk.
     traced : int
@@ -54,8 +66,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         requests of many queries.
     option_sets : int
         Different recipes and options that are kept at a time, over all indexes.
-    queue_requests, queue_bytes : int
-        Queued requests, and bytes of their bodies.
+    queue_requests : int
+        Requests that wait for a batch, and requests that wait for a seq.
+    queue_bytes, key_bytes : int
+        Bytes of all requests, and of those of one key (without keys, of one address): bodies that are arriving, and
+        requests until they are answered or their client leaves. The workers divide ``key_bytes``.
     timeout_ms, max_timeout_ms : int
         Default and maximum of a request's ``timeout_ms``.
     body_seconds, header_seconds, idle_seconds : float
@@ -81,11 +96,19 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     body_bytes: Count = 8 * 2**20
     header_bytes: Annotated[int, msgspec.Meta(ge=1024, le=2**24)] = 64 * 2**10
     headers: Annotated[int, msgspec.Meta(ge=16, le=10_000)] = 100
+    json_bytes: Count = 4 * 2**20
+    tool_bytes: Count = 128 * 2**10
+    values: Count = 200_000
+    depth: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
     queries: Count = 256
     k: Annotated[int, msgspec.Meta(ge=10, le=2**31 - 1)] = 1000
+    hits: Count = 100_000
     text_chars: Count = 8192
     entities: Count = 256
     allow: Count = 100_000
+    filters: Count = 256
+    conditions: Annotated[int, msgspec.Meta(ge=1, le=256)] = 64
+    condition_values: Count = 10_000
     passages: Count = 1000
     writes: Count = 64
     traced: Count = 50
@@ -93,6 +116,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     option_sets: Count = 16
     queue_requests: Count = 1024
     queue_bytes: Count = 128 * 2**20
+    key_bytes: Count = 64 * 2**20
     timeout_ms: Count = 5000
     max_timeout_ms: Count = 60_000
     body_seconds: Seconds = 10.0
@@ -318,7 +342,8 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         except msgspec.ValidationError as error:
             path = str(error).partition(" - at `$")[2].rstrip("`").lstrip(".")
             kind = _TABLES.get(re.split(r"[.[]", path)[0], cls)
-            raise invalid_value(error, kind, _named(found, path), found) from None
+            place = _named(found, path)
+            raise invalid_value(error, kind, place, value_at(found, place)) from None
         return config.check()
 
     @classmethod

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from .. import __version__
 from ..errors import HopfuseError, MissingExtraError
 from .errors import RefusalError, body_of, gone_away
-from .http import encode, read_body
+from .http import BodyReader, encode
 from .keys import Principal
 from .service import Service
 from .tools import TOOLS
@@ -111,7 +111,7 @@ class OverHttp:
         self._service = service
         server = mcp_server(service, lambda context: context.request.state.principal)
         self._manager = _module("mcp.server.streamable_http_manager").StreamableHTTPSessionManager(
-            server, json_response=True, stateless=True, max_request_body_size=service.config.limits.body_bytes
+            server, json_response=True, stateless=True, max_request_body_size=service.config.limits.tool_bytes
         )
 
     def running(self) -> AbstractAsyncContextManager[None]:
@@ -124,8 +124,11 @@ class OverHttp:
         service = self._service
         request.state.principal = service.keys.principal(request.headers.get("authorization", ""))
         service.requests.begin(request)
-        bodies = [await read_body(request, service.config.limits)]
-        sent: list[Any] = []
+        async with BodyReader(request, service.budget, service.config.limits, "tool_bytes") as body:
+            return await self._answer(request, body)
+
+    async def _answer(self, request: Request, body: bytes) -> Response:
+        bodies, sent = [body], list[Any]()
 
         async def receive() -> Any:
             if bodies:

@@ -17,6 +17,7 @@ from prometheus_client import (
 
 if TYPE_CHECKING:
     from .batcher import Batcher
+    from .budget import Budget
 
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -24,6 +25,14 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 STAGES = ("read", "queued", "search", "total")
 #: Parts of a batch: encoding and matching, the recipe, and reading the passages of its hits.
 PARTS = ("search", "passages")
+
+
+#: What the gauges of the queue count.
+QUEUE = {
+    "requests": "Requests, or parts of them, that wait for a batch.",
+    "queries": "Queries that wait for a batch.",
+    "bytes": "Bytes of bodies that are arriving, and of requests and changes until they are answered.",
+}
 
 
 class Metrics:
@@ -46,10 +55,7 @@ class Metrics:
             "hopfuse_request_seconds", "Seconds of a search request, by stage.", ("stage",), buckets=SECONDS, **named
         )
         self.stages = {stage: stages.labels(stage) for stage in STAGES}
-        self._queue = {
-            of: Gauge(f"hopfuse_queue_{of}", f"{of.capitalize()} in the queue.", **named)
-            for of in ("requests", "queries", "bytes")
-        }
+        self._queue = {of: Gauge(f"hopfuse_queue_{of}", about, **named) for of, about in QUEUE.items()}
         self.seq = Gauge("hopfuse_index_seq", "Seq of the searched state of an index.", ("index",), **named)
         self.waiting = Gauge("hopfuse_seq_waiting", "Requests waiting for a seq.", ("index",), **named)
         self.changes = Counter("hopfuse_changes", "Changes that were committed.", ("index",), **named)
@@ -66,11 +72,11 @@ class Metrics:
             "hopfuse_reload_failures", "States of an index that could not be served.", ("index",), **named
         )
 
-    def watch(self, batcher: Batcher) -> None:
-        """Report the queue of a batcher."""
+    def watch(self, batcher: Batcher, budget: Budget) -> None:
+        """Report the queue of a batcher, and the bytes that requests hold."""
         self._queue["requests"].set_function(lambda: batcher.requests)
         self._queue["queries"].set_function(lambda: batcher.queries)
-        self._queue["bytes"].set_function(lambda: batcher.nbytes)
+        self._queue["bytes"].set_function(lambda: budget.nbytes)
 
     def watch_connections(self, count: Callable[[], int]) -> None:
         """Report the number of open connections."""

@@ -14,13 +14,16 @@ from starlette.responses import Response
 from .. import __version__
 from .._validation import check_flag, check_names, check_whole
 from ..errors import HopfuseError, InputError
-from .decoding import decode, read_query
-from .errors import check_most
-from .http import encode, json_response, read_body
-from .schema import QueryIn
+from .answers import is_large
+from .bounds import check_most
+from .config import Limits
+from .decoding import LARGE, decode_checked, on_desk
+from .http import BodyReader, encode, json_response
+from .queries import QueryReader
+from .schema import QueryIn, Value
 from .searches import Answer, Search
 from .service import Service
-from .snapshots import Snapshot
+from .snapshots import Query, Snapshot
 from .vectors import check_vector
 
 #: Header with the length of the JSON part of a body, which binary tensors follow.
@@ -35,7 +38,7 @@ class TensorIn(msgspec.Struct, forbid_unknown_fields=True):
     shape: list[int]
     datatype: str
     parameters: dict[str, Any] = {}
-    data: list[Any] | None = None
+    data: list[Value | list[Value]] | None = None
 
 
 class OutputIn(msgspec.Struct, forbid_unknown_fields=True):
@@ -97,33 +100,25 @@ def model_metadata(snapshot: Snapshot) -> dict[str, Any]:
 
 async def infer(service: Service, request: Request) -> Response:
     """Answer a request for inference."""
-    limits, principal = service.config.limits, request.state.principal
-    body = await read_body(request, limits)
+    binary = HEADER.lower() in request.headers
+    most = "body_bytes" if binary else "json_bytes"
+    async with BodyReader(request, service.budget, service.config.limits, most) as body:
+        return await _answer(service, request, body)
+
+
+async def _answer(service: Service, request: Request, body: bytes) -> Response:
+    limits, principal, held = service.config.limits, request.state.principal, request.state.held
     head = request.headers.get(HEADER.lower())
     if head is not None and not (head.isdecimal() and len(head) < 12 and int(head) <= len(body)):
         raise InputError(
             "range", HEADER, "{field} is {given!r}; the body has {allowed} bytes", given=head[:20], allowed=len(body)
         )
     size = len(body) if head is None else int(head)
-    asked: InferRequest = decode(_DECODER, body[:size])
-    snapshot = service.snapshot(request.path_params["name"], principal)
+    snapshot, is_long = service.snapshot(request.path_params["name"], principal), len(body) > LARGE
+    reader = QueryReader(snapshot, principal, limits, held)
+    asked, queries = await on_desk(service, held, is_long, _read, body, size, reader, snapshot, limits)
+    held.add(reader.nbytes)
     k, timeout_ms = _whole(asked.parameters, "k", 10), _whole(asked.parameters, "timeout", 0)
-    tensors = _tensors(asked, body[size:])
-    texts, vectors = tensors.get("texts"), tensors.get("vectors")
-    counts = {len(one) for one in (texts, vectors) if one is not None}
-    if len(counts) != 1 or counts == {0}:
-        raise InputError(
-            "length", "inputs", "{field} must be vectors, texts, or both, with the same number of queries, at least 1"
-        )
-    (count,) = counts
-    check_most(count, "inputs", limits.queries, "row")
-    queries = []
-    # Without a text no entities are known, so that a walk has no seeds.
-    none: list[Any] | None = [] if snapshot.retriever.needs.entities else None
-    for at in range(count):
-        given = QueryIn(entities=none) if texts is None else QueryIn(text=texts[at])
-        vector = None if vectors is None else check_vector(vectors[at], f"inputs[{at}]")
-        queries.append(read_query(snapshot, given, principal, f"inputs[{at}]", limits, vector))
     request.state.search = search = Search(
         snapshot=snapshot,
         queries=queries,
@@ -133,10 +128,42 @@ async def infer(service: Service, request: Request) -> Response:
         timeout_ms=max(1, timeout_ms // 1000) if timeout_ms else None,
         fields=frozenset(),
         principal=principal,
-        nbytes=len(body),
+        owner=held.owner,
     )
-    request.state.answer = answer = await service.search(search, watch=request.receive)
-    return _response(asked, answer)
+    request.state.answer = answer = await service.search(search)
+    return await on_desk(service, held, is_large(answer), _response, asked, answer)
+
+
+def _read(
+    body: bytes, size: int, reader: QueryReader, snapshot: Snapshot, limits: Limits
+) -> tuple[InferRequest, list[Query]]:
+    """Return a request, whose JSON has so many bytes, and its queries."""
+    if size > limits.json_bytes:
+        raise InputError(
+            "limit",
+            HEADER,
+            "{field} is {given}; at most {allowed} bytes of JSON are allowed ({limit} of the server); send tensors as "
+            "binary data",
+            given=size,
+            allowed=limits.json_bytes,
+            limit="limits.json_bytes",
+        )
+    head = body[:size]
+    asked: InferRequest = decode_checked(_DECODER, head, limits)
+    tensors = _tensors(asked, body[size:])
+    texts, vectors = tensors.get("texts"), tensors.get("vectors")
+    counts = {len(one) for one in (texts, vectors) if one is not None}
+    if len(counts) != 1 or counts == {0}:
+        raise InputError(
+            "length", "inputs", "{field} must be vectors, texts, or both, with the same number of queries, at least 1"
+        )
+    (count,) = counts
+    check_most(count, "inputs", limits, "queries", "row")
+    checked = None if vectors is None else [check_vector(row, f"inputs[{at}]") for at, row in enumerate(vectors)]
+    # Without a text no entities are known, so that a walk has no seeds.
+    none: list[Any] | None = [] if snapshot.retriever.needs.entities else None
+    given = [QueryIn(entities=none) if texts is None else QueryIn(text=texts[at]) for at in range(count)]
+    return asked, reader.read(given, checked, "inputs")
 
 
 def _whole(parameters: dict[str, Any], name: str, default: int) -> int:

@@ -36,9 +36,9 @@ OTHER_FILES = 448
 class Server(uvicorn.Server):
     """uvicorn's server, which tells when it listens, and accepts the connections that wait before it stops to."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], stopping: Callable[[], None]) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._ready, self._stopping = ready, stopping
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen."""
@@ -46,7 +46,8 @@ class Server(uvicorn.Server):
         self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop to listen, and finish open requests."""
+        """Stop to listen, refuse requests that wait for a change, and finish the other open ones."""
+        self._stopping()
         await asyncio.sleep(0)  # the event loop accepts what waits; the system would reset these connections
         await super().shutdown(sockets)
 
@@ -89,6 +90,7 @@ def _server(service: Service, ready: Callable[[], None] = lambda: None, *, start
             timeout_graceful_shutdown=max(1, round(limits.drain_seconds)),
         ),
         ready,
+        service.refuse_waiting,
     )
 
 

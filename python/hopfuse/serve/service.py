@@ -11,7 +11,7 @@ import gc
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any
@@ -23,7 +23,10 @@ from ..retriever import Retriever
 from .admission import Requests
 from .batcher import Batcher, Work, late, stopping
 from .batches import Plan, RequestShare, Runner
+from .bounds import check_most, check_total
+from .budget import Budget, Held
 from .config import ServeConfig
+from .desk import Desk
 from .errors import RefusalError, gone_away, in_request
 from .following import Follower
 from .keys import Keys, Principal
@@ -33,7 +36,6 @@ from .schema import PassagesRequest, Timings
 from .searches import ANYONE, Answer, Search
 from .siblings import Siblings
 from .snapshots import Query, Snapshot
-from .watching import Watching
 from .workers import Place
 from .writing import Changes
 
@@ -41,6 +43,8 @@ log = logging.getLogger("hopfuse.serve")
 #: Batches that are searched at a time on the CPU, and divide its processors. One leaves some idle while Python prepares
 #: it, and where its threads wait for each other.
 BATCHES = 2
+#: Queries and names from which on a request is checked on a thread, in terms of names; a query counts as 16.
+LONG = 2048
 
 
 class Service:
@@ -94,17 +98,16 @@ class Service:
             limit=limits.batch,
             gather=-(-limits.batch // 2),
             max_requests=limits.queue_requests,
-            max_bytes=limits.queue_bytes,
             workers=BATCHES if backend_info()["auto"] == "cpu" else 1,
             observe=self._observe,
         )
-        self.metrics.watch(self.batcher)
+        self.budget, self.desk = Budget(limits.queue_bytes, config.part(limits.key_bytes)), Desk()
+        self.metrics.watch(self.batcher, self.budget)
         self.snapshots: dict[str, Snapshot] = {}
         self._opened: list[Snapshot] = []
         self._maker = ThreadPoolExecutor(1, "hopfuse-maker")
         self._retrievers = RetrieverCache(config, self._maker)
         self._reader = ThreadPoolExecutor(1, "hopfuse-follow")
-        self.turn = asyncio.Lock()  # of large bodies, to be decoded
         self._lives: dict[str, LiveIndex[Index]] = {}
         self.followers: dict[str, Follower] = {}
         self.changes = Changes(config, self.metrics)
@@ -136,6 +139,11 @@ class Service:
             await self._siblings.start()
         self.status = "ok"
 
+    def refuse_waiting(self) -> None:
+        """Refuse requests that wait for a seq, now and later; others are still answered."""
+        for follower in self.followers.values():
+            follower.refuse()
+
     async def stop(self) -> None:
         """Refuse queued requests, and end the threads."""
         self.status = "stopping"
@@ -144,6 +152,7 @@ class Service:
         for follower in self.followers.values():
             await follower.stop()
         self.batcher.close()
+        self.desk.close()
         self.changes.close()
         for pool in (self._maker, self._reader):
             pool.shutdown(wait=True)
@@ -221,7 +230,7 @@ class Service:
             for size in (1, self.config.limits.batch):
                 asked = RequestShare([first] * size, frozenset(("title", "text")), warms_up=True)
                 until = time.monotonic() + 3600.0
-                work = self.batcher.submit(plan, asked, size=size, nbytes=0, owner="", deadline=until, usual=usual)
+                work = self.batcher.submit(plan, asked, size=size, owner="", deadline=until, usual=usual)
                 await work.future
 
     async def counters(self) -> bytes:
@@ -254,11 +263,22 @@ class Service:
         Raises
         ------
         RefusalError
-            504: the timeout passed before.
+            504: the timeout passed before. 429: too many requests wait. 503: the server stops.
         """
         snapshot = self.snapshot(name, principal)
         if at_least is None or at_least <= snapshot.seq:
             return snapshot
+        waiting = sum(follower.waiting for follower in self.followers.values())
+        if waiting >= self.config.limits.queue_requests:
+            raise RefusalError(
+                "overloaded",
+                "at_least",
+                "{field} is given, and {waiting} requests wait for a seq already; at most {allowed} may ({limit} of "
+                "the server); send the request again after Retry-After",
+                waiting=waiting,
+                allowed=self.config.limits.queue_requests,
+                limit="limits.queue_requests",
+            ).after(1)
         await self.followers[snapshot.name].reach(at_least, self._deadline(timeout_ms))
         return self.snapshot(snapshot.name, principal)
 
@@ -266,14 +286,12 @@ class Service:
         """Refuse so many queries of a key if they cannot be answered in time."""
         self.batcher.check_deadline(principal.name, size, arrived + self._timeout(timeout_ms) / 1000)
 
-    async def search(self, search: Search, *, watch: Callable[[], Awaitable[Any]] | None = None) -> Answer:
-        """Answer a request.
+    async def search(self, search: Search) -> Answer:
+        """Answer a request; one that is cancelled is withdrawn.
 
         Parameters
         ----------
         search : Search
-        watch : callable, optional
-            A coroutine function that returns when the client has left; the request is then withdrawn.
 
         Raises
         ------
@@ -282,7 +300,10 @@ class Service:
         limits = self.config.limits
         timeout_ms = self._timeout(search.timeout_ms)
         check_whole(search.k, "k", limits.k)
-        check_whole(len(search.queries), "queries", limits.queries)
+        check_most(len(search.queries), "queries", limits, "queries")
+        check_total(
+            len(search.queries) * min(search.k, search.snapshot.index.num_passages), limits, "hits", "possible hit"
+        )
         if search.trace and search.per_document is not None:
             raise InputError(
                 "conflict",
@@ -300,18 +321,18 @@ class Service:
             )
         deadline = search.arrived + timeout_ms / 1000
         retriever = await self._retrievers.of(search.snapshot, search.recipe, search.options, deadline)
-        _check(retriever, search.queries)
+        if sum(16 + len(one.entities or ()) for one in search.queries) > LONG:
+            await self.desk.run(search.owner, _check, retriever, search.queries)
+        else:
+            _check(retriever, search.queries)
         places = self._places(search.queries)
         works = self._submit(search, retriever, places, deadline)
         timer = asyncio.get_running_loop().call_later(deadline - time.monotonic(), self._end, works, late())
-        watching = None if watch is None else Watching(watch, lambda: self._end(works, gone_away()))
         try:
             parts = [await _outcome(work, part) for work, part in zip(works, places, strict=True)]
         finally:
             self._end(works, gone_away())
             timer.cancel()
-            if watching is not None:
-                watching.end()
         for work in works:
             self.metrics.stages["queued"].observe(work.started - work.queued)
             self.metrics.stages["search"].observe(work.took)
@@ -329,8 +350,8 @@ class Service:
             ),
         )
 
-    async def add(self, asked: PassagesRequest, principal: Principal, nbytes: int) -> int:
-        """Commit a change, and return its seq once it is on the disk.
+    async def add(self, asked: PassagesRequest, principal: Principal, held: Held) -> int:
+        """Commit a change, and return its seq once it is on the disk; ``held`` accounts for its bytes until then.
 
         Raises
         ------
@@ -339,7 +360,7 @@ class Service:
             index. Nothing is changed.
         """
         snapshot, deadline = self.snapshot(asked.index, principal), self._deadline(asked.timeout_ms)
-        return await self.changes.add(asked, snapshot, principal, nbytes=nbytes, deadline=deadline)
+        return await self.changes.add(asked, snapshot, principal, held=held, deadline=deadline)
 
     async def delete(self, id: str, index: str | None, principal: Principal, timeout_ms: int | None) -> int:
         """Delete a passage, and return the seq of the change once it is on the disk.
@@ -376,10 +397,10 @@ class Service:
             for part in places:
                 restricted = queries[part[0]].allow is not None
                 plan = Plan(search.snapshot, retriever, k, search.trace, restricted, search.per_document, alone)
-                sees_all, nbytes = search.principal.where is None, search.nbytes // len(places)
+                sees_all = search.principal.where is None
                 asked = RequestShare([queries[at] for at in part], search.fields, search.strict, sees_all)
                 who: dict[str, Any] = {"owner": search.principal.name, "deadline": deadline, "usual": not search.trace}
-                works.append(self.batcher.submit(plan, asked, size=len(part), nbytes=nbytes, **who))
+                works.append(self.batcher.submit(plan, asked, size=len(part), **who))
         except RefusalError as refusal:
             self._end(works, refusal)
             raise

@@ -128,9 +128,7 @@ class Snapshot:
             if isinstance(allow, Mapping):
                 mask = self.index.mask(where(**allow))
                 return np.flatnonzero(mask if seen is None else mask & seen)
-            if seen is not None:
-                return np.unique([self._row_seen(id, seen) for id in allow]).astype(np.int64)
-            return np.unique(self.index.rows_of(allow)) if len(allow) else np.zeros(0, np.int64)
+            return np.unique(self._rows_of(allow, seen)) if len(allow) else np.zeros(0, np.int64)
         except InputError as error:
             raise (in_request(error, field) if isinstance(allow, Mapping) else error.at(field=field)) from None
 
@@ -140,15 +138,24 @@ class Snapshot:
             self._rows[principal.name] = np.flatnonzero(seen)
         return self._rows[principal.name]
 
-    def _row_seen(self, id: Any, seen: NDArray[np.bool_]) -> int:
-        """Return a passage's row; one that the key does not see is refused like one that does not exist."""
+    def _rows_of(self, ids: Sequence[Any], seen: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+        """Return passages' rows; one that the key does not see is refused like one that does not exist."""
+        if seen is None:
+            return self.index.rows_of(ids)
         try:
-            row = self.index.row_of(id)
+            rows = self.index.rows_of(ids)
+            first = None if seen[rows].all() else ids[int(np.argmin(seen[rows]))]
         except InputError:
-            row = -1
-        if row < 0 or not seen[row]:
-            raise InputError("unknown", None, "there is no passage with the id {given!r}", given=id)
-        return row
+            first = next(id for id in ids if not self._sees(id, seen))
+        if first is not None:
+            raise InputError("unknown", None, "there is no passage with the id {given!r}", given=first)
+        return rows
+
+    def _sees(self, id: Any, seen: NDArray[np.bool_]) -> bool:
+        try:
+            return bool(seen[self.index.row_of(id)])
+        except InputError:
+            return False
 
 
 def _passage(index: Index, row: int) -> Passage:
