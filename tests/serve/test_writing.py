@@ -179,7 +179,6 @@ def test_an_invalid_change_is_refused_by_field_and_changes_nothing(unchanged, bo
     error = refused.json()["error"]
     assert refused.status_code in (400, 404, 413), error
     assert (error["code"], error["field"]) == (code, field), error
-    assert (field or "").partition("[")[0] in error["message"], "a message says where in the body"
     assert search(unchanged, fields=[], k=1).json()["seq"] == 0
 
 
