@@ -27,7 +27,8 @@ NAN, INFINITY = float("nan"), float("inf")
 #: What an error may be about: fields of requests, columns of a stream, parameters and headers.
 FIELDS = {
     *SearchRequest.__struct_fields__, *PassagesRequest.__struct_fields__, *RetrievalRequest.__struct_fields__,
-    *InferRequest.__struct_fields__, "columns", "Host", "Origin", "Content-Type", HEADER, "text", "vector", "name", "id",
+    *InferRequest.__struct_fields__, "columns", "Host", "Origin", "Content-Type", HEADER, "text", "vector", "name",
+    "id",
 }  # fmt: skip
 #: MiB that the process may grow by, after a tenth of the cases: an index that changes is in memory twice at times.
 GROWTH = 64
