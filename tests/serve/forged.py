@@ -16,11 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hopfuse.serve.dify import RetrievalRequest
+from hopfuse.serve.oip import InferRequest
+from hopfuse.serve.schema import PassagesRequest, SearchRequest
 from serve.served import DIM, configured, running, save
 
 JSON, ARROW, BINARY = "application/json", "application/vnd.apache.arrow.stream", "application/octet-stream"
 HEADER = "Inference-Header-Content-Length"
 NAN, INFINITY = float("nan"), float("inf")
+#: What an error may be about: fields of requests, columns of a stream, parameters and headers.
+FIELDS = {
+    *SearchRequest.__struct_fields__, *PassagesRequest.__struct_fields__, *RetrievalRequest.__struct_fields__,
+    *InferRequest.__struct_fields__, "columns", "Host", "Origin", "Content-Type", HEADER, "text", "vector", "name",
+    "id",
+}  # fmt: skip
 #: MiB that the process may grow by, after a tenth of the cases: an index that changes is in memory twice at times.
 GROWTH = 64
 #: Small limits of a server, which requests exceed.
@@ -404,9 +413,9 @@ def fault(request: Request, answered: Answered) -> str:
     message = found.get("message", found.get("error_msg", ""))
     if not message or "Traceback" in message or "object at 0x" in message:
         return f"the message is {message!r}"
-    named = found.get("field")
-    if named and named.partition("[")[0].partition(".")[0] not in message:
-        return f"the message does not name {named}: {message!r}"
+    named = re.split(r"[.\[]", found.get("field") or "")[0]
+    if named and named not in FIELDS and named.encode() not in request.body:
+        return f"the field {found['field']} is in no request: {message!r}"
     return ""
 
 
