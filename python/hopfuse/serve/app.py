@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from ..errors import FormatError, HopfuseError, InputError
 from .arrow import ARROW, read_arrow, write_arrow
+from .batcher import stopping
 from .config import is_loopback
 from .decoding import read_change, read_search
 from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
@@ -32,7 +33,6 @@ from .oip import InferRequest, InferResponse, infer, model_metadata, oip_error, 
 from .openapi import WITH_BODY, Endpoint, document
 from .page import page
 from .schema import ChangeResponse, Health, IndexesResponse, IndexOut, PassagesRequest, SearchRequest, SearchResponse
-from .searches import ANYONE
 from .service import Service
 from .snapshots import Snapshot
 
@@ -256,7 +256,7 @@ class Routes:
         return json_response(Health("ok", self._service.worker))
 
     async def ready(self, request: Request) -> Response:
-        self._service.snapshots_for(ANYONE)
+        self._service.check_ready()
         return json_response(Health("ok", self._service.worker))
 
     async def metrics(self, request: Request) -> Response:
@@ -288,7 +288,7 @@ def dialects(service: Service) -> list[Endpoint]:
         return json_response({"live": True})
 
     async def ready(request: Request) -> Response:
-        service.snapshots_for(ANYONE)
+        service.check_ready()
         return json_response({"ready": True})
 
     async def model_ready(request: Request) -> Response:
@@ -375,7 +375,13 @@ class GuardedEndpoint:
         self._local = not service.config.keys and is_loopback(service.config.host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._answer(Request(scope, receive, send))
+        task = asyncio.current_task()
+        assert task is not None
+        self._service.unanswered.add(task)
+        try:
+            response = await self._answer(Request(scope, receive, send))
+        finally:
+            self._service.unanswered.discard(task)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -391,6 +397,11 @@ class GuardedEndpoint:
             response, code = refused(refusal, endpoint.error and endpoint.error(refusal)), refusal.code
         except HopfuseError as error:
             response, code = refused(error, endpoint.error and endpoint.error(error)), error.code
+        except asyncio.CancelledError:
+            if not service.is_over:
+                raise
+            refusal = ended(endpoint.right == "write")
+            response, code = refused(refusal, endpoint.error and endpoint.error(refusal)), refusal.code
         except Exception:
             log.exception("a request to %s failed", endpoint.path)
             code = "failed"
@@ -405,6 +416,17 @@ class GuardedEndpoint:
             code=code,
         )
         return response
+
+
+def ended(changes: bool) -> RefusalError:
+    """Return the refusal of a request that is not answered when the time of a stopping server has passed."""
+    if not changes:
+        return stopping()
+    return RefusalError(
+        "unavailable",
+        None,
+        "the server is stopping, and the change may still be committed: send the request again with replace",
+    ).after(1)
 
 
 def _check_key(service: Service, request: Request, right: str) -> None:

@@ -50,6 +50,13 @@ class Metrics:
             of: Gauge(f"hopfuse_queue_{of}", f"{of.capitalize()} in the queue.", **named)
             for of in ("requests", "queries", "bytes")
         }
+        self.threads_replaced = Counter("hopfuse_threads_replaced", "Searching threads that died.", **named)
+        self.encoder_failures = Counter(
+            "hopfuse_encoder_failures", "Calls of encoders that failed, or passed their limit.", ("reason",), **named
+        )
+        for reason in ("failed", "late"):
+            self.encoder_failures.labels(reason)  # there from the start, as 0
+        self._hung = Gauge("hopfuse_encoder_hung", "Calls of encoders that have passed their limit.", **named)
         self.seq = Gauge("hopfuse_index_seq", "Seq of the searched state of an index.", ("index",), **named)
         self.waiting = Gauge("hopfuse_seq_waiting", "Requests waiting for a seq.", ("index",), **named)
         self.changes = Counter("hopfuse_changes", "Changes that were committed.", ("index",), **named)
@@ -70,6 +77,10 @@ class Metrics:
         self._queue["requests"].set_function(lambda: batcher.requests)
         self._queue["queries"].set_function(lambda: batcher.queries)
         self._queue["bytes"].set_function(lambda: batcher.nbytes)
+
+    def watch_encoders(self, count: Callable[[], int]) -> None:
+        """Report the number of encoders' calls that hang."""
+        self._hung.set_function(count)
 
     def watch_changes(self, count: Callable[[], int]) -> None:
         """Report the number of waiting changes."""
