@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
+
+from .threads import DaemonThreads
 
 #: Threads. The interpreter runs one at a time; the second one works while the first waits for memory or NumPy.
 THREADS = 2
@@ -32,9 +34,14 @@ class Desk:
     """
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, "hopfuse-read")
+        self._pool = DaemonThreads(THREADS, "hopfuse-read")
         self._turns: dict[str, asyncio.Lock] = {}
         self._jobs: Counter[str] = Counter()  # that run or wait, by owner
+
+    @property
+    def threads(self) -> list[threading.Thread]:
+        """The threads that were started."""
+        return self._pool.threads
 
     @property
     def jobs(self) -> int:
@@ -61,7 +68,7 @@ class Desk:
                 loop.call_soon_threadsafe(end)
 
         try:
-            running = self._threads.submit(job, *given, **named)
+            running = self._pool.submit(job, *given, **named)
         except BaseException:
             end()
             raise
@@ -75,4 +82,4 @@ class Desk:
 
     def close(self) -> None:
         """Wait for running jobs, and drop the others."""
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._pool.shutdown(cancel_futures=True)
