@@ -28,7 +28,7 @@ from .format import Settings
 from .generations import publish
 from .parts import check_encoder_dim, encoder_arrays, fact_arrays, lexical_arrays, vector_dim
 from .schema import check_schema, in_file_order
-from .sections import Section
+from .sections import Section, as_section
 from .state import read_state, reopened
 from .verify import verify_sections
 from .words import WordInfo
@@ -667,9 +667,9 @@ class Index(Contents):
 
     @classmethod
     def _of_arrays(
-        cls, arrays: Mapping[str, NDArray[Any]], settings: Settings, made: Mapping[str, Any] | None = None
+        cls, arrays: Mapping[str, NDArray[Any] | Section], settings: Settings, made: Mapping[str, Any] | None = None
     ) -> Index:
-        sections = {name: Section(name, array) for name, array in in_file_order(arrays).items()}
+        sections = {name: as_section(name, one) for name, one in in_file_order(arrays).items()}
         check_schema(sections, settings)
         return cls(sections, settings, _made=dict(made or {}))
 

@@ -13,7 +13,7 @@ from .._validation import counted
 from ..errors import InputError
 from ..types import EdgeStatements, Facts, Graph
 from ..types.edge_statements import NO_PASSAGE, UNKNOWN
-from .columns import RaggedStrings, StringColumn, string_arrays
+from .columns import StringColumn, string_column
 from .contents import Contents
 from .encoder import EncoderInfo
 from .labels import LABELS, label_part
@@ -29,8 +29,10 @@ from .parts import (
     statements_of,
     word_arrays,
 )
+from .sections import Section
 
-Arrays = dict[str, NDArray[Any]]
+#: Arrays, and sections whose bytes stay with the whole index until they are read.
+Arrays = dict[str, NDArray[Any] | Section]
 Rows = NDArray[np.int64]
 
 
@@ -79,8 +81,10 @@ def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
         made["facts"] = _facts(whole.facts, facts, allow, node, passages.size, entities.size, whole.num_passages)
         arrays |= fact_arrays(made["facts"], passages.size, entities.size)
     if whole.lexical is not None and whole.lexical.counts is not None:
-        made["lexical"] = whole.lexical.part(passages)
-        arrays |= lexical_arrays(made["lexical"], passages.size)
+        made["lexical"] = terms = whole.lexical.part(passages)
+        assert terms.of_whole is not None
+        strings = string_column(whole.sections, "lexical.term").take("lexical.term", terms.of_whole)
+        arrays |= lexical_arrays(terms, passages.size, strings)
     return PartArrays(arrays, made, passages, entities, np.zeros(0, np.int64) if facts is None else facts)
 
 
@@ -174,7 +178,7 @@ def _num_stated(facts: Facts, allow: NDArray[np.bool_]) -> Rows:
 
 def _passage_arrays(whole: Contents, rows: Rows) -> Arrays:
     ids = whole.passage_ids
-    arrays = {
+    arrays: Arrays = {
         **whole.titles.take("passage.title", rows),
         **whole.texts.take("passage.text", rows),
         "passage.length": whole.passage_lengths[rows],
@@ -190,12 +194,9 @@ def _passage_arrays(whole: Contents, rows: Rows) -> Arrays:
 
 
 def _entity_arrays(whole: Contents, rows: Rows) -> Arrays:
-    aliases: RaggedStrings = whole.entity_aliases
-    own = [aliases[int(row)] for row in rows]
-    arrays = {
+    arrays: Arrays = {
         **whole.entity_names.take("entity.name", rows),
-        "entity.alias.rows": np.cumsum([0, *map(len, own)], dtype=np.int64),
-        **string_arrays("entity.alias", [alias for row in own for alias in row]),
+        **whole.entity_aliases.take("entity.alias", rows),
         **stated_arrays(whole.stated[rows]),
         **name_rule_arrays(whole.name_rule),
     }
