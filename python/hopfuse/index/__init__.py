@@ -6,10 +6,11 @@
 from .change import Change
 from .encoder import EncoderInfo
 from .filters import Where, where
-from .index import Index, IndexPart
+from .index import Index
 from .labels import LabelColumn
 from .live import Follower, LiveIndex
 from .metadata import Metadata, MetadataColumn
+from .part_cache import IndexPart
 from .words import WordInfo
 
 __all__ = [

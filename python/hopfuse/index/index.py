@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.rows_cache import RowsCache
-from .._validation import check_choice, check_excludes, check_needs, check_type
+from .._validation import check_choice, check_excludes, check_needs, check_type, check_whole
 from ..encoders import Encoder, as_encoder, open_encoder
 from ..encoders.protocol import encodes_passages
 from ..errors import FormatError, InputError
@@ -26,6 +25,7 @@ from .encoder import EncoderInfo
 from .files import write_file
 from .format import Settings
 from .generations import publish
+from .part_cache import LEAST_KEPT, IndexPart, PartCache, PartOf, searched_bytes
 from .parts import check_encoder_dim, encoder_arrays, fact_arrays, lexical_arrays, vector_dim
 from .schema import check_schema, in_file_order
 from .sections import Section, as_section
@@ -615,8 +615,8 @@ class Index(Contents):
         Its passages, entities, edges and facts are in the order of this index. It contains the entities that an edge
         joins to one of the passages, or about which a passage states an edge or a fact, with all their names and
         aliases; the edges at these passages, those that they state, and those that no passage states; the facts that
-        they state; all edge types; and BM25's scores among these passages, if this index keeps counts. The last used
-        parts are cached, as long as together they have at most as many passages as this index.
+        they state; all edge types; and BM25's scores among these passages, if this index keeps counts. Its strings are
+        read from this index. The last used parts are cached, up to the bytes of :meth:`keep_parts`.
 
         Parameters
         ----------
@@ -646,11 +646,42 @@ class Index(Contents):
 
         def make() -> IndexPart:
             made = part_arrays(self, mask)
-            index = type(self)._of_arrays(made.arrays, self._settings, made.made)
+            of = {"part_of": PartOf(self, made.passages, made.entities)}
+            index = type(self)._of_arrays(made.arrays, self._settings, made.made | of)
             return IndexPart(index, made.passages, made.entities, made.facts)
 
-        kept: RowsCache[IndexPart] = self._once("parts", lambda: RowsCache(self.num_passages))
-        return kept.get(mask, make)
+        return self.parts.get(mask, make)
+
+    @property
+    def parts(self) -> PartCache:
+        """The parts that are cached."""
+
+        def make() -> PartCache:
+            return PartCache(max(LEAST_KEPT, searched_bytes(self._sections)))
+
+        return self._once("parts", make)
+
+    def keep_parts(self, nbytes: int) -> None:
+        """Set how many bytes of parts are cached, the most recently used ones, with what is laid out for searches.
+
+        By default 256 MiB, or as many bytes as a search of the whole index lays out if that is more, so that the parts
+        of tenants that share no passage are all cached.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> index = hf.Index.build(passages=[{"text": "one"}, {"text": "two"}])
+        >>> index.keep_parts(0)  # the last one alone
+        >>> _ = index.part([0]), index.part([1])
+        >>> len(index.parts)
+        1
+        """
+        self.parts.keep(check_whole(nbytes, "nbytes", least=0))
+
+    @property
+    def part_of(self) -> PartOf | None:
+        """What :meth:`part` made this index from; None for any other index."""
+        return self._made.get("part_of")
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._directory is not None:
@@ -685,28 +716,5 @@ class Index(Contents):
         sections = in_file_order({**kept, **{name: Section(name, array) for name, array in new.items()}})
         check_schema(sections, self._settings)
         with self._lock:
-            kept_parts = {key: part for key, part in self._made.items() if key not in (dropped, "parts")}
+            kept_parts = {key: part for key, part in self._made.items() if key not in (dropped, "parts", "part_of")}
             return type(self)(sections, self._settings, _made={**kept_parts, **made})
-
-
-@dataclass(frozen=True, eq=False)
-class IndexPart:
-    """An index of some passages of another index, and the rows that it was made from.
-
-    Attributes
-    ----------
-    index : Index
-    passages, entities, facts : ndarray of int64
-        The rows of its passages, entities and facts in the other index, ascending.
-
-    Examples
-    --------
-    >>> import hopfuse as hf
-    >>> hf.Index.build(passages=[{"text": "one"}, {"text": "two"}]).part(np.array([False, True])).passages
-    array([1])
-    """
-
-    index: Index
-    passages: NDArray[np.int64]
-    entities: NDArray[np.int64]
-    facts: NDArray[np.int64]

@@ -98,10 +98,9 @@ def _edges(whole: Contents, allow: NDArray[np.bool_]) -> EdgeStatements:
     """
     graph, first = whole.graph, whole.num_passages
     assert graph is not None
-    stated = whole.edge_statements or statements_of(graph)
-    passage = stated.ends < first
-    between = ~passage.any(axis=1)
-    unknown = int((between & (stated.passages == UNKNOWN)).sum())
+    stated = _stated(whole)
+    src, dst = stated.ends[:, 0], stated.ends[:, 1]
+    unknown = int(((stated.passages == UNKNOWN) & (src >= first) & (dst >= first)).sum())
     if unknown:
         raise InputError(
             "missing",
@@ -111,19 +110,29 @@ def _edges(whole: Contents, allow: NDArray[np.bool_]) -> EdgeStatements:
             "with {@statements}, or give {@allow_scope}'results'",
             count=counted(unknown, "edge"),
         )
-    own = np.where(passage, allow[np.minimum(stated.ends, first - 1)] if first else False, True).all(axis=1)
-    said = np.where(stated.passages >= 0, allow[np.maximum(stated.passages, 0)] if first else False, True)
-    rows = np.flatnonzero(own & said)
+    seen = np.concatenate([allow, np.ones(whole.num_entities + 1, np.bool_)])  # the last is no passage, -1 or -2
+    rows = np.flatnonzero(seen[src] & seen[dst] & seen[np.maximum(stated.passages, NO_PASSAGE)])
     return EdgeStatements(*(np.ascontiguousarray(part[rows]) for part in _parts(stated)))
+
+
+def _stated(whole: Contents) -> EdgeStatements:
+    """Return the edges as stated, or the graph's, which are kept with it."""
+    graph, known = whole.graph, whole.edge_statements
+    assert graph is not None
+    if known is None:
+        known = graph.derived.get("statements") or statements_of(graph)
+        graph.derived["statements"] = known
+    return known
 
 
 def _entities(whole: Contents, edges: EdgeStatements | None, facts: Rows | None) -> Rows:
     seen = np.zeros(whole.num_entities, np.bool_)
     first = whole.num_passages
     if edges is not None:
-        speaks = (edges.passages >= 0) | (edges.ends < first).any(axis=1)
-        ends = edges.ends[speaks].reshape(-1)
-        seen[ends[ends >= first] - first] = True
+        src, dst = edges.ends[:, 0], edges.ends[:, 1]
+        speaks = (edges.passages >= 0) | (src < first) | (dst < first)
+        for end in (src[speaks], dst[speaks]):
+            seen[end[end >= first] - first] = True
     if facts is not None:
         assert whole.facts is not None
         seen[whole.facts.rows[facts][:, [0, 2]]] = True
@@ -133,7 +142,7 @@ def _entities(whole: Contents, edges: EdgeStatements | None, facts: Rows | None)
 def _graph(edges: EdgeStatements, whole: Graph, node: Rows, passages: Rows) -> tuple[Graph, EdgeStatements | None]:
     """Return the graph, and its edges as stated if some of them join two entities."""
     ends = node[edges.ends]
-    rows = np.flatnonzero((ends >= 0).all(axis=1))
+    rows = np.flatnonzero((ends[:, 0] >= 0) & (ends[:, 1] >= 0))
     row_of = np.where(
         edges.passages >= 0, node[np.maximum(edges.passages, 0)] if node.size else NO_PASSAGE, edges.passages
     )
@@ -211,7 +220,7 @@ def _parts(edges: EdgeStatements) -> tuple[NDArray[Any], ...]:
 
 def joins_entities(statements: EdgeStatements, num_passages: int) -> bool:
     """Return whether an edge joins two entities; other edges belong to the passage at their end."""
-    return bool((statements.ends >= num_passages).all(axis=1).any())
+    return bool(((statements.ends[:, 0] >= num_passages) & (statements.ends[:, 1] >= num_passages)).any())
 
 
 def check_statements(statements: EdgeStatements, graph: Graph, num_passages: int) -> None:

@@ -64,6 +64,7 @@ class BM25:
         self.matrix = matrix
         self._tokenizer = Tokenizer(matrix.stopwords, matrix.stemmer)
         self._number = {term: t for t, term in enumerate(matrix.terms)}
+        self._place: NDArray[np.int32] | None = None  # of a part: what each number is in it, or -1
         bm25s()  # raises now, not at the first search
 
     @classmethod
@@ -174,17 +175,19 @@ class BM25:
         if allow is None:
             allow = np.ones(self.num_passages, np.bool_)
         masks = read_filter(allow, len(rows), self.num_passages, "allow").to_masks(self.num_passages)
-        known = [[self._number[term] for term in row if term in self._number] for row in rows]
+        known = [self._known(row) for row in rows]
         each = zip(known, np.broadcast_to(masks, (len(rows), self.num_passages)), strict=True)
         return pad_rows([self._best(terms, k, allowed) for terms, allowed in each], k)
 
-    def part(self, rows: NDArray[np.int64]) -> BM25:
+    def part(self, rows: NDArray[np.int64], *, matrix: TermMatrix | None = None) -> BM25:
         """Return BM25 over a subset of passages, numbered from 0, as if built from their texts.
 
         Parameters
         ----------
         rows : ndarray of int64
             Ascending.
+        matrix : TermMatrix, optional
+            The matrix of these rows, if it is made already: :meth:`hopfuse.types.TermMatrix.part`.
 
         Raises
         ------
@@ -199,7 +202,26 @@ class BM25:
         >>> bm25.part(np.array([0, 2])).search(["sea"], k=1).ids
         array([[1]])
         """
-        return BM25(self.matrix.part(rows))
+        matrix = self.matrix.part(rows) if matrix is None else matrix
+        terms = matrix.of_whole
+        if terms is None:
+            return BM25(matrix)
+        made = BM25.__new__(BM25)
+        made.matrix, made._tokenizer = matrix, self._tokenizer
+        place = np.full(len(self.matrix.terms), -1, np.int32)
+        place[terms] = np.arange(terms.size, dtype=np.int32)
+        if self._place is not None:  # this one is a part too
+            place = np.where(self._place < 0, -1, place[self._place])
+        made._number, made._place = self._number, place
+        return made
+
+    def _known(self, terms: Sequence[str]) -> list[int]:
+        """Return the numbers of the terms that the matrix has."""
+        numbers = [self._number[term] for term in terms if term in self._number]
+        if self._place is None:
+            return numbers
+        own = self._place[numbers]
+        return own[own >= 0].tolist()
 
     def _best(self, terms: list[int], k: int, allowed: NDArray[np.bool_]) -> tuple[Any, Any]:
         """Return the k best passages with a score above 0: higher score first, then lower id."""

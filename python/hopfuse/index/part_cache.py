@@ -1,0 +1,170 @@
+"""The parts of an index that are kept: by use and by bytes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from threading import Condition, Lock
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, ref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .sections import Section
+
+if TYPE_CHECKING:
+    from .index import Index
+
+#: Bytes of parts that an index keeps at least, if they are used.
+LEAST_KEPT = 1 << 28
+#: What a searched index takes in memory, as a multiple of the bytes of its vectors, and of its other arrays: recipes and
+#: kernels lay them out.
+OF_VECTORS, OF_OTHERS = 1.3, 3.0
+
+
+class PartOf:
+    """What an index is a part of.
+
+    Attributes
+    ----------
+    passages, entities : ndarray of int64
+        The rows of its passages and entities in the other index, ascending.
+    """
+
+    def __init__(self, whole: Index, passages: NDArray[np.int64], entities: NDArray[np.int64]) -> None:
+        self._whole, self.passages, self.entities = ref(whole), passages, entities
+
+    def whole(self) -> Index | None:
+        """Return the other index, or None if nothing uses it any longer."""
+        return self._whole()
+
+    def place(self, before: NDArray[np.int32] | None) -> NDArray[np.int32]:
+        """Return the number in the part of each entity, -1 if it does not have it.
+
+        ``before``: the numbers in the other index, if that is a part too.
+        """
+        whole = self.whole()
+        assert whole is not None
+        place = np.full(whole.num_entities + 1, -1, np.int32)
+        place[self.entities] = np.arange(self.entities.size, dtype=np.int32)
+        return place[:-1] if before is None else place[before]  # the last one stays -1
+
+
+@dataclass(frozen=True, eq=False)
+class IndexPart:
+    """An index of some passages of another index, and the rows that it was made from.
+
+    Attributes
+    ----------
+    index : Index
+    passages, entities, facts : ndarray of int64
+        The rows of its passages, entities and facts in the other index, ascending.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> hf.Index.build(passages=[{"text": "one"}, {"text": "two"}]).part(np.array([False, True])).passages
+    array([1])
+    """
+
+    index: Index
+    passages: NDArray[np.int64]
+    entities: NDArray[np.int64]
+    facts: NDArray[np.int64]
+    _made: WeakKeyDictionary[Any, Any] = field(default_factory=WeakKeyDictionary, init=False, repr=False)
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
+
+    def once(self, of: Any, make: Callable[[IndexPart], Any]) -> Any:
+        """Return what an object, such as a recipe, needs of this part, made at its first use and kept with the part."""
+        with self._lock:
+            if of not in self._made:
+                self._made[of] = make(self)
+            return self._made[of]
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the part takes, with what is laid out for its searches; strings are those of the whole."""
+        return searched_bytes(self.index.sections) + self.passages.nbytes + self.entities.nbytes + self.facts.nbytes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return IndexPart, (self.index, self.passages, self.entities, self.facts)
+
+
+def searched_bytes(sections: Mapping[str, Section]) -> int:
+    """Return about how many bytes an index takes while it is searched, without its strings."""
+    taken = 0.0
+    for name, section in sections.items():
+        if not name.endswith(".bytes"):
+            taken += section.nbytes * (OF_VECTORS if name.endswith(".vectors") else OF_OTHERS)
+    return int(taken)
+
+
+class PartCache:
+    """The most recently used parts, as many as have the given number of bytes together, and the latest. Thread-safe.
+
+    Threads that ask for the same part wait for one of them to make it.
+
+    Attributes
+    ----------
+    limit : int
+        In bytes.
+    made : int
+        The number of parts that were made.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.made = limit, 0
+        self._nbytes = 0
+        self._parts: OrderedDict[bytes, tuple[int, IndexPart]] = OrderedDict()
+        self._making: set[bytes] = set()
+        self._changed = Condition()
+
+    def get(self, allow: NDArray[np.bool_], make: Callable[[], IndexPart]) -> IndexPart:
+        """Return the part of some passages, or make it."""
+        key = blake2b(np.packbits(allow).data).digest()
+        with self._changed:
+            self._changed.wait_for(lambda: key not in self._making)
+            if key in self._parts:
+                self._parts.move_to_end(key)
+                return self._parts[key][1]
+            self._making.add(key)
+        try:
+            part = make()
+            nbytes = part.nbytes
+        except BaseException:
+            with self._changed:
+                self._made_or_not(key)
+            raise
+        with self._changed:
+            self._made_or_not(key)
+            self.made += 1
+            self._parts[key] = nbytes, part
+            self._nbytes += nbytes
+            self._drop()
+        return part
+
+    def keep(self, limit: int) -> None:
+        """Set the limit."""
+        with self._changed:
+            self.limit = limit
+            self._drop()
+
+    def _drop(self) -> None:
+        while self._nbytes > self.limit and len(self._parts) > 1:
+            self._nbytes -= self._parts.popitem(last=False)[1][0]
+
+    def _made_or_not(self, key: bytes) -> None:
+        self._making.discard(key)
+        self._changed.notify_all()
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the parts that are kept."""
+        return self._nbytes
+
+    def __len__(self) -> int:
+        """Return the number of parts that are kept."""
+        return len(self._parts)
