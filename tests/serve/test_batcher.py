@@ -134,7 +134,7 @@ def test_batches_that_run_together_share_the_time():
         one.go.set()
         await asyncio.gather(*(work.future for work in works))
         took = time.monotonic() - begun
-        assert 0.04 < one.batcher.times.of(4) < 0.75 * took
+        assert 0.04 < one.batcher.costs.plain.of(4) < 0.75 * took
         assert works[0].took > 0.1
 
     held(test, workers=2)
@@ -197,7 +197,7 @@ def test_one_whose_deadline_passes_in_the_queue_is_never_run():
 
 def test_a_deadline_that_cannot_be_met_is_refused_at_the_door():
     async def test(one: Held) -> None:
-        one.batcher.times.add(4, 10.0)
+        one.batcher.costs.plain.add(4, 10.0)
         for _ in range(4):
             one.add("waits", size=1)
         with pytest.raises(RefusalError) as refused:
@@ -217,7 +217,7 @@ def test_a_deadline_that_cannot_be_met_is_refused_at_the_door():
 
 def test_other_waiting_requests_do_not_make_one_hopeless():
     async def test(one: Held) -> None:
-        one.batcher.times.add(4, 1.0)
+        one.batcher.costs.plain.add(4, 1.0)
         for _ in range(40):
             one.add("many", owner="greedy")
         assert one.batcher.wait_of("greedy", 1) >= 10
@@ -275,9 +275,9 @@ def test_the_time_of_unusual_work_does_not_count_for_other_requests():
         batcher.start()
         given = {"size": 1, "nbytes": 1, "owner": "a", "deadline": time.monotonic() + FAR}
         assert await batcher.submit("g", 1, **given, usual=False).future == 1
-        assert batcher.times.of(1) == 0
+        assert batcher.costs.plain.of(1) == 0
         assert await batcher.submit("g", 2, **given).future == 2
-        assert batcher.times.of(1) > 0
+        assert batcher.costs.plain.of(1) > 0
         batcher.close()
 
     asyncio.run(test())
@@ -295,8 +295,8 @@ def test_one_batch_of_a_suspended_machine_does_not_lock_an_idle_server(first):
 
         assert await ask() == 1
         if first:
-            batcher.times = BatchTimes(4)
-        batcher.times.add(1, 3600.0)
+            batcher.costs.plain = BatchTimes(4)
+        batcher.costs.plain.add(1, 3600.0)
         if first:
             with pytest.raises(RefusalError) as refused:
                 await ask()
@@ -304,7 +304,7 @@ def test_one_batch_of_a_suspended_machine_does_not_lock_an_idle_server(first):
             await asyncio.sleep(1.1)  # the times of batches are out of date
         for _ in range(3):
             assert await ask() == 1
-        assert batcher.times.of(1) < 1.0
+        assert batcher.costs.plain.of(1) < 1.0
         batcher.close()
 
     asyncio.run(test())

@@ -124,7 +124,7 @@ class PartCache:
 
     def get(self, allow: NDArray[np.bool_], make: Callable[[], IndexPart]) -> IndexPart:
         """Return the part of some passages, or make it."""
-        key = blake2b(np.packbits(allow).data).digest()
+        key = _key(allow)
         with self._changed:
             self._changed.wait_for(lambda: key not in self._making)
             if key in self._parts:
@@ -160,6 +160,10 @@ class PartCache:
         self._making.discard(key)
         self._changed.notify_all()
 
+    def __contains__(self, allow: NDArray[np.bool_]) -> bool:
+        """Return whether the part of some passages is kept."""
+        return _key(allow) in self._parts
+
     @property
     def nbytes(self) -> int:
         """The bytes of the parts that are kept."""
@@ -168,3 +172,7 @@ class PartCache:
     def __len__(self) -> int:
         """Return the number of parts that are kept."""
         return len(self._parts)
+
+
+def _key(allow: NDArray[np.bool_]) -> bytes:
+    return blake2b(np.packbits(allow).data).digest()

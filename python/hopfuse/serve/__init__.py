@@ -13,7 +13,7 @@ from ..errors import MissingExtraError
 
 if TYPE_CHECKING:
     from .app import make_app
-    from .batcher import Batcher, BatchTimes
+    from .batcher import Batcher
     from .config import IndexConfig, KeyConfig, Limits, LogConfig, ServeConfig
     from .errors import RefusalError, status_of
     from .keys import new_key
@@ -46,7 +46,8 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("IndexConfig", "KeyConfig", "Limits", "LogConfig", "ServeConfig"), "config"),
-    **dict.fromkeys(("BatchTimes", "Batcher"), "batcher"),
+    "BatchTimes": "costs",
+    "Batcher": "batcher",
     **dict.fromkeys(("RefusalError", "status_of"), "errors"),
     **dict.fromkeys(("make_server", "run", "run_stdio"), "server"),
     "Service": "service",

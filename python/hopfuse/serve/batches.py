@@ -29,6 +29,8 @@ class Plan:
     trace: bool
     restricted: bool
     per_document: int | None = None
+    #: Whether it makes parts of the index, for which queries whose parts exist do not wait.
+    makes: bool = False
     #: The request that the batch is for, or None for any.
     alone: object = None
 

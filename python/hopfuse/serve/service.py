@@ -28,6 +28,7 @@ from .following import Follower
 from .keys import Keys, Principal
 from .metrics import Metrics
 from .options import RetrieverCache
+from .pieces import Piece, pieces_of
 from .schema import PassagesRequest, Timings
 from .searches import ANYONE, Answer, Search
 from .siblings import Siblings
@@ -300,8 +301,9 @@ class Service:
         deadline = search.arrived + timeout_ms / 1000
         retriever = await self._retrievers.of(search.snapshot, search.recipe, search.options, deadline)
         _check(retriever, search.queries)
-        places = self._places(search.queries)
-        works = self._submit(search, retriever, places, deadline)
+        pieces = pieces_of(search.queries, search.snapshot, self.batcher.limit)
+        places = [piece.places for piece in pieces]
+        works = self._submit(search, retriever, pieces, deadline)
         timer = asyncio.get_running_loop().call_later(deadline - time.monotonic(), self._end, works, late())
         watching = None if watch is None else Watching(watch, lambda: self._end(works, gone_away()))
         try:
@@ -358,27 +360,20 @@ class Service:
         limits = self.config.limits
         return limits.timeout_ms if given is None else check_whole(given, "timeout_ms", limits.max_timeout_ms)
 
-    def _places(self, queries: Sequence[Query]) -> list[list[int]]:
-        """Return the positions of queries by batch: a batch has queries with filters, or queries without."""
-        limit, found = self.batcher.limit, []
-        for restricted in (False, True):
-            places = [at for at, query in enumerate(queries) if (query.allow is not None) == restricted]
-            found += [places[at : at + limit] for at in range(0, len(places), limit)]
-        return found
-
-    def _submit(self, search: Search, retriever: Retriever, places: list[list[int]], deadline: float) -> list[Work]:
-        """Queue all parts of a request, or none."""
+    def _submit(self, search: Search, retriever: Retriever, pieces: Sequence[Piece], deadline: float) -> list[Work]:
+        """Queue all pieces of a request, or none."""
         works: list[Work] = []
-        queries, k = search.queries, min(search.k, max(1, search.snapshot.index.num_passages))
+        k = min(search.k, max(1, search.snapshot.index.num_passages))
         alone = search if search.trace else None  # a trace would delay other requests
         try:
-            for part in places:
-                restricted = queries[part[0]].allow is not None
-                plan = Plan(search.snapshot, retriever, k, search.trace, restricted, search.per_document, alone)
-                sees_all, nbytes = search.principal.where is None, search.nbytes // len(places)
-                asked = RequestShare([queries[at] for at in part], search.fields, search.strict, sees_all)
+            for places, parts in pieces:
+                which: dict[str, Any] = {"restricted": parts is not None, "makes": bool(parts), "alone": alone}
+                plan = Plan(search.snapshot, retriever, k, search.trace, per_document=search.per_document, **which)
+                sees_all, nbytes = search.principal.where is None, search.nbytes // len(pieces)
+                asked = RequestShare([search.queries[at] for at in places], search.fields, search.strict, sees_all)
                 who: dict[str, Any] = {"owner": search.principal.name, "deadline": deadline, "usual": not search.trace}
-                works.append(self.batcher.submit(plan, asked, size=len(part), nbytes=nbytes, **who))
+                what: dict[str, Any] = {"size": len(places), "nbytes": nbytes, "parts": parts, "request": search}
+                works.append(self.batcher.submit(plan, asked, **what, **who))
         except RefusalError as refusal:
             self._end(works, refusal)
             raise
