@@ -13,7 +13,20 @@ from hopfuse.lexical import BM25
 
 pytest.importorskip("ahocorasick", reason="names are found with pyahocorasick")
 
-NAMES = ["Of", "Reading", "Time", "ISO", "Ada King", "St. Louis", "São Paulo", "time zone", ".it", "Euro", "reading", "Of"]
+NAMES = [
+    "Of",
+    "Reading",
+    "Time",
+    "ISO",
+    "Ada King",
+    "St. Louis",
+    "São Paulo",
+    "time zone",
+    ".it",
+    "Euro",
+    "reading",
+    "Of",
+]
 ALIASES = {4: ["Lovelace", "AK"], 6: ["Sampa", "IT"], 9: ["EUR", "EG"], 2: ["Reading"], 10: ["Time"]}
 WORDS = ["of", "reading", "time", "zone", "iso", "ada", "king", "town", "lies", "eur", "st", "louis", "river", "rivers"]
 QUESTIONS = [
@@ -31,9 +44,7 @@ def index_of(seed: int, *, words: bool) -> hf.Index:
     passages = [{"text": text, "title": ["", "Title"][at % 2]} for at, text in enumerate(texts)]
     if words:
         return hf.Index.build(passages, reader="words")
-    edges = [
-        {"src": p, "dst": 40 + int(e)} for p in range(40) for e in random.choice(len(NAMES), 3, replace=False)
-    ]
+    edges = [{"src": p, "dst": 40 + int(e)} for p in range(40) for e in random.choice(len(NAMES), 3, replace=False)]
     edges.append({"src": 40, "dst": 41, "passage": 3})  # an entity that no allowed passage contains may be there too
     index = hf.Index.build(passages=passages, entities=NAMES, aliases=ALIASES, graph=edges)
     return index.with_lexical(BM25.build(texts).matrix)

@@ -101,7 +101,9 @@ def test_threads_that_ask_for_the_same_part_make_it_once() -> None:
 def test_a_part_that_cannot_be_made_is_refused_to_all_who_ask() -> None:
     graph = table().graph
     assert graph is not None
-    index = hf.Index.build(passages=[{"text": "a"}, {"text": "b"}, {"text": "c"}], entities=["x", "y", "z"], graph=graph)
+    index = hf.Index.build(
+        passages=[{"text": "a"}, {"text": "b"}, {"text": "c"}], entities=["x", "y", "z"], graph=graph
+    )
     for _ in range(2):
         with refused(InputError, "missing", "allow", count="2 edges"):
             index.part(np.ones(3, bool))

@@ -11,6 +11,7 @@ from ..errors import InputError
 from .rows import indptr_of, indptr_of_counts
 
 _BLOCK = 1 << 20  # entries summed at a time, to bound temporaries
+_FEW = 1 << 18
 
 
 class Csr(NamedTuple):
@@ -53,7 +54,7 @@ def out_degrees(n: int, num_types: int, csr: Csr) -> NDArray[np.float64]:
         node = csr.indices[part]
         weight = np.ones(node.size) if csr.weight is None else csr.weight[part].astype(np.float64)
         kind: Any = 0 if csr.edge_type is None else csr.edge_type[part]
-        if first == 0:  # the same sums, in a fifth of the time
+        if csr.indices.size <= _FEW:  # the same sums, faster and in more memory
             degree = np.bincount(node.astype(np.int64) * num_types + kind, weight, n * num_types).reshape(n, num_types)
         else:
             np.add.at(degree, (node, kind), weight)

@@ -263,7 +263,9 @@ class EntityLinker:
                 if self._functional[key]:
                     doubtful.append((start, end, key))
                 continue
-            sure, senses = self._read(text, start, end, key, surface, casing) if tells else (False, surface.without_codes)
+            sure, senses = (
+                self._read(text, start, end, key, surface, casing) if tells else (False, surface.without_codes)
+            )
             senses = self._seen(senses, allow)
             if not senses:
                 continue

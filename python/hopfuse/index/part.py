@@ -52,9 +52,9 @@ def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
     It contains an entity if an edge joins it to one of the passages, or one of them states an edge or a fact about it.
     """
     passages = np.flatnonzero(allow)
-    edges = None if whole.graph is None else _edges(whole, allow)
+    edges = _edges(whole, allow) if whole.graph is not None and _has_statements(whole) else None
     facts = None if whole.facts is None else np.flatnonzero(_num_stated(whole.facts, allow))
-    entities = _entities(whole, edges, facts)
+    entities = _entities(whole, edges, facts, allow)
     node = np.full(whole.num_passages + whole.num_entities, -1, np.int64)
     node[np.concatenate([passages, whole.num_passages + entities])] = np.arange(passages.size + entities.size)
     made: dict[str, Any] = {}
@@ -70,9 +70,11 @@ def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
     if whole.words is not None:
         made["words"] = replace(whole.words, first=int(np.searchsorted(entities, whole.words.first)))
         arrays |= word_arrays(made["words"], entities.size)
-    if edges is not None:
-        assert whole.graph is not None
-        made["graph"], kept = _graph(edges, whole.graph, node, passages)
+    if whole.graph is not None:
+        if edges is None:
+            made["graph"], kept = whole.graph.induced(np.flatnonzero(node >= 0)), None
+        else:
+            made["graph"], kept = _graph(edges, whole.graph, node, passages)
         arrays |= graph_arrays(made["graph"], passages.size)
         if kept is not None:
             arrays |= statement_arrays(kept)
@@ -125,9 +127,25 @@ def _stated(whole: Contents) -> EdgeStatements:
     return known
 
 
-def _entities(whole: Contents, edges: EdgeStatements | None, facts: Rows | None) -> Rows:
+def _has_statements(whole: Contents) -> bool:
+    """Return whether edges are selected by who states them; else each is at a passage, and holds where its ends do."""
+    graph, first = whole.graph, whole.num_passages
+    assert graph is not None
+    if whole.edge_statements is not None or graph.directed or not graph.keeps_order:
+        return True
+    key = f"joins from {first}"
+    if key not in graph.derived:
+        graph.derived[key] = bool((graph.indices[graph.indptr[first] :] >= first).any())
+    return bool(graph.derived[key])
+
+
+def _entities(whole: Contents, edges: EdgeStatements | None, facts: Rows | None, allow: NDArray[np.bool_]) -> Rows:
     seen = np.zeros(whole.num_entities, np.bool_)
     first = whole.num_passages
+    if edges is None and whole.graph is not None:
+        graph = whole.graph
+        ends = graph.indices[: graph.indptr[first]][np.repeat(allow, np.diff(graph.indptr[: first + 1]))]
+        seen[ends[ends >= first] - first] = True
     if edges is not None:
         src, dst = edges.ends[:, 0], edges.ends[:, 1]
         speaks = (edges.passages >= 0) | (src < first) | (dst < first)

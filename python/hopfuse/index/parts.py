@@ -133,7 +133,7 @@ def graph_arrays(graph: Graph, num_passages: int) -> Arrays:
     return {
         "entity.passage_frequency": mentioned[num_passages:].astype(np.int32),
         **string_arrays("graph.type_name", graph.edge_type_names),
-        "graph.edge_count": np.bincount(graph.edges()[3], minlength=graph.num_edge_types).astype(np.int64),
+        "graph.edge_count": graph.counts_of_types(),
         **{f"graph.{name}": array for name, array in graph.to_arrays().items()},
     }
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .app import make_app
     from .batcher import Batcher
     from .config import IndexConfig, KeyConfig, Limits, LogConfig, ServeConfig
+    from .costs import BatchTimes, Load
     from .errors import RefusalError, status_of
     from .keys import new_key
     from .logs import start_logging
@@ -29,6 +30,7 @@ __all__ = [
     "IndexConfig",
     "KeyConfig",
     "Limits",
+    "Load",
     "LogConfig",
     "RefusalError",
     "ServeConfig",
@@ -46,7 +48,7 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("IndexConfig", "KeyConfig", "Limits", "LogConfig", "ServeConfig"), "config"),
-    "BatchTimes": "costs",
+    **dict.fromkeys(("BatchTimes", "Load"), "costs"),
     "Batcher": "batcher",
     **dict.fromkeys(("RefusalError", "status_of"), "errors"),
     **dict.fromkeys(("make_server", "run", "run_stdio"), "server"),

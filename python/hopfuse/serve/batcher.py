@@ -25,6 +25,8 @@ from .errors import RefusalError
 #: Seconds after the last batch from which on the averages may be out of date: a request that finds the queue empty then
 #: is searched whatever they are, since nothing else would correct them.
 STALE = 1.0
+#: Seconds since an owner's last work for which a worker is left to it while others make parts of an index.
+RECENT = 1.0
 #: Above so many queries, a batch takes a power of two of them: a walk of 17 to 31 takes as long as one of 32.
 LANES = 16
 #: Multiple of its estimated time that a request must have until its deadline: one that is too late has cost its search.
@@ -147,6 +149,7 @@ class Batcher:
         self._served = 0.0  # the least of them
         self._waiting: dict[str, Load] = {}  # by owner
         self._serving: dict[str, int] = {}  # running works, by owner
+        self._came: dict[str, float] = {}  # when the latest work came, by owner
         self._pieces: dict[object, int] = {}  # number that wait, by request
         self._load = Load()  # of all that waits
         self.nbytes = 0
@@ -222,6 +225,7 @@ class Batcher:
             self._pieces[request] = self._pieces.get(request, 0) + 1
             self.nbytes, self._load = self.nbytes + nbytes, self._load + load
             self._turns.setdefault(owner, self._served)
+            self._came[owner] = work.queued
             self._waiting[owner] = self._waiting.get(owner, Load()) + load
             if not self._woken and len(self._running) < len(self._threads):
                 self._woken = True
@@ -324,7 +328,7 @@ class Batcher:
         assert self._loop is not None
         while True:
             with self._ready:
-                self._ready.wait_for(lambda: self._closed or self._queues)
+                self._ready.wait_for(lambda: self._closed or any(map(self._allowed, self._queues)))
                 if self._closed:
                     return
                 works, late_ones = self._take()
@@ -374,22 +378,44 @@ class Batcher:
         now, room, group, enough = time.monotonic(), self.limit, None, self._enough()
         parts = self.costs.most_parts
         while self.limit - room < enough:
-            owners = [owner for owner in self._queues if group is None or group in self._queues[owner]]
+            owners = [
+                one for one in self._queues if (self._allowed(one) if group is None else group in self._queues[one])
+            ]
             fitting = [(self._turns[owner], at, owner) for at, owner in enumerate(owners)]
             taken = None
             for _, _, owner in sorted(fitting):
                 groups = self._queues[owner]
-                chosen = group if group is not None else min(groups, key=lambda one: groups[one][0].queued)
+                chosen = (
+                    group if group is not None else min(self._allowed(owner), key=lambda one: groups[one][0].queued)
+                )
                 taken = self._next(owner, chosen, room, parts if works else None, now, too_late)
                 if taken is not None:
                     break
             if taken is None:
-                if owners and group is None and self._queues:
+                if owners and group is None and any(map(self._allowed, self._queues)):
                     continue  # all that was seen was late; more is queued
                 break
             works.append(taken)
             room, group, parts = room - taken.size, taken.group, parts - taken.load.parts
         return works, too_late
+
+    def _allowed(self, owner: str) -> list[Hashable]:
+        """Return the groups of an owner's queued work of which a batch may be taken.
+
+        While other owners send work too, one worker makes no parts of an index, which take longer than most batches.
+        """
+        groups = self._queues[owner]
+        making = sum(one.load.parts > 0 for one in self._running)
+        if making + 1 < len(self._threads) or not making or not self._others_send(owner):
+            return list(groups)
+        return [group for group, works in groups.items() if not works[0].load.parts]
+
+    def _others_send(self, owner: str) -> bool:
+        """Return whether another owner has sent work of late; owners that have not are forgotten."""
+        since = time.monotonic() - RECENT
+        for one in [one for one, came in self._came.items() if came < since]:
+            del self._came[one]
+        return any(one != owner for one in self._came)
 
     def _enough(self) -> int:
         """Return the number of queries from which on a batch takes no further work."""
