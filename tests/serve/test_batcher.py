@@ -433,7 +433,7 @@ def test_a_batch_makes_few_parts_and_other_owners_get_their_turn_between():
         await asyncio.gather(*(work.future for work in works))
 
     assert all(len(payloads) == 1 for group, payloads in held(test, Slower).ran[1:] if group == "makes")
-    assert [len(payloads) for _, payloads in held(cheap, limit=64).ran[1:]][0] == 5
+    assert next(len(payloads) for _, payloads in held(cheap, limit=64).ran[1:]) == 5
 
 
 class Slower(Held):

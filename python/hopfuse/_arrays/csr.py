@@ -55,7 +55,8 @@ def out_degrees(n: int, num_types: int, csr: Csr) -> NDArray[np.float64]:
         weight = np.ones(node.size) if csr.weight is None else csr.weight[part].astype(np.float64)
         kind: Any = 0 if csr.edge_type is None else csr.edge_type[part]
         if csr.indices.size <= _FEW:  # the same sums, faster and in more memory
-            degree = np.bincount(node.astype(np.int64) * num_types + kind, weight, n * num_types).reshape(n, num_types)
+            at = node.astype(np.int64) * num_types + kind
+            degree += np.bincount(at, weight, n * num_types).reshape(n, num_types)
         else:
             np.add.at(degree, (node, kind), weight)
     return degree

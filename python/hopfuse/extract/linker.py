@@ -314,12 +314,10 @@ class EntityLinker:
         A large part counts in the texts of the whole index, a small one in its own.
         """
         whole, of = self._whole, self._index.part_of
-        if self._counts is None and whole is not None and of is not None:
-            if of.passages.size >= OWN_COUNTS * whole._index.num_passages:
-                rows = of.passages if allow is None else of.passages[allow]
-                mask = np.zeros(whole._index.num_passages, np.bool_)
-                mask[rows] = True
-                return whole._count(words, most, mask)
+        if whole is not None and of is not None and of.passages.size >= OWN_COUNTS * whole._index.num_passages:
+            mask = np.zeros(whole._index.num_passages, np.bool_)
+            mask[of.passages if allow is None else of.passages[allow]] = True
+            return whole._count(words, most, mask)
         if self._counts is None:
             self._counts = PassageCounts(self._index.texts_to_index())
         return self._counts.count(words, most, allow)

@@ -9,7 +9,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
-import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_choice, check_excludes, check_needs, check_type, check_whole

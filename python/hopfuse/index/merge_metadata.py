@@ -13,6 +13,7 @@ from .delta import DeltaRows
 from .delta_metadata import missing
 from .metadata import Metadata, MetadataColumn
 from .metadata_build import metadata_rows
+from .sections import Section
 
 Codes = NDArray[np.int32]
 

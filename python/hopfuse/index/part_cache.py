@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 #: Bytes of parts that an index keeps at least, if they are used.
 LEAST_KEPT = 1 << 28
-#: What a searched index takes in memory, as a multiple of the bytes of its vectors, and of its other arrays: recipes and
-#: kernels lay them out.
+#: What a searched index takes in memory, as a multiple of the bytes of its vectors, and of its other arrays, which
+#: recipes and kernels lay out.
 OF_VECTORS, OF_OTHERS = 1.3, 3.0
 
 
@@ -86,7 +86,7 @@ class IndexPart:
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the part takes, with what is laid out for its searches; strings are those of the whole."""
+        """About how many bytes the part takes while it is searched, without its strings, which are the whole's."""
         return searched_bytes(self.index.sections) + self.passages.nbytes + self.entities.nbytes + self.facts.nbytes
 
     def __reduce__(self) -> tuple[Any, ...]:

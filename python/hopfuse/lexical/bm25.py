@@ -220,8 +220,8 @@ class BM25:
         numbers = [self._number[term] for term in terms if term in self._number]
         if self._place is None:
             return numbers
-        own = self._place[numbers]
-        return own[own >= 0].tolist()
+        own: list[int] = self._place[numbers].tolist()
+        return [number for number in own if number >= 0]
 
     def _best(self, terms: list[int], k: int, allowed: NDArray[np.bool_]) -> tuple[Any, Any]:
         """Return the k best passages with a score above 0: higher score first, then lower id."""

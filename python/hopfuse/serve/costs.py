@@ -129,9 +129,9 @@ class Costs:
         return self.plain.of(load.plain) + filtered.of(load.filtered) + load.parts * (self._part or 0.0)
 
     def share(self, load: Load) -> float:
-        """Return what an amount of work is charged, in estimated seconds: a query as much in a small batch as in a full one.
+        """Return what an amount of work is charged, in estimated seconds.
 
-        It is above 0 before any batch, too, so that owners take turns.
+        A query is charged as much in a small batch as in a full one, and something before any batch.
         """
         part = self._part or 0.0
         return self._query(load.plain, self.plain) + self._query(load.filtered, self.filtered) + load.parts * part

@@ -234,6 +234,11 @@ class Graph(KeepsDerived):
         names: tuple[str, ...],
     ) -> Graph:
         csr = build_csr(n, directed, src, dst, weight, types, len(names))
+        return cls._of_csr(csr, directed, names)
+
+    @classmethod
+    def _of_csr(cls, csr: Csr, directed: bool, names: tuple[str, ...]) -> Graph:
+        n = csr.node_of.size
         degree = out_degrees(n, len(names), csr)
         _check_degrees(degree, csr.node_of)
         return cls(
@@ -286,8 +291,7 @@ class Graph(KeepsDerived):
             np.arange(nodes.size, dtype=np.int32),
             np.arange(nodes.size, dtype=np.int32),
         )
-        degree, (indptr, indices, weight, kind, *order) = out_degrees(nodes.size, self.num_edge_types, csr), csr
-        return Graph(nodes.size, self.directed, self.edge_type_names, indptr, indices, weight, kind, degree, *order)
+        return Graph._of_csr(csr, self.directed, self.edge_type_names)
 
     def counts_of_types(self) -> NDArray[np.int64]:
         """Return the number of merged edges of each type; undirected edges count once.

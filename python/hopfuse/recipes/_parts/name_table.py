@@ -48,8 +48,8 @@ class NameTable(NamedTuple):
         entities: Sequence[int] = getattr(self, kind).get(key, ())
         if self.place is None or not entities:
             return entities
-        own = self.place[list(entities)]
-        return own[own >= 0].tolist()
+        own: list[int] = self.place[list(entities)].tolist()
+        return [entity for entity in own if entity >= 0]
 
 
 def _table(index: Index) -> NameTable:
@@ -57,8 +57,7 @@ def _table(index: Index) -> NameTable:
     if part is not None and (whole := part.whole()) is not None:
         table = NameTable.of(whole)
         return table._replace(place=part.place(table.place))
-    tables = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
-    names, aliases, words = tables
+    names, aliases, words = (defaultdict[str, list[int]](list) for _ in range(3))
     named = index.num_entities if index.words is None else index.words.first
     for entity, name in enumerate(index.entity_names):
         (names if entity < named else words)[fold(name)].append(entity)
@@ -66,7 +65,7 @@ def _table(index: Index) -> NameTable:
         for alias in others:
             if entity not in aliases[fold(alias)]:
                 aliases[fold(alias)].append(entity)
-    return NameTable(*map(dict, tables))
+    return NameTable(dict(names), dict(aliases), dict(words))
 
 
 _TABLES: ByObject[Index, NameTable] = ByObject(_table)
