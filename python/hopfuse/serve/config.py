@@ -48,6 +48,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         requests of many queries.
     option_sets : int
         Different recipes and options that are kept at a time, over all indexes.
+    part_bytes : int, optional
+        Bytes of the parts of an index that are kept for filters, those that were used last: as of
+        :meth:`hopfuse.Index.keep_parts`, by default those of the index, and at least 256 MiB.
     queue_requests, queue_bytes : int
         Queued requests, and bytes of their bodies.
     timeout_ms, max_timeout_ms : int
@@ -77,6 +80,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     traced: Count = 50
     batch: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 64
     option_sets: Count = 16
+    part_bytes: Count | None = None
     queue_requests: Count = 1024
     queue_bytes: Count = 128 * 2**20
     timeout_ms: Count = 5000

@@ -171,6 +171,8 @@ class Service:
 
     def _snapshot_of(self, name: str, retriever: Retriever) -> Snapshot:
         snapshot = Snapshot(name, self.config.indexes[name], retriever)
+        if self.config.limits.part_bytes is not None:
+            snapshot.index.keep_parts(self.config.limits.part_bytes)
         for principal in self.keys.all():
             if principal.sees(name):
                 snapshot.rows(None, principal, "filter")  # now, not at the key's first request
