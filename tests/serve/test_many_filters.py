@@ -12,9 +12,7 @@ import httpx
 import numpy as np
 import pytest
 from hopfuse.index import where
-from hopfuse.serve import Service, new_key
-from hopfuse.serve.searches import Search
-from hopfuse.serve.snapshots import Query
+from hopfuse.serve import Query, Search, Service, new_key
 from serve.served import CITIES, DIM, ENCODERS, Letters, configured, running, save
 
 TEXTS = [f"What is far from {city}?" for city in CITIES]

@@ -6,11 +6,10 @@
 from .change import Change
 from .encoder import EncoderInfo
 from .filters import Where, where
-from .index import Index
+from .index import Index, IndexPart
 from .labels import LabelColumn
 from .live import Follower, LiveIndex
 from .metadata import Metadata, MetadataColumn
-from .part_cache import IndexPart
 from .words import WordInfo
 
 __all__ = [

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from weakref import WeakKeyDictionary
 
+import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_choice, check_excludes, check_needs, check_type, check_whole
@@ -24,7 +27,7 @@ from .encoder import EncoderInfo
 from .files import write_file
 from .format import Settings
 from .generations import publish
-from .part_cache import LEAST_KEPT, IndexPart, PartCache, PartOf, searched_bytes
+from .part_cache import LEAST_KEPT, PartCache, PartOf, searched_bytes
 from .parts import check_encoder_dim, encoder_arrays, fact_arrays, lexical_arrays, vector_dim
 from .schema import check_schema, in_file_order
 from .sections import Section, as_section
@@ -629,7 +632,7 @@ class Index(Contents):
 
         Examples
         --------
-        >>> import hopfuse as hf
+        >>> import numpy as np, hopfuse as hf
         >>> index = hf.Index.build(
         ...     passages=[{"text": "Ada wrote notes."}, {"text": "Ada met Babbage."}],
         ...     entities=["Ada", "Babbage"],
@@ -652,10 +655,10 @@ class Index(Contents):
         return self.parts.get(mask, make)
 
     @property
-    def parts(self) -> PartCache:
+    def parts(self) -> PartCache[IndexPart]:
         """The parts that are cached."""
 
-        def make() -> PartCache:
+        def make() -> PartCache[IndexPart]:
             return PartCache(max(LEAST_KEPT, searched_bytes(self._sections)))
 
         return self._once("parts", make)
@@ -678,7 +681,7 @@ class Index(Contents):
         self.parts.keep(check_whole(nbytes, "nbytes", least=0))
 
     @property
-    def part_of(self) -> PartOf | None:
+    def part_of(self) -> PartOf[Index] | None:
         """What :meth:`part` made this index from; None for any other index."""
         return self._made.get("part_of")
 
@@ -717,3 +720,43 @@ class Index(Contents):
         with self._lock:
             kept_parts = {key: part for key, part in self._made.items() if key not in (dropped, "parts", "part_of")}
             return type(self)(sections, self._settings, _made={**kept_parts, **made})
+
+
+@dataclass(frozen=True, eq=False)
+class IndexPart:
+    """An index of some passages of another index, and the rows that it was made from.
+
+    Attributes
+    ----------
+    index : Index
+    passages, entities, facts : ndarray of int64
+        The rows of its passages, entities and facts in the other index, ascending.
+
+    Examples
+    --------
+    >>> import numpy as np, hopfuse as hf
+    >>> hf.Index.build(passages=[{"text": "one"}, {"text": "two"}]).part(np.array([False, True])).passages
+    array([1])
+    """
+
+    index: Index
+    passages: NDArray[np.int64]
+    entities: NDArray[np.int64]
+    facts: NDArray[np.int64]
+    _made: WeakKeyDictionary[Any, Any] = field(default_factory=WeakKeyDictionary, init=False, repr=False)
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
+
+    def once(self, of: Any, make: Callable[[IndexPart], Any]) -> Any:
+        """Return what an object, such as a recipe, needs of this part, made at its first use and kept with the part."""
+        with self._lock:
+            if of not in self._made:
+                self._made[of] = make(self)
+            return self._made[of]
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the part takes while it is searched, without its strings, which are the whole's."""
+        return searched_bytes(self.index.sections) + self.passages.nbytes + self.entities.nbytes + self.facts.nbytes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return IndexPart, (self.index, self.passages, self.entities, self.facts)

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from hashlib import blake2b
-from threading import Condition, Lock
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary, ref
+from threading import Condition
+from typing import Generic, Protocol, TypeVar
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .contents import Contents
 from .sections import Section
 
-if TYPE_CHECKING:
-    from .index import Index
+W = TypeVar("W", bound=Contents)
+P = TypeVar("P", bound="Sized")
+
+
+class Sized(Protocol):
+    """Something of which the bytes are known."""
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes it takes."""
+
 
 #: Bytes of parts that an index keeps at least, if they are used.
 LEAST_KEPT = 1 << 28
@@ -25,7 +34,7 @@ LEAST_KEPT = 1 << 28
 OF_VECTORS, OF_OTHERS = 1.3, 3.0
 
 
-class PartOf:
+class PartOf(Generic[W]):
     """What an index is a part of.
 
     Attributes
@@ -34,10 +43,10 @@ class PartOf:
         The rows of its passages and entities in the other index, ascending.
     """
 
-    def __init__(self, whole: Index, passages: NDArray[np.int64], entities: NDArray[np.int64]) -> None:
+    def __init__(self, whole: W, passages: NDArray[np.int64], entities: NDArray[np.int64]) -> None:
         self._whole, self.passages, self.entities = ref(whole), passages, entities
 
-    def whole(self) -> Index | None:
+    def whole(self) -> W | None:
         """Return the other index, or None if nothing uses it any longer."""
         return self._whole()
 
@@ -53,46 +62,6 @@ class PartOf:
         return place[:-1] if before is None else place[before]  # the last one stays -1
 
 
-@dataclass(frozen=True, eq=False)
-class IndexPart:
-    """An index of some passages of another index, and the rows that it was made from.
-
-    Attributes
-    ----------
-    index : Index
-    passages, entities, facts : ndarray of int64
-        The rows of its passages, entities and facts in the other index, ascending.
-
-    Examples
-    --------
-    >>> import hopfuse as hf
-    >>> hf.Index.build(passages=[{"text": "one"}, {"text": "two"}]).part(np.array([False, True])).passages
-    array([1])
-    """
-
-    index: Index
-    passages: NDArray[np.int64]
-    entities: NDArray[np.int64]
-    facts: NDArray[np.int64]
-    _made: WeakKeyDictionary[Any, Any] = field(default_factory=WeakKeyDictionary, init=False, repr=False)
-    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
-
-    def once(self, of: Any, make: Callable[[IndexPart], Any]) -> Any:
-        """Return what an object, such as a recipe, needs of this part, made at its first use and kept with the part."""
-        with self._lock:
-            if of not in self._made:
-                self._made[of] = make(self)
-            return self._made[of]
-
-    @property
-    def nbytes(self) -> int:
-        """About how many bytes the part takes while it is searched, without its strings, which are the whole's."""
-        return searched_bytes(self.index.sections) + self.passages.nbytes + self.entities.nbytes + self.facts.nbytes
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return IndexPart, (self.index, self.passages, self.entities, self.facts)
-
-
 def searched_bytes(sections: Mapping[str, Section]) -> int:
     """Return about how many bytes an index takes while it is searched, without its strings."""
     taken = 0.0
@@ -102,7 +71,7 @@ def searched_bytes(sections: Mapping[str, Section]) -> int:
     return int(taken)
 
 
-class PartCache:
+class PartCache(Generic[P]):
     """The most recently used parts, as many as have the given number of bytes together, and the latest. Thread-safe.
 
     Threads that ask for the same part wait for one of them to make it.
@@ -118,11 +87,11 @@ class PartCache:
     def __init__(self, limit: int) -> None:
         self.limit, self.made = limit, 0
         self._nbytes = 0
-        self._parts: OrderedDict[bytes, tuple[int, IndexPart]] = OrderedDict()
+        self._parts: OrderedDict[bytes, tuple[int, P]] = OrderedDict()
         self._making: set[bytes] = set()
         self._changed = Condition()
 
-    def get(self, allow: NDArray[np.bool_], make: Callable[[], IndexPart]) -> IndexPart:
+    def get(self, allow: NDArray[np.bool_], make: Callable[[], P]) -> P:
         """Return the part of some passages, or make it."""
         key = _key(allow)
         with self._changed:

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from .errors import RefusalError, status_of
     from .keys import new_key
     from .logs import start_logging
+    from .searches import Search
     from .server import make_server, run, run_stdio
     from .service import Service
     from .siblings import merge_metrics
+    from .snapshots import Query
     from .workers import cards_of
 
 __all__ = [
@@ -32,7 +34,9 @@ __all__ = [
     "Limits",
     "Load",
     "LogConfig",
+    "Query",
     "RefusalError",
+    "Search",
     "ServeConfig",
     "Service",
     "cards_of",
@@ -52,6 +56,8 @@ _HOMES = {
     "Batcher": "batcher",
     **dict.fromkeys(("RefusalError", "status_of"), "errors"),
     **dict.fromkeys(("make_server", "run", "run_stdio"), "server"),
+    "Query": "snapshots",
+    "Search": "searches",
     "Service": "service",
     "cards_of": "workers",
     "make_app": "app",

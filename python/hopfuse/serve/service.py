@@ -60,9 +60,7 @@ class Service:
     --------
     >>> import asyncio, tempfile
     >>> import hopfuse as hf
-    >>> from hopfuse.serve import ServeConfig, Service
-    >>> from hopfuse.serve.searches import Search
-    >>> from hopfuse.serve.snapshots import Query
+    >>> from hopfuse.serve import Query, Search, ServeConfig, Service
     >>> async def ask(folder, text):
     ...     service = Service(ServeConfig.read("", {"indexes": {"waters": {"path": folder, "words": "fts5"}}}))
     ...     await service.start()
