@@ -94,11 +94,10 @@ def compare_recipe(name: str, seed: int) -> None:
                     random_change(model, rng, change, serial, joined=name != "policy-rag")
                 if step == 6:
                     live.compact()
-            asked = questions(model)
-            if name == "triple-hybrid":
-                del asked["entities"]  # it finds entities by their vectors
+            own = searcher(name, model.rebuilt())
+            asked = questions(model, own.needs.entities)
             found = recipe.search(**asked, at_least=change.seq)
-            expected = searcher(name, model.rebuilt()).search(**asked)
+            expected = own.search(**asked)
     assert found.seq == change.seq
     assert answers_of(found) == answers_of(expected)
     assert sum(map(len, found)) > 0
@@ -111,16 +110,16 @@ def answers_of(found: Any) -> Any:
 
 
 def searcher(name: str, index: hf.Index) -> Any:
-    lexical = {"lexical": BM25(index.lexical)} if name in ("hybrid-rrf", "triple-hybrid") else {}
-    return RECIPES[name](index, **lexical)
+    words = name in ("hybrid-rrf", "plain-hybrid", "triple-hybrid")
+    return RECIPES[name](index, **({"lexical": BM25(index.lexical)} if words else {}))
 
 
-def questions(model: Model) -> dict[str, Any]:
+def questions(model: Model, named: bool) -> dict[str, Any]:
     names = [name for name, is_word in model.entities.items() if not is_word]
     return {
         "queries": [" ".join(WORDS[:3]), WORDS[4], f"{WORDS[5]} {WORDS[5]}"],
         "vectors": np.stack([vector(seed) for seed in (3, 8, 12)]).reshape(3, DIM),
-        "entities": [names[:1], names[1:3], names[:3]],
+        **({"entities": [names[:1], names[1:3], names[:3]]} if named else {}),
         "k": 5,
         "trace": True,
     }
