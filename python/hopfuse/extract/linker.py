@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.part_numbers import PartNumbers
 from .._validation import check_number, check_whole, checked_texts, wrong_type
 from ..index import Index, IndexPart
 from ..index.allow import read_allow
@@ -150,7 +151,7 @@ class EntityLinker:
         self._passages: Incidence | None = None
         self._confidence: dict[tuple[int, tuple[int, ...], float], float] = {}
         self._whole: EntityLinker | None = None  # of a part: the linker of the whole index, whose tables it shares
-        self._place: NDArray[np.int32] | None = None  # of a part: the number of each entity in it, or -1
+        self._numbers: PartNumbers | None = None  # of a part: those of the entities in it
 
     def __len__(self) -> int:
         """Return the number of distinct surfaces."""
@@ -213,7 +214,7 @@ class EntityLinker:
         other = copy(self)
         other._index, other._frequencies = part, part.passage_frequency
         other._counts, other._passages, other._confidence = None, None, {}
-        other._whole, other._place, other._surfaces = self, of.place(self._place), {}
+        other._whole, other._numbers, other._surfaces = self, of.numbers(self._numbers), {}
         return other
 
     def of_state(self, index: Index) -> EntityLinker:
@@ -326,14 +327,14 @@ class EntityLinker:
         """Return what a surface may be; None if it names nothing in a part."""
         if key not in self._surfaces:
             assert self._whole is not None
-            assert self._place is not None
+            assert self._numbers is not None
             of = self._root()._surfaces[key]
             assert of is not None
-            self._surfaces[key] = _surface_of_part(self._keys[key], of, self._place)
+            self._surfaces[key] = _surface_of_part(self._keys[key], of, self._numbers)
         return self._surfaces[key]
 
     def _root(self) -> EntityLinker:
-        """Return the linker whose entities :attr:`_place` numbers."""
+        """Return the linker of whose entities :attr:`_numbers` are."""
         return self if self._whole is None else self._whole._root()
 
     def _is_plain(self, first: str, key: int, surface: _Surface, tells: bool) -> bool:
@@ -399,11 +400,15 @@ def _surface(key: str, senses: list[Sense], codes: Collection[tuple[int, str]]) 
     return _Surface(senses, without_codes, _is_capital_word(key, senses))
 
 
-def _surface_of_part(key: str, of: _Surface, place: NDArray[np.int32]) -> _Surface | None:
-    """Return what a surface is in a part, whose numbers of entities these are; None if it names nothing there."""
-    own = [sense._replace(entity=int(place[sense.entity])) for sense in of.senses if place[sense.entity] >= 0]
-    codeless = [s._replace(entity=int(place[s.entity])) for s in of.without_codes if place[s.entity] >= 0]
+def _surface_of_part(key: str, of: _Surface, numbers: PartNumbers) -> _Surface | None:
+    """Return what a surface is in a part, which has these numbers of entities; None if it names nothing there."""
+    own, codeless = (_in_part(senses, numbers) for senses in (of.senses, of.without_codes))
     return _Surface(own, codeless, _is_capital_word(key, own)) if own else None
+
+
+def _in_part(senses: Sequence[Sense], numbers: PartNumbers) -> list[Sense]:
+    own = ((sense, numbers.get(sense.entity)) for sense in senses)
+    return [sense._replace(entity=number) for sense, number in own if number >= 0]
 
 
 def _is_capital_word(key: str, senses: Sequence[Sense]) -> bool:

@@ -7,9 +7,7 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
+from .._arrays.part_numbers import PartNumbers
 from .._validation import check_whole, checked_texts
 from ..errors import InputError
 from ..index import Index, IndexPart, WordInfo
@@ -261,7 +259,7 @@ class WordMatcher:
             if key in self._number:
                 self._namesakes.setdefault(key, []).insert(0, self._number[key])
             self._number[key] = at
-        self._place: NDArray[np.int32] | None = None  # of a part: the number of each entity in it, or -1
+        self._numbers: PartNumbers | None = None  # of a part: those of the entities in it
 
     def match(self, texts: Sequence[str]) -> list[list[Match]]:
         """Return the index's words in each text, in order; ``"alias"`` if the form is not the entity's name.
@@ -284,7 +282,7 @@ class WordMatcher:
         if of is None or of.whole() is not self._index:
             return WordMatcher(part)
         other = copy(self)
-        other._index, other._place = part, of.place(self._place)
+        other._index, other._numbers = part, of.numbers(self._numbers)
         return other
 
     def _matches(self, word: Word, text: str) -> Iterator[Match]:
@@ -293,7 +291,7 @@ class WordMatcher:
         if last is None:
             return
         for at in (last, *self._namesakes.get(word.key, ())):
-            entity = self._first + at if self._place is None else int(self._place[self._first + at])
+            entity = self._first + at if self._numbers is None else self._numbers.get(self._first + at)
             if entity >= 0:
                 kind: Kind = "exact" if self._names[at] == word.form else "alias"
                 yield Match(entity, text[word.start : word.end], word.start, word.end, kind)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._arrays.rows import entries_of, indptr_of
 from .._validation import counted
 from ..errors import InputError
-from ..types import EdgeStatements, Facts, Graph
+from ..types import EdgeStatements, Facts, Graph, Incidence
 from ..types.edge_statements import NO_PASSAGE, UNKNOWN
 from .columns import StringColumn, string_column
 from .contents import Contents
@@ -75,6 +75,7 @@ def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
             made["graph"], kept = whole.graph.induced(np.flatnonzero(node >= 0)), None
         else:
             made["graph"], kept = _graph(edges, whole.graph, node, passages)
+        Incidence.kept_of(made["graph"], passages.size)  # for the counts of the index, and for recipes
         arrays |= graph_arrays(made["graph"], passages.size)
         if kept is not None:
             arrays |= statement_arrays(kept)
@@ -143,8 +144,7 @@ def _entities(whole: Contents, edges: EdgeStatements | None, facts: Rows | None,
     seen = np.zeros(whole.num_entities, np.bool_)
     first = whole.num_passages
     if edges is None and whole.graph is not None:
-        graph = whole.graph
-        ends = graph.indices[: graph.indptr[first]][np.repeat(allow, np.diff(graph.indptr[: first + 1]))]
+        ends, _ = entries_of(whole.graph.indptr, whole.graph.indices, np.flatnonzero(allow))
         seen[ends[ends >= first] - first] = True
     if edges is not None:
         src, dst = edges.ends[:, 0], edges.ends[:, 1]

@@ -12,6 +12,7 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.part_numbers import PartNumbers
 from .contents import Contents
 from .sections import Section
 
@@ -50,16 +51,12 @@ class PartOf(Generic[W]):
         """Return the other index, or None if nothing uses it any longer."""
         return self._whole()
 
-    def place(self, before: NDArray[np.int32] | None) -> NDArray[np.int32]:
-        """Return the number in the part of each entity, -1 if it does not have it.
+    def numbers(self, before: PartNumbers | None) -> PartNumbers:
+        """Return the numbers of entities in the part.
 
         ``before``: the numbers in the other index, if that is a part too.
         """
-        whole = self.whole()
-        assert whole is not None
-        place = np.full(whole.num_entities + 1, -1, np.int32)
-        place[self.entities] = np.arange(self.entities.size, dtype=np.int32)
-        return place[:-1] if before is None else place[before]  # the last one stays -1
+        return PartNumbers(self.entities, before)
 
 
 def searched_bytes(sections: Mapping[str, Section]) -> int:

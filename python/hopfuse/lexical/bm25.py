@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.filters import read_filter
+from .._arrays.part_numbers import PartNumbers
 from .._arrays.rows import indptr_of
 from .._validation import check_k, check_type, checked_texts
 from ..types import Hits, TermMatrix
@@ -64,7 +65,7 @@ class BM25:
         self.matrix = matrix
         self._tokenizer = Tokenizer(matrix.stopwords, matrix.stemmer)
         self._number = {term: t for t, term in enumerate(matrix.terms)}
-        self._place: NDArray[np.int32] | None = None  # of a part: what each number is in it, or -1
+        self._numbers: PartNumbers | None = None  # of a part: those of the terms in it
         bm25s()  # raises now, not at the first search
 
     @classmethod
@@ -208,20 +209,13 @@ class BM25:
             return BM25(matrix)
         made = BM25.__new__(BM25)
         made.matrix, made._tokenizer = matrix, self._tokenizer
-        place = np.full(len(self.matrix.terms), -1, np.int32)
-        place[terms] = np.arange(terms.size, dtype=np.int32)
-        if self._place is not None:  # this one is a part too
-            place = np.where(self._place < 0, -1, place[self._place])
-        made._number, made._place = self._number, place
+        made._number, made._numbers = self._number, PartNumbers(terms, self._numbers)
         return made
 
     def _known(self, terms: Sequence[str]) -> list[int]:
         """Return the numbers of the terms that the matrix has."""
         numbers = [self._number[term] for term in terms if term in self._number]
-        if self._place is None:
-            return numbers
-        own: list[int] = self._place[numbers].tolist()
-        return [number for number in own if number >= 0]
+        return numbers if self._numbers is None else self._numbers.of(numbers)
 
     def _best(self, terms: list[int], k: int, allowed: NDArray[np.bool_]) -> tuple[Any, Any]:
         """Return the k best passages with a score above 0: higher score first, then lower id."""

@@ -280,18 +280,28 @@ class Graph(KeepsDerived):
             return Graph.from_edges(*ends, weight[kept], edge_type=kind[kept], **how)
         number = np.full(self.num_nodes, -1, np.int32)
         number[nodes] = np.arange(nodes.size, dtype=np.int32)
-        row, col = np.repeat(number, np.diff(self.indptr)), number[self.indices]
-        entries = np.flatnonzero((row >= 0) & (col >= 0))
+        entries, row = self._rows_of(nodes)
+        row, col = number[row], number[self.indices if entries is None else self.indices[entries]]
+        kept = np.flatnonzero((row >= 0) & (col >= 0))
+        row, col, entries = row[kept], col[kept], kept if entries is None else entries[kept]
         weights = None if self.weight is None else self.weight[entries]
         csr = Csr(
-            indptr_of_counts(np.bincount(row[entries], minlength=nodes.size)),
-            col[entries],
+            indptr_of_counts(np.bincount(row, minlength=nodes.size)),
+            col,
             None if weights is None or (weights == 1).all() else weights,
             None if self.edge_type is None else self.edge_type[entries],
             np.arange(nodes.size, dtype=np.int32),
             np.arange(nodes.size, dtype=np.int32),
         )
         return Graph._of_csr(csr, self.directed, self.edge_type_names)
+
+    def _rows_of(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.int64] | None, NDArray[Any]]:
+        """Return the stored entries in the rows of some nodes, and their rows; if these are many, those of all: None."""
+        if 2 * nodes.size > self.num_nodes:
+            return None, np.repeat(np.arange(self.num_nodes, dtype=np.int32), np.diff(self.indptr))
+        count = self.indptr[nodes + 1] - self.indptr[nodes]
+        begin = indptr_of_counts(count)
+        return np.arange(begin[-1]) + np.repeat(self.indptr[nodes] - begin[:-1], count), np.repeat(nodes, count)
 
     def counts_of_types(self) -> NDArray[np.int64]:
         """Return the number of merged edges of each type; undirected edges count once.

@@ -7,10 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..._arrays.by_object import ByObject
+from ..._arrays.part_numbers import PartNumbers
 from ...index import Index
 
 Kind = Literal["names", "aliases", "words"]
@@ -29,14 +27,14 @@ class NameTable(NamedTuple):
     ----------
     names, aliases, words : mapping of str to sequence of int
         The entities that have a name, an alias, or are a word of the texts, ascending.
-    place : ndarray of int32, or None
-        Of a part of an index: the number of each of these entities in it, -1 if it does not have it.
+    numbers : PartNumbers or None
+        Of a part of an index: the numbers of these entities in it.
     """
 
     names: Entities
     aliases: Entities
     words: Entities
-    place: NDArray[np.int32] | None = None
+    numbers: PartNumbers | None = None
 
     @classmethod
     def of(cls, index: Index) -> NameTable:
@@ -46,17 +44,14 @@ class NameTable(NamedTuple):
     def find(self, kind: Kind, key: str) -> Sequence[int]:
         """Return the entities with a folded name, ascending."""
         entities: Sequence[int] = getattr(self, kind).get(key, ())
-        if self.place is None or not entities:
-            return entities
-        own: list[int] = self.place[list(entities)].tolist()
-        return [entity for entity in own if entity >= 0]
+        return entities if self.numbers is None else self.numbers.of(entities)
 
 
 def _table(index: Index) -> NameTable:
     part, whole = index.part_of, None
     if part is not None and (whole := part.whole()) is not None:
         table = NameTable.of(whole)
-        return table._replace(place=part.place(table.place))
+        return table._replace(numbers=part.numbers(table.numbers))
     names, aliases, words = (defaultdict[str, list[int]](list) for _ in range(3))
     named = index.num_entities if index.words is None else index.words.first
     for entity, name in enumerate(index.entity_names):
