@@ -313,9 +313,9 @@ class Service:
             timer.cancel()
             if watching is not None:
                 watching.end()
-        for work in works:
-            self.metrics.stages["queued"].observe(work.started - work.queued)
-            self.metrics.stages["search"].observe(work.took)
+        queued, searched = _stages(works)
+        self.metrics.stages["queued"].observe(queued)
+        self.metrics.stages["search"].observe(searched)
         results = parts[0]
         if len(parts) > 1:
             placed = dict(zip(chain(*places), chain(*parts), strict=True))
@@ -324,9 +324,9 @@ class Service:
             results,
             search.snapshot,
             Timings(
-                queued_ms=round(1000 * max(work.started - work.queued for work in works), 3),
+                queued_ms=round(1000 * queued, 3),
                 batch=max(work.batch for work in works),
-                search_ms=round(1000 * sum(work.took for work in works), 3),
+                search_ms=round(1000 * searched, 3),
             ),
         )
 
@@ -392,6 +392,12 @@ class Service:
     def _observe(self, works: list[Work], seconds: float) -> None:
         if not works[0].payload.warms_up:
             self.metrics.batch_queries.observe(works[0].batch)
+
+
+def _stages(works: Sequence[Work]) -> tuple[float, float]:
+    """Return the seconds until the first piece of a request was searched, and from then until the last one was."""
+    began = min(work.started for work in works)
+    return began - works[0].queued, max(work.started + work.took for work in works) - began
 
 
 def _check(retriever: Retriever, queries: Sequence[Query]) -> None:

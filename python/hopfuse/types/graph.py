@@ -280,10 +280,10 @@ class Graph(KeepsDerived):
             return Graph.from_edges(*ends, weight[kept], edge_type=kind[kept], **how)
         number = np.full(self.num_nodes, -1, np.int32)
         number[nodes] = np.arange(nodes.size, dtype=np.int32)
-        entries, row = self._rows_of(nodes)
-        row, col = number[row], number[self.indices if entries is None else self.indices[entries]]
-        kept = np.flatnonzero((row >= 0) & (col >= 0))
-        row, col, entries = row[kept], col[kept], kept if entries is None else entries[kept]
+        of, rows = self._rows_of(nodes)
+        row, col = number[rows], number[self.indices if of is None else self.indices[of]]
+        inside = np.flatnonzero((row >= 0) & (col >= 0))
+        row, col, entries = row[inside], col[inside], inside if of is None else of[inside]
         weights = None if self.weight is None else self.weight[entries]
         csr = Csr(
             indptr_of_counts(np.bincount(row, minlength=nodes.size)),
@@ -296,7 +296,7 @@ class Graph(KeepsDerived):
         return Graph._of_csr(csr, self.directed, self.edge_type_names)
 
     def _rows_of(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.int64] | None, NDArray[Any]]:
-        """Return the stored entries in the rows of some nodes, and their rows; if these are many, those of all: None."""
+        """Return the stored entries in the rows of some nodes, and their rows; if these are many, None and all rows."""
         if 2 * nodes.size > self.num_nodes:
             return None, np.repeat(np.arange(self.num_nodes, dtype=np.int32), np.diff(self.indptr))
         count = self.indptr[nodes + 1] - self.indptr[nodes]
