@@ -11,7 +11,6 @@ from ..errors import InputError
 from .rows import indptr_of, indptr_of_counts
 
 _BLOCK = 1 << 20  # entries summed at a time, to bound temporaries
-_FEW = 1 << 18
 
 
 class Csr(NamedTuple):
@@ -52,13 +51,12 @@ def out_degrees(n: int, num_types: int, csr: Csr) -> NDArray[np.float64]:
     for first in range(0, csr.indices.size, _BLOCK):
         part = slice(first, first + _BLOCK)
         node = csr.indices[part]
-        weight = np.ones(node.size) if csr.weight is None else csr.weight[part].astype(np.float64)
         kind: Any = 0 if csr.edge_type is None else csr.edge_type[part]
-        if csr.indices.size <= _FEW:  # the same sums, faster and in more memory
-            at = node.astype(np.int64) * num_types + kind
-            degree += np.bincount(at, weight, n * num_types).reshape(n, num_types)
+        if csr.weight is None:  # numbers of entries, whose sums are exact in any order
+            at = node if num_types == 1 else node.astype(np.int64) * num_types + kind
+            degree += np.bincount(at, minlength=n * num_types).reshape(n, num_types)
         else:
-            np.add.at(degree, (node, kind), weight)
+            np.add.at(degree, (node, kind), csr.weight[part].astype(np.float64))
     return degree
 
 
