@@ -157,6 +157,7 @@ class Batcher:
         self._seen = 0.0  # until when their costs are counted
         self._woken = self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._workers = workers
         self._threads = [
             threading.Thread(target=self._work, name=f"hopfuse-kernel-{number}", daemon=True)
             for number in range(workers)
@@ -276,7 +277,7 @@ class Batcher:
         if owners > 1:  # turns are shared
             shared = self._waiting.get(owner, Load()).by(owners) + own.by(owners - 1)
             ahead = min(ahead, shared, key=self.costs.of)
-        together = min(len(self._threads), 1 + len(self._running))  # batches that share the processors with its own
+        together = min(self._workers, 1 + len(self._running))  # batches that share the processors with its own
         batch = load_of(min(size, self._gather), None if parts is None else min(parts, self.costs.most_parts))
         return self._left_of_running() + self.costs.of(ahead + own) + (together - 1) * self.costs.of(batch)
 
@@ -406,7 +407,7 @@ class Batcher:
         """
         groups = self._queues[owner]
         making = sum(one.load.parts > 0 for one in self._running)
-        if making + 1 < len(self._threads) or not making or not self._others_send(owner):
+        if making + 1 < self._workers or not making or not self._others_send(owner):
             return list(groups)
         return [group for group, works in groups.items() if not works[0].load.parts]
 
