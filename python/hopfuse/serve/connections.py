@@ -29,7 +29,7 @@ STOP_SECONDS = 0.5
 #: reset for what the client still sends, and that may destroy the answer before it is read.
 LINGER_SECONDS, LINGER_BYTES = 1.0, 2**20
 #: What is read and dropped of a body after an answer, such as 413, which many clients read only after they sent all.
-REST_BYTES = 2**26
+REST_BYTES = 2**24
 #: Answered on further connections when there are too many.
 HEALTH = frozenset((b"/health/live", b"/health/ready", b"/v2/health/live", b"/v2/health/ready"))
 
