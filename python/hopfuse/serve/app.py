@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from ..errors import FormatError, HopfuseError, InputError
+from ..errors import FormatError, HopfuseError
 from .arrow import ARROW, read_arrow, write_arrow
 from .config import is_loopback
 from .decoding import read_change, read_search
@@ -31,7 +31,18 @@ from .metrics import Metrics
 from .oip import InferRequest, InferResponse, infer, model_metadata, oip_error, server_metadata
 from .openapi import WITH_BODY, Endpoint, document
 from .page import page
-from .schema import ChangeResponse, Health, IndexesResponse, IndexOut, PassagesRequest, SearchRequest, SearchResponse
+from .passages import PassageReader, whole
+from .schema import (
+    ChangeResponse,
+    Health,
+    IndexesResponse,
+    IndexOut,
+    PassageOut,
+    PassagesPage,
+    PassagesRequest,
+    SearchRequest,
+    SearchResponse,
+)
 from .searches import ANYONE
 from .service import Service
 from .snapshots import Snapshot
@@ -76,6 +87,7 @@ def make_app(service: Service, *, start_first: bool = False) -> Starlette:
                 yield
             finally:
                 starting.cancel()
+                routes.close()
                 await service.stop()
 
     origins = service.config.origins
@@ -125,7 +137,12 @@ class Routes:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._page = page()
+        self._passages = PassageReader(service)
         self.document: dict[str, Any] = {}
+
+    def close(self) -> None:
+        """End the threads of the routes."""
+        self._passages.close()
 
     def endpoints(self) -> list[Endpoint]:
         """Return every route."""
@@ -150,6 +167,26 @@ class Routes:
                 response=ChangeResponse,
                 errors=(*WITH_BODY, 409),
                 right="write",
+            ),
+            Endpoint(
+                method="GET",
+                path="/v1/passages",
+                summary="Read passages page by page, in ascending order of their ids.",
+                handler=self.read_page,
+                response=PassagesPage,
+                query={"index": str, "after": str, "limit": int, "at_least": int, "timeout_ms": int},
+                errors=(400, 404, 503, 504),
+                right="read",
+            ),
+            Endpoint(
+                method="GET",
+                path="/v1/passages/{id:path}",
+                summary="Read a passage.",
+                handler=self.read_passage,
+                response=PassageOut,
+                query={"index": str, "at_least": int, "timeout_ms": int},
+                errors=(400, 404, 503, 504),
+                right="read",
             ),
             Endpoint(
                 method="DELETE",
@@ -228,18 +265,17 @@ class Routes:
             ChangeResponse(await self._service.add(read_change(body), request.state.principal, len(body)))
         )
 
+    async def read_page(self, request: Request) -> Response:
+        page = await self._passages.page(request.query_params, request.state.principal)
+        return Response(page, media_type=JSON)
+
+    async def read_passage(self, request: Request) -> Response:
+        id, given = request.path_params["id"], request.query_params
+        return Response(await self._passages.one(id, given, request.state.principal), media_type=JSON)
+
     async def delete(self, request: Request) -> Response:
         given = request.query_params
-        timeout = given.get("timeout_ms")
-        if timeout is not None and not (timeout.isdecimal() and len(timeout) < 12):
-            raise InputError(
-                "range",
-                "timeout_ms",
-                "{field} is {given!r}; it must be {allowed}",
-                given=timeout[:50],
-                allowed="a whole number of milliseconds",
-            )
-        timeout_ms = None if timeout is None else int(timeout)
+        timeout_ms = whole(given, "timeout_ms", None)
         seq = await self._service.delete(
             request.path_params["id"], given.get("index"), request.state.principal, timeout_ms
         )

@@ -40,7 +40,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     entities, allow : int
         Entities, and ids of allowed passages, of a query.
     passages, writes : int
-        Passages of a change, and changes that wait for the disk.
+        Passages of a change and of a page of ``GET /v1/passages``, and changes that wait for the disk.
     traced : int
         Queries times k of a request with a trace, which takes many times as long as its search.
     batch : int

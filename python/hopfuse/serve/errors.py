@@ -33,6 +33,10 @@ STATUSES = {
 FAULTS = ("unknown", "too_large", "unsupported")
 
 
+#: Most characters of a value in an error.
+MOST_SHOWN = 60
+
+
 class RefusalError(HopfuseError):
     """A request that the server does not answer for a reason other than an invalid argument.
 
@@ -67,6 +71,11 @@ class RefusalError(HopfuseError):
 def gone_away() -> RefusalError:
     """Return the refusal of a request whose client has left."""
     return RefusalError("gone", None, "the client has left")
+
+
+def no_passage(id: str) -> RefusalError:
+    """Return the refusal of an id that no passage has, or none that the key sees."""
+    return RefusalError("unknown", "id", "there is no passage with the {field} {given!r}", given=id[:MOST_SHOWN])
 
 
 def damaged() -> RefusalError:
@@ -147,8 +156,6 @@ _CODES = {
 }
 
 
-#: Most characters of a value in an error.
-MOST_SHOWN = 60
 #: Types of JSON, as msgspec names them, in words.
 _KINDS = {
     "array": "a list",

@@ -155,6 +155,17 @@ def _passage(index: Index, row: int) -> Passage:
     return Passage(index.passage_ids[row], index.titles[row], index.texts[row], index.metadata.row(row) or None)
 
 
+def own_id(index: Index, given: str) -> str | int | None:
+    """Return an id of a path or a query in the type of the index's ids; None if no id can be written so."""
+    ids = index.passage_ids
+    if not (len(ids) and isinstance(ids[0], int)):
+        return given
+    digits = given.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) < 20):
+        return None
+    return int(given) if str(int(given)) == given else None
+
+
 def allowed(queries: Sequence[Query], num_passages: int) -> NDArray[np.bool_] | None:
     """Return the masks of a batch: (P,) if all queries have the same rows, by identity, else (B, P); None for all."""
     first = queries[0].allow
