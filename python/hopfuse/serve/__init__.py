@@ -14,10 +14,11 @@ from ..errors import MissingExtraError
 if TYPE_CHECKING:
     from .app import make_app
     from .batcher import Batcher, BatchTimes
-    from .config import IndexConfig, KeyConfig, Limits, LogConfig, ServeConfig
+    from .config import IndexConfig, KeyConfig, Limits, LogConfig, ProxyConfig, ServeConfig
     from .errors import RefusalError, status_of
     from .keys import new_key
     from .logs import start_logging
+    from .proxies import Proxies
     from .server import make_server, run, run_stdio
     from .service import Service
     from .siblings import merge_metrics
@@ -30,6 +31,8 @@ __all__ = [
     "KeyConfig",
     "Limits",
     "LogConfig",
+    "Proxies",
+    "ProxyConfig",
     "RefusalError",
     "ServeConfig",
     "Service",
@@ -45,7 +48,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("IndexConfig", "KeyConfig", "Limits", "LogConfig", "ServeConfig"), "config"),
+    **dict.fromkeys(("IndexConfig", "KeyConfig", "Limits", "LogConfig", "ProxyConfig", "ServeConfig"), "config"),
     **dict.fromkeys(("BatchTimes", "Batcher"), "batcher"),
     **dict.fromkeys(("RefusalError", "status_of"), "errors"),
     **dict.fromkeys(("make_server", "run", "run_stdio"), "server"),
@@ -53,6 +56,7 @@ _HOMES = {
     "cards_of": "workers",
     "make_app": "app",
     "merge_metrics": "siblings",
+    "Proxies": "proxies",
     "new_key": "keys",
     "start_logging": "logs",
 }

@@ -19,7 +19,6 @@ from starlette.types import Receive, Scope, Send
 
 from ..errors import FormatError, HopfuseError
 from .arrow import ARROW, read_arrow, write_arrow
-from .config import is_loopback
 from .decoding import read_change, read_search
 from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
 from .errors import RefusalError, damaged
@@ -32,6 +31,7 @@ from .oip import InferRequest, InferResponse, infer, model_metadata, oip_error, 
 from .openapi import WITH_BODY, Endpoint, document
 from .page import page
 from .passages import PassageReader, whole
+from .proxies import Proxies
 from .schema import (
     ChangeResponse,
     Health,
@@ -98,6 +98,7 @@ def make_app(service: Service, *, start_first: bool = False) -> Starlette:
         middleware=[cors] if origins else [],
         routes=[Route(one.path, GuardedEndpoint(service, one), methods=[one.method]) for one in endpoints],
         lifespan=lifespan,
+        proxies=Proxies(service.config.proxies),
         exception_handlers={404: _no_route, 405: _no_method},
     )
 
@@ -105,19 +106,23 @@ def make_app(service: Service, *, start_first: bool = False) -> Starlette:
 class _Application(Starlette):
     """Starlette, except that requests go directly to a route whose path and method they have, if no middleware is set.
 
-    The handlers of errors that Starlette puts before the routes have nothing to do there: an endpoint answers all of
-    its own.
+    What a proxy says of a request is read first. A path with a further slash is not found: a redirect would need the
+    client's scheme and host. The handlers of errors that Starlette puts before the routes have nothing to do there: an
+    endpoint answers all of its own.
     """
 
-    def __init__(self, *, middleware: list[Middleware], routes: list[Route], **more: Any) -> None:
+    def __init__(self, *, middleware: list[Middleware], routes: list[Route], proxies: Proxies, **more: Any) -> None:
         super().__init__(middleware=middleware, routes=routes, **more)
+        self.router.redirect_slashes = False
+        self._proxies = proxies
         fixed = [] if middleware else [route for route in routes if "{" not in route.path]
         self._direct = {(method, route.path): route.endpoint for route in fixed for method in route.methods or ()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not scope.get("root_path"):
+        if scope["type"] == "http":
+            self._proxies.read(scope)
             endpoint = self._direct.get((scope["method"], scope["path"]))
-            if endpoint is not None:
+            if endpoint is not None and not scope.get("root_path"):
                 await endpoint(scope, receive, send)
                 return
         await super().__call__(scope, receive, send)
@@ -408,7 +413,7 @@ class GuardedEndpoint:
 
     def __init__(self, service: Service, endpoint: Endpoint) -> None:
         self._service, self._endpoint = service, endpoint
-        self._local = not service.config.keys and is_loopback(service.config.host)
+        self._local = not service.config.keys and service.config.is_local
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._answer(Request(scope, receive, send))
@@ -417,7 +422,7 @@ class GuardedEndpoint:
     async def _answer(self, request: Request) -> Response:
         service, endpoint, code, arrived = self._service, self._endpoint, None, time.perf_counter()
         try:
-            check_origin(request, service.config.origins, local=self._local)
+            check_origin(request, service.config.origins, local=self._local, keyed=bool(service.config.keys))
             if endpoint.right is not None:
                 _check_key(service, request, endpoint.right)
             response: Response = await endpoint.handler(request)

@@ -184,8 +184,53 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     texts: bool = False
 
 
+class ProxyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The proxies in front of the server, which say who sends a request.
+
+    Attributes
+    ----------
+    trusted : sequence of str
+        Addresses and networks of the proxies, such as ``"127.0.0.1"`` or ``"10.0.0.0/8"``. Headers of others are
+        ignored.
+    header : {"x-forwarded", "forwarded"}
+        Which headers the proxies set themselves, whatever a client sends: X-Forwarded-For, X-Forwarded-Proto and
+        X-Forwarded-Host, or Forwarded (RFC 7239).
+
+    Examples
+    --------
+    >>> from hopfuse.serve import ProxyConfig
+    >>> ProxyConfig(trusted=("127.0.0.1",)).header
+    'x-forwarded'
+    """
+
+    trusted: tuple[str, ...] = ()
+    header: Literal["x-forwarded", "forwarded"] = "x-forwarded"
+
+    def networks(self) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+        """Return ``trusted`` as networks.
+
+        Raises
+        ------
+        InputError
+            One is neither an address nor a network.
+        """
+        found = []
+        for at, one in enumerate(self.trusted):
+            try:
+                found.append(ipaddress.ip_network(one))
+            except ValueError as error:
+                raise InputError(
+                    "syntax",
+                    f"proxies.trusted[{at}]",
+                    "{field} is {given!r}, which is no address or network: {error}; give one such as 10.0.0.0/8",
+                    given=one,
+                    error=error,
+                ) from None
+        return found
+
+
 #: Types of the tables of a configuration.
-_TABLES = {"indexes": IndexConfig, "keys": KeyConfig, "limits": Limits, "log": LogConfig}
+_TABLES = {"indexes": IndexConfig, "keys": KeyConfig, "limits": Limits, "log": LogConfig, "proxies": ProxyConfig}
 
 
 def check_name(name: str, field: str) -> None:
@@ -255,6 +300,8 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     limits : Limits
         Limits of each worker.
     log : LogConfig
+    proxies : ProxyConfig
+        Proxies in front of the server.
 
     Raises
     ------
@@ -284,6 +331,7 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     origins: tuple[str, ...] = ()
     limits: Limits = Limits()
     log: LogConfig = LogConfig()
+    proxies: ProxyConfig = ProxyConfig()
 
     @classmethod
     def read(cls, text: str, changes: Mapping[str, Any] | None = None) -> ServeConfig:
@@ -329,14 +377,16 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 "{field} has no index; add [indexes.NAME] with path, the directory of an index",
             )
         self.limits.check()
+        self.proxies.networks()
         if self.is_open and not self.public:
             raise InputError(
                 "forbidden",
                 "host",
-                "{field} is {given!r}, which others can reach, and there are no keys: add [keys.NAME] "
+                "{field} is {given!r}, which others can reach{through}, and there are no keys: add [keys.NAME] "
                 "(hopfuse serve key NAME makes one), use 127.0.0.1, or set public = true in the "
                 "configuration and --public on the command line",
                 given=self.host,
+                through=" through [proxies]" if is_loopback(self.host) else "",
             )
         written = [name for name, one in self.indexes.items() if one.writable]
         if self.workers > 1 and written:
@@ -370,8 +420,13 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def is_open(self) -> bool:
-        """Whether other machines can reach the server without a key."""
-        return not self.keys and not is_loopback(self.host)
+        """Whether other machines can reach the server without a key, perhaps through a proxy."""
+        return not self.keys and not self.is_local
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only programs of this machine send requests."""
+        return is_loopback(self.host) and not self.proxies.trusted
 
     def check_public(self, confirmed: bool) -> None:
         """Refuse to listen beyond loopback without keys, unless the command line also allows it."""

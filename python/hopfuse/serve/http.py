@@ -70,7 +70,7 @@ def _too_large(limits: Limits) -> RefusalError:
     )
 
 
-def check_origin(request: Request, origins: tuple[str, ...], *, local: bool) -> None:
+def check_origin(request: Request, origins: tuple[str, ...], *, local: bool, keyed: bool) -> None:
     """Refuse requests that a page of another site makes a browser send.
 
     Parameters
@@ -81,13 +81,24 @@ def check_origin(request: Request, origins: tuple[str, ...], *, local: bool) -> 
     local : bool
         The server listens on loopback without keys. A request with another name in Host then comes from a page whose
         name was resolved to this machine (DNS rebinding).
+    keyed : bool
+        The server has keys, which no browser sends by itself. So a browser is believed that says (Sec-Fetch-Site) that
+        the page comes from where it sends its request, even if a proxy in between replaced Host.
     """
     host = request.headers.get("host", "")
     if local and not _is_local(host):
         raise RefusalError("forbidden", "Host", "{field} is not this machine; use localhost")
     origin = request.headers.get("origin")
-    if origin is not None and origin not in origins and origin.partition("://")[2] != host:
-        raise RefusalError("forbidden", "Origin", "{field} is another site; add it to the server's origins to allow it")
+    if origin is None or origin in origins or origin.partition("://")[2] == host:
+        return
+    if not (keyed and request.headers.get("sec-fetch-site") == "same-origin"):
+        raise RefusalError(
+            "forbidden",
+            "Origin",
+            "{field} is another site than the request's Host, {allowed!r}; add it to the server's origins to allow it, "
+            "or let the proxy in front of the server pass on Host",
+            allowed=host[:100],
+        )
 
 
 @lru_cache(64)

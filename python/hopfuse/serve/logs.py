@@ -79,6 +79,8 @@ def log_request(
         return
     state = request.state
     line: dict[str, Any] = {"method": request.method, "route": route, "status": status, "ms": round(1000 * seconds, 3)}
+    if request.client is not None:
+        line["client"] = request.client.host
     if code is not None:
         line["code"] = code
     principal = getattr(state, "principal", None)
