@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .batcher import Batcher, BatchTimes
     from .config import IndexConfig, KeyConfig, Limits, LogConfig, ProxyConfig, ServeConfig
     from .errors import RefusalError, status_of
+    from .guesses import Guesses
     from .keys import new_key
     from .logs import start_logging
     from .proxies import Proxies
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BatchTimes",
     "Batcher",
+    "Guesses",
     "IndexConfig",
     "KeyConfig",
     "Limits",
@@ -56,6 +58,7 @@ _HOMES = {
     "cards_of": "workers",
     "make_app": "app",
     "merge_metrics": "siblings",
+    "Guesses": "guesses",
     "Proxies": "proxies",
     "new_key": "keys",
     "start_logging": "logs",

@@ -24,7 +24,6 @@ from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
 from .errors import RefusalError, damaged
 from .http import JSON, check_content_type, check_origin, json_response, read_body, refused
 from .keys import Principal, lacks_right
-from .logs import log_request
 from .mcp import OverHttp
 from .metrics import Metrics
 from .oip import InferRequest, InferResponse, infer, model_metadata, oip_error, server_metadata
@@ -424,7 +423,7 @@ class GuardedEndpoint:
         try:
             check_origin(request, service.config.origins, local=self._local, keyed=bool(service.config.keys))
             if endpoint.right is not None:
-                _check_key(service, request, endpoint.right)
+                await _check_key(service, request, endpoint.right)
             response: Response = await endpoint.handler(request)
         except FormatError:
             log.exception("a file of an index is damaged")
@@ -437,8 +436,7 @@ class GuardedEndpoint:
             code = "failed"
             response = refused(RefusalError("failed", None, "the request failed; the server's log says why"))
         service.metrics.answered(endpoint.path, response.status_code, code)
-        log_request(
-            service.config.log,
+        service.log_request(
             request,
             endpoint.path,
             status=response.status_code,
@@ -448,9 +446,9 @@ class GuardedEndpoint:
         return response
 
 
-def _check_key(service: Service, request: Request, right: str) -> None:
+async def _check_key(service: Service, request: Request, right: str) -> None:
     """Set ``request.state.principal`` by the request's key, and refuse a key without the right."""
-    principal = service.keys.principal(request.headers.get("authorization", ""))
+    principal = await service.principal_of(request)
     request.state.principal = principal  # before the refusal: the log names the key
     if not principal.may(right):
         raise lacks_right(principal, right)

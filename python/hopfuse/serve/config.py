@@ -6,6 +6,7 @@ import ipaddress
 import re
 import tomllib
 from collections.abc import Mapping
+from datetime import datetime
 from itertools import permutations
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -58,6 +59,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Time for open requests to be answered when the server stops.
     connections : int
         Open connections; further ones are answered 503.
+    wrong_keys : int
+        Wrong keys of an address in a minute. The refusal of each further one is sent a second later.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     idle_seconds: Seconds = 30.0
     drain_seconds: Seconds = 10.0
     connections: Count = 1024
+    wrong_keys: Count = 20
 
     def check(self) -> None:
         """Refuse limits that do not fit together."""
@@ -145,6 +149,8 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     prefix : str
         Prefix required of the ids of passages that the key adds, so that it cannot probe the ids of other keys'
         passages.
+    expires : datetime, optional
+        When the key ends, with an offset from UTC (RFC 3339): ``2027-01-31T00:00:00Z``.
 
     Examples
     --------
@@ -158,6 +164,7 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     filter: dict[str, Any] = {}
     indexes: tuple[Name, ...] | None = None
     prefix: str = ""
+    expires: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -168,9 +175,14 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     format : {"plain", "json"}
         Format of a line.
     requests : bool
-        Log each request: method, route, status, milliseconds, the key's name, index, seq and batch.
+        Log each request: method, route, status, milliseconds, the client's address, the key's name, index, seq and
+        batch.
     texts : bool
         Also log the texts of queries.
+    slow_ms : float, optional
+        Log requests that take so long as warnings, even without ``requests``.
+    most : int
+        Lines of requests in a second, and as many of slow ones; of further ones, only their number is logged.
 
     Examples
     --------
@@ -182,6 +194,8 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     format: Literal["plain", "json"] = "plain"
     requests: bool = False
     texts: bool = False
+    slow_ms: Annotated[float, msgspec.Meta(gt=0, le=86_400_000)] | None = None
+    most: Count = 1000
 
 
 class ProxyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -367,6 +381,11 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 for name, one in config.indexes.items()
             },
         )
+
+    def own(self) -> ServeConfig:
+        """Return a copy for a server, which changes its keys, limits and log in place when they are read again."""
+        copies = {name: msgspec.structs.replace(getattr(self, name)) for name in ("limits", "log")}
+        return msgspec.structs.replace(self, **copies)
 
     def check(self) -> ServeConfig:
         """Return the configuration itself; refuse values that do not fit together."""

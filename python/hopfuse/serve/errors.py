@@ -14,6 +14,7 @@ from ..errors import HopfuseError, InputError, MissingExtraError
 #: The HTTP status of a refusal by its code. An invalid argument is an InputError, and is answered 400.
 STATUSES = {
     "unauthorized": 401,
+    "expired": 401,
     "forbidden": 403,
     "unknown": 404,
     "method": 405,

@@ -56,6 +56,9 @@ class Metrics:
         self.change_seconds = Histogram(
             "hopfuse_change_seconds", "Seconds of a commit, until it is on the disk.", buckets=SECONDS, **named
         )
+        self.wrong_keys_delayed = Counter(
+            "hopfuse_wrong_keys_delayed", "Requests with a wrong key whose refusal was delayed.", **named
+        )
         self._changes = Gauge("hopfuse_changes_waiting", "Changes not yet on the disk.", **named)
         self.compactions = Counter("hopfuse_compactions", "Compactions of an index.", ("index",), **named)
         self.reload_seconds = Histogram(

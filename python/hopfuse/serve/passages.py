@@ -173,11 +173,12 @@ def _ascending(index: Index) -> NDArray[np.int64]:
 
 
 def _shown(index: Index, row: int) -> PassageOut:
+    language = index.languages[row]
     return PassageOut(
         index.passage_ids[row],
         index.texts[row],
         index.titles[row] or None,
         index.metadata.row(row) or None,
         index.documents[row],
-        index.languages[row],
+        None if language is None else str(language),
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import Index
 from ..errors import HopfuseError, InputError
-from ..index import where
+from ..index import Where, where
 from ..recipes import RECIPES
 from ..retriever import Retriever
 from .config import IndexConfig
@@ -73,7 +73,7 @@ class Snapshot:
         for recipe in config.recipes:
             if recipe not in self.retrievers:
                 self.retrievers[recipe] = retriever.variant(recipe)
-        self._rows: dict[str, NDArray[np.int64]] = {}  # by key
+        self._rows: dict[Where, NDArray[np.int64]] = {}  # by the filter of keys
         # Bound to the index, not to the snapshot, which would then be in a reference cycle.
         self.passage = lru_cache(PASSAGES)(partial(_passage, self.index))
 
@@ -124,7 +124,7 @@ class Snapshot:
         seen = self.visible(principal)
         try:
             if allow is None:
-                return None if seen is None else self._rows_of_key(principal, seen)
+                return None if principal.where is None or seen is None else self._rows_of_key(principal.where, seen)
             if isinstance(allow, Mapping):
                 mask = self.index.mask(where(**allow))
                 return np.flatnonzero(mask if seen is None else mask & seen)
@@ -134,11 +134,11 @@ class Snapshot:
         except InputError as error:
             raise (in_request(error, field) if isinstance(allow, Mapping) else error.at(field=field)) from None
 
-    def _rows_of_key(self, principal: Principal, seen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def _rows_of_key(self, filter: Where, seen: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return a key's rows as the same object each time, so that a batch of one key has one filter."""
-        if principal.name not in self._rows:
-            self._rows[principal.name] = np.flatnonzero(seen)
-        return self._rows[principal.name]
+        if filter not in self._rows:
+            self._rows[filter] = np.flatnonzero(seen)
+        return self._rows[filter]
 
     def _row_seen(self, id: Any, seen: NDArray[np.bool_]) -> int:
         """Return a passage's row; one that the key does not see is refused like one that does not exist."""
