@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from ..errors import FormatError, HopfuseError
 from .arrow import ARROW, read_arrow, write_arrow
+from .compression import CompressedSend, accepted
 from .decoding import read_change, read_search
 from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
 from .errors import RefusalError, damaged
@@ -26,7 +27,19 @@ from .http import JSON, check_content_type, check_origin, json_response, read_bo
 from .keys import Principal, lacks_right
 from .mcp import OverHttp
 from .metrics import Metrics
-from .oip import InferRequest, InferResponse, infer, model_metadata, oip_error, server_metadata
+from .oip import (
+    InferRequest,
+    InferResponse,
+    RepositoryRequest,
+    infer,
+    model_config,
+    model_metadata,
+    model_of,
+    model_statistics,
+    oip_error,
+    read_repository,
+    server_metadata,
+)
 from .openapi import WITH_BODY, Endpoint, document
 from .page import page
 from .passages import PassageReader, whole
@@ -313,7 +326,7 @@ def dialects(service: Service) -> list[Endpoint]:
     """Return the routes of other systems' protocols."""
 
     def model(request: Request) -> Snapshot:
-        return service.snapshot(request.path_params["name"], request.state.principal)
+        return model_of(service, request)
 
     async def dify(request: Request) -> Response:
         return await retrieval(service, request)
@@ -337,9 +350,48 @@ def dialects(service: Service) -> list[Endpoint]:
     async def model_about(request: Request) -> Response:
         return json_response(model_metadata(model(request)))
 
+    async def config(request: Request) -> Response:
+        return json_response(model_config(model(request)))
+
+    async def stats(request: Request) -> Response:
+        return json_response(model_statistics(service, [model(request)]))
+
+    async def all_stats(request: Request) -> Response:
+        seen = service.snapshots_for(request.state.principal)
+        return json_response(model_statistics(service, list(seen.values())))
+
+    async def repository(request: Request) -> Response:
+        return json_response(await read_repository(service, request))
+
     shown: dict[str, Any] = {"response": dict[str, Any], "error": oip_error}
     named: dict[str, Any] = {**shown, "right": "read", "errors": (404, 503)}
-    name = "/v2/models/{name}"
+    counted: dict[str, Any] = {**named, "right": "admin"}  # they tell of all keys' requests, as /metrics does
+    models = []
+    for name in ("/v2/models/{name}", "/v2/models/{name}/versions/{version}"):
+        models += [
+            Endpoint(method="GET", path=name, summary="An index as a model.", handler=model_about, **named),
+            Endpoint(
+                method="GET", path=f"{name}/ready", summary="Whether the model is ready.", handler=model_ready, **named
+            ),
+            Endpoint(
+                method="GET", path=f"{name}/config", summary="The model's configuration.", handler=config, **named
+            ),
+            Endpoint(
+                method="GET", path=f"{name}/stats", summary="Counts of requests to infer.", handler=stats, **counted
+            ),
+            Endpoint(
+                method="POST",
+                path=f"{name}/infer",
+                summary="Search by vectors or texts.",
+                handler=run_infer,
+                request=InferRequest,
+                response=InferResponse,
+                also=("application/octet-stream",),
+                errors=WITH_BODY,
+                right="read",
+                error=oip_error,
+            ),
+        ]
     return [
         Endpoint(
             method="POST",
@@ -362,22 +414,19 @@ def dialects(service: Service) -> list[Endpoint]:
             errors=(503,),
             **shown,
         ),
-        Endpoint(method="GET", path=name, summary="An index as a model.", handler=model_about, **named),
-        Endpoint(
-            method="GET", path=f"{name}/ready", summary="Whether the model is ready.", handler=model_ready, **named
-        ),
+        Endpoint(method="GET", path="/v2/models/stats", summary="Counts of all models.", handler=all_stats, **counted),
         Endpoint(
             method="POST",
-            path=f"{name}/infer",
-            summary="Search by vectors or texts.",
-            handler=run_infer,
-            request=InferRequest,
-            response=InferResponse,
-            also=("application/octet-stream",),
+            path="/v2/repository/index",
+            summary="List the indexes as models.",
+            handler=repository,
+            request=RepositoryRequest,
+            response=list[dict[str, Any]],
             errors=WITH_BODY,
             right="read",
             error=oip_error,
         ),
+        *models,
     ]
 
 
@@ -415,7 +464,10 @@ class GuardedEndpoint:
         self._local = not service.config.keys and service.config.is_local
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._answer(Request(scope, receive, send))
+        request, least = Request(scope, receive, send), self._service.config.compress_bytes
+        response = await self._answer(request)
+        if least is not None:
+            send = CompressedSend(send, accepted(request.headers.get("accept-encoding", "")), least)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -434,7 +486,8 @@ class GuardedEndpoint:
         except Exception:
             log.exception("a request to %s failed", endpoint.path)
             code = "failed"
-            response = refused(RefusalError("failed", None, "the request failed; the server's log says why"))
+            failure = RefusalError("failed", None, "the request failed; the server's log says why")
+            response = refused(failure, endpoint.error and endpoint.error(failure))
         service.metrics.answered(endpoint.path, response.status_code, code)
         service.log_request(
             request,
@@ -454,13 +507,22 @@ async def _check_key(service: Service, request: Request, right: str) -> None:
         raise lacks_right(principal, right)
 
 
+def _refused_route(request: Request, refusal: RefusalError) -> Response:
+    """Return a refusal in the form of the protocol whose path it is."""
+    is_oip = request.url.path.startswith("/v2/")
+    return refused(refusal, oip_error(refusal) if is_oip else None)
+
+
 async def _no_route(request: Request, error: Exception) -> Response:
-    return refused(RefusalError("unknown", None, "there is no such route; /openapi.json lists the routes"))
+    return _refused_route(
+        request, RefusalError("unknown", None, "there is no such route; /openapi.json lists the routes")
+    )
 
 
 async def _no_method(request: Request, error: Exception) -> Response:
-    response = refused(
-        RefusalError("method", None, "{given} is not a method of this route; see /openapi.json", given=request.method)
+    response = _refused_route(
+        request,
+        RefusalError("method", None, "{given} is not a method of this route; see /openapi.json", given=request.method),
     )
     response.headers.update(getattr(error, "headers", None) or {})
     return response

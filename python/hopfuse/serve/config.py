@@ -307,6 +307,9 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         a merge.
     mcp : bool
         Also answer the Model Context Protocol at ``/mcp`` (extra ``mcp``).
+    compress_bytes : int, optional
+        Compress answers of at least so many bytes, by gzip or deflate, for clients that accept it. By default none is,
+        since that costs processor time, and many clients on the same network accept it.
     compact_at : float
         A writable index is compacted when the log of its changes reaches this share of its size.
     origins : sequence of str
@@ -341,6 +344,7 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     keys: dict[Name, KeyConfig] = {}
     follow_seconds: Seconds = 0.2
     mcp: bool = False
+    compress_bytes: Count | None = None
     compact_at: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 0.2
     origins: tuple[str, ...] = ()
     limits: Limits = Limits()
