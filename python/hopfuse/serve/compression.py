@@ -15,6 +15,7 @@ from starlette.types import Message, Send
 
 from ..errors import InputError
 from .errors import RefusalError
+from .http import unsupported
 
 #: zlib's parameter for each encoding.
 WINDOWS = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
@@ -43,13 +44,7 @@ def decompressed(body: bytes, encoding: str, most: int) -> bytes:
     """
     kind = encoding.strip().lower()
     if kind not in WINDOWS:
-        raise RefusalError(
-            "unsupported",
-            "Content-Encoding",
-            "{field} is {given!r}; allowed: {allowed}",
-            given=encoding[:100],
-            allowed=", ".join(WINDOWS),
-        )
+        raise unsupported("Content-Encoding", encoding, WINDOWS)
     reader = zlib.decompressobj(WINDOWS[kind])
     problem = ""
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -116,14 +116,15 @@ def check_content_type(request: Request, allowed: tuple[str, ...] = (JSON,)) -> 
     if given in ("", "application/x-www-form-urlencoded"):
         return JSON
     if given not in allowed:
-        raise RefusalError(
-            "unsupported",
-            "Content-Type",
-            "{field} is {given!r}; allowed: {allowed}",
-            given=given[:100],
-            allowed=", ".join(allowed),
-        )
+        raise unsupported("Content-Type", given, allowed)
     return given
+
+
+def unsupported(header: str, given: str, allowed: Iterable[str]) -> RefusalError:
+    """Return the refusal of a body of another type or encoding than a route takes."""
+    return RefusalError(
+        "unsupported", header, "{field} is {given!r}; allowed: {allowed}", given=given[:100], allowed=", ".join(allowed)
+    )
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
