@@ -18,6 +18,7 @@ import uvicorn
 
 from ..errors import InputError
 from .app import make_app
+from .buserror import end_at_bus_error
 from .config import ServeConfig
 from .connections import protocol
 from .errors import RefusalError
@@ -152,6 +153,7 @@ def run(
         if not config.share_port:
             check_port(config)
         service = Service(config, encoders, alone=True)
+        end_at_bus_error(service)
         service.open_all()
         if not config.share_port:
             _server(service, notify_ready, start_first=NOTIFY in os.environ, reloader=reloader).run()
@@ -172,6 +174,7 @@ def _answer(
     """Serve as a worker until a signal."""
     start_logging(config.log, place.number)
     service = Service(config, encoders, place, alone=True)
+    end_at_bus_error(service)
     service.open_all()
     _server(service, ready, start_first=True, reloader=reloader).run(sockets=[bound])
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .. import Index
 from ..errors import HopfuseError, InputError
 from ..index import Where, where
+from ..index.generations import generation_name
 from ..recipes import RECIPES
 from ..retriever import Retriever
 from .config import IndexConfig
@@ -68,6 +69,7 @@ class Snapshot:
     def __init__(self, name: str, config: IndexConfig, retriever: Retriever) -> None:
         self.name, self.retriever, self.index = name, retriever, retriever.index
         self.seq = self.index.seq
+        self._bytes = _file_bytes(self.index)
         #: Retrievers that are made in advance, by recipe, the default one first.
         self.retrievers = {retriever.recipe.name: retriever}
         for recipe in config.recipes:
@@ -90,6 +92,10 @@ class Snapshot:
         except HopfuseError:
             return False
         return True
+
+    def is_shortened(self) -> bool:
+        """Return whether the index's file is shorter than it was, so that its pages cannot be read."""
+        return _file_bytes(self.index, self._bytes) < self._bytes
 
     def warm_up(self) -> None:
         """Search one query by each recipe, so that the first request does not wait for what is made only once."""
@@ -149,6 +155,16 @@ class Snapshot:
         if row < 0 or not seen[row]:
             raise InputError("unknown", None, "there is no passage with the id {given!r}", given=id)
         return row
+
+
+def _file_bytes(index: Index, otherwise: int = 0) -> int:
+    """Return the size of the index's file; ``otherwise`` if it is removed, which does a mapped one no harm."""
+    if index.directory is None or index.generation is None:
+        return otherwise
+    try:
+        return (index.directory / generation_name(index.generation)).stat().st_size
+    except OSError:
+        return otherwise
 
 
 def _passage(index: Index, row: int) -> Passage:
