@@ -11,7 +11,7 @@ import threading
 import hopfuse as hf
 import httpx
 import pytest
-from serve.nginx import free_port, nginx
+from serve.nginx import free_port, nginx, program
 from serve.served import save
 
 SEARCH = {"queries": [{"text": "x", "vector": [1.0] * 8, "entities": ["Ankara"]}], "k": 3}
@@ -83,6 +83,7 @@ class Load:
 @pytest.fixture
 def cluster(request, tmp_path):
     """Three servers, over the folder or over copies of it, and the load of clients behind nginx."""
+    program("nginx", "nginx-light")
     folder = save(tmp_path / "index")
     folders = [folder] * 3
     if request.param == "copies":
@@ -110,7 +111,7 @@ def changed(folder, count):
         return live.refresh().seq
 
 
-@pytest.mark.parametrize("cluster", ["folder", "copies"], indirect=True)
+@pytest.mark.parametrize("cluster", ["folder", pytest.param("copies", marks=pytest.mark.full)], indirect=True)
 def test_new_versions_and_restarts_fail_no_request(cluster):
     folder, folders, servers, load = cluster
     load.answers(30)
