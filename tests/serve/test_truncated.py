@@ -52,6 +52,6 @@ def test_the_server_ends_with_a_line_that_names_the_index(tmp_path, workers, rea
     last = [line for line in said if line["level"] == "critical"]
     assert last
     assert {name for line in last for name in re.findall(r"\b(?:cut|whole)\b", line["message"])} == {"cut"}
-    assert {line.get("worker") for line in last} <= set(range(workers)) if workers > 1 else {None}
+    assert {line.get("worker") for line in last} <= (set(range(workers)) if workers > 1 else {None})
     assert process.returncode == (74 if workers == 1 else 2)  # the workers that replace them cannot open the index
     assert not [line for line in lines if line.startswith("Traceback")]
