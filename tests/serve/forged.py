@@ -16,9 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hopfuse.serve.dify import RetrievalRequest
-from hopfuse.serve.oip import InferRequest
-from hopfuse.serve.schema import PassagesRequest, SearchRequest
 from serve.served import DIM, configured, running, save
 
 JSON, ARROW, BINARY = "application/json", "application/vnd.apache.arrow.stream", "application/octet-stream"
@@ -26,9 +23,10 @@ HEADER = "Inference-Header-Content-Length"
 NAN, INFINITY = float("nan"), float("inf")
 #: What an error may be about: fields of requests, columns of a stream, parameters and headers.
 FIELDS = {
-    *SearchRequest.__struct_fields__, *PassagesRequest.__struct_fields__, *RetrievalRequest.__struct_fields__,
-    *InferRequest.__struct_fields__, "columns", "Host", "Origin", "Content-Type", HEADER, "text", "vector", "name",
-    "id",
+    "queries", "k", "index", "recipe", "options", "timeout_ms", "at_least", "trace", "strict", "per_document",
+    "fields", "passages", "entities", "aliases", "edges", "facts", "replace", "knowledge_id", "query",
+    "retrieval_setting", "metadata_condition", "inputs", "id", "parameters", "outputs", "columns", "Host", "Origin",
+    "Content-Type", "text", "vector", "name", "version", HEADER,
 }  # fmt: skip
 #: MiB that the process may grow by, after a tenth of the cases: an index that changes is in memory twice at times.
 GROWTH = 64

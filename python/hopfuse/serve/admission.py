@@ -7,7 +7,6 @@ sends nothing shuts nobody out.
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter, OrderedDict
 from typing import Any, Protocol
 
@@ -15,11 +14,10 @@ from starlette.requests import Request
 
 from .config import ServeConfig
 from .errors import RefusalError
+from .guesses import client_of
 
 #: Further connections, on which /health alone is answered. Each has a second to send a request; the oldest gives way.
 RESERVE, RESERVE_SECONDS = 64, 1.0
-#: Bits of an IPv6 address that tell clients apart; a client chooses the others itself.
-CLIENT_BITS = 64
 #: The name in a request's scope of its connection, which has ``identify(key)``.
 CONNECTION = "hopfuse.connection"
 
@@ -43,15 +41,7 @@ def address_of(peer: Any) -> str | None:
     >>> address_of(("192.0.2.7", 40000)), address_of(("2001:db8:0:1::7", 40000)), address_of(None)
     ('192.0.2.7', '2001:db8:0:1::', None)
     """
-    if not peer:
-        return None
-    host: str = peer[0]
-    if ":" not in host:
-        return host
-    address = ipaddress.IPv6Address(host.partition("%")[0])
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(ipaddress.IPv6Network((int(address), CLIENT_BITS), strict=False).network_address)
+    return client_of(peer[0]) if peer else None
 
 
 class Connection(Protocol):

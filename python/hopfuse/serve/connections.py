@@ -19,6 +19,7 @@ from .errors import RefusalError, status_of
 from .framing import END, Framing
 from .http import refused
 from .logs import FewLines
+from .proxies import Proxies
 from .turns import OF_ONE, Turns
 
 #: Bytes that are read while a request of the connection is answered, which shows that its client is still there.
@@ -63,7 +64,7 @@ def protocol(
         ``answered(route, status, code)`` counts a refusal of a connection.
     """
     limits, counted = config.limits, Connections(config) if connections is None else connections
-    turns, few = Turns(), FewLines(logging.getLogger("hopfuse.serve"))
+    proxies, turns, few = Proxies(config.proxies), Turns(), FewLines(logging.getLogger("hopfuse.serve"))
 
     class LimitedProtocol(HttpToolsProtocol):
         flow: _Flow
@@ -80,7 +81,8 @@ def protocol(
             super().connection_made(transport)
             self.groups: dict[str, Group] = {}
             self._own_app, self._framing, self.flow = self.app, Framing(limits), _Flow(transport)
-            self.address = address_of(self.client)
+            trusted = self.client is not None and proxies.trusts(self.client[0])
+            self.address = None if trusted else address_of(self.client)  # a proxy has many clients
             self._excess = counted.open(self, self.address)
             seconds = limits.header_seconds if self._excess is None else min(RESERVE_SECONDS, limits.header_seconds)
             self._headers = self.loop.call_later(seconds, self._abort)
