@@ -54,7 +54,7 @@ ROOMS: dict[str, set[str]] = {
 #: Third-party modules that a room, or one module, may import at its top, beside numpy.
 EAGER: dict[str, set[str]] = {
     "cli": {"click", "rich"},
-    "serve": {"msgspec", "prometheus_client", "starlette", "uvicorn"},
+    "serve": {"httptools", "msgspec", "prometheus_client", "starlette", "uvicorn"},
     # Classes of these frameworks are the bases of the adapters' own; hopfuse.adapters does not import these modules.
     "hopfuse.adapters.dspy": {"dspy"},
     "hopfuse.adapters.haystack": {"haystack"},

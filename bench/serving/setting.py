@@ -29,6 +29,8 @@ ARROW = "application/vnd.apache.arrow.stream"
 VERY_MANY = 256
 #: Timeout of the requests of an overload, in milliseconds.
 TIMEOUT_MS = 1000
+#: The limits of servers whose clients all have one address.
+ONE_ADDRESS = "[limits]\naddress_connections = 1024\n"
 #: Seconds of a batch, and of the timeout, with which a server refuses every request.
 REFUSING_SECONDS, REFUSED_MS = 0.03, 1
 
@@ -110,12 +112,13 @@ class Setting:
     # ---- Servers -----------------------------------------------------------------------------------------------------
 
     def hopfuse(self, index: Path | None = None, batch: int | None = None) -> AbstractContextManager[Server]:
-        """Run ``hopfuse serve`` with its defaults over the run's or another index; ``batch`` sets ``limits.batch``."""
-        about = [f"bench={index or self.index}", "--recipe", "phase-graph", "--port", "{port}"]
-        if batch is not None:
-            config = self.folder / f"batch-{batch}.toml"
-            config.write_text(f"[limits]\nbatch = {batch}\n")
-            about += ["--config", str(config)]
+        """Run ``hopfuse serve`` over the run's or another index; ``batch`` sets ``limits.batch``.
+
+        The other limits are the defaults, except that one address may have all connections: all clients have it.
+        """
+        config = self.folder / f"batch-{batch or 'default'}.toml"
+        config.write_text(ONE_ADDRESS + ("" if batch is None else f"batch = {batch}\n"))
+        about = [f"bench={index or self.index}", "--recipe", "phase-graph", "--port", "{port}", "--config", str(config)]
         return serving(["hopfuse", "serve", *about], "/health/ready")
 
     def still(self, seconds: float = 0.0) -> AbstractContextManager[Server]:

@@ -8,6 +8,7 @@ allowed. Its sentence is made from them where it is shown, so that each interfac
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from math import isfinite
 from string import Formatter
 from typing import Any
@@ -40,11 +41,14 @@ CODES: Mapping[str, str] = {
     "disk": "the disk accepts no change",
     "duplicate": "something that must be given once is given twice",
     "empty": "a text is blank, or a collection has no entries",
+    "encoder": "an encoder of texts failed, or returned what are no vectors",
     "exists": "the output exists already",
+    "expired": "a key was valid until a time that has passed",
     "failed": "an operation began and failed",
     "finite": "a number is NaN or infinite, or too large for the arithmetic",
     "forbidden": "a key or a service does not allow the call",
     "gone": "the caller has left",
+    "head_too_large": "the URL and headers of a request are larger than allowed",
     "length": "two arguments must have the same number of entries",
     "limit": "a stated limit is exceeded",
     "memory": "there is too little free memory",
@@ -72,6 +76,8 @@ CODES: Mapping[str, str] = {
 }
 #: The longest representation of a value in a sentence, in characters.
 _LONGEST = 300
+#: Bits of a decimal digit, about.
+_DIGIT_BITS = 3
 #: The most entries of a list that is a value of an error's data.
 _MOST = 30
 
@@ -85,9 +91,11 @@ class _Sentence(Formatter):
     def get_value(self, key: int | str, args: Any, kwargs: Any) -> Any:
         if isinstance(key, str) and key.startswith("@"):
             return self._other(key[1:])
-        return kwargs[key]
+        return _short(kwargs[key]) if key == "given" else kwargs[key]
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
+        if conversion == "r" and isinstance(value, str) and len(value) > 2 * _LONGEST:  # its repr would be long, too
+            return f"{value[:_LONGEST]!r:.{_LONGEST}}… ({len(value) + 2:,} characters)"
         shown = super().convert_field(value, conversion)
         if conversion == "r" and len(shown) > _LONGEST:
             return f"{shown[:_LONGEST]}… ({len(shown):,} characters)"
@@ -97,7 +105,15 @@ class _Sentence(Formatter):
         if format_spec == "@":
             *first, last = map(self._other, (value,) if isinstance(value, str) else value)
             return f"{', '.join(first)} or {last}" if first else last
+        if isinstance(value, _Long):
+            return f"{value[:_LONGEST]}… ({len(value):,} characters)"
         return super().format_field(value, format_spec)
+
+
+class _Long(str):
+    """A text that is given, and is cut where it is shown."""
+
+    __slots__ = ()
 
 
 class _Shown:
@@ -250,10 +266,20 @@ def _is_scalar(value: Any) -> bool:
     return getattr(value, "ndim", None) == 0 and hasattr(value, "item")
 
 
+def _short(value: Any) -> Any:
+    """Return a value that is given so that it can be shown: a long collection is cut, a long number is described."""
+    if isinstance(value, int) and value.bit_length() > _DIGIT_BITS * _LONGEST:
+        return f"a whole number of {value.bit_length():,} bits"
+    if isinstance(value, (list, tuple)) and len(value) > 2 * _LONGEST:
+        return [*value[:_LONGEST], f"… ({len(value):,} entries)"]
+    if isinstance(value, Mapping) and len(value) > 2 * _LONGEST:
+        return {**dict(islice(value.items(), _LONGEST)), "…": f"({len(value):,} entries)"}
+    return _Long(value) if isinstance(value, str) and len(value) > 2 * _LONGEST else value
+
+
 def _plain(value: Any) -> Any:
     """Return a value as JSON has it; one that JSON does not know, or that is long, as text."""
-    if _is_scalar(value):
-        value = value.item()
+    value = _short(value.item() if _is_scalar(value) else value)
     if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and isfinite(value)):
         return value
     if isinstance(value, (list, tuple)) and len(value) <= _MOST:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import logging
 import threading
 import time
 import urllib.error
@@ -74,33 +76,59 @@ def configured(path: str, text: str = "", **changes: Any) -> Any:
     return ServeConfig.read(text, {"port": 0, "threads": 1, "indexes": {"cities": {"path": path}}, **changes})
 
 
-def urllib_status(url: str) -> int:
+def ready_status(url: str) -> tuple[int, str]:
+    """The HTTP status of ``/health/ready``, and the server's own, such as ``starting`` and ``failed``."""
     try:
-        with urllib.request.urlopen(url) as answer:
-            return answer.status
+        with urllib.request.urlopen(f"{url}/health/ready") as answer:
+            return answer.status, "ok"
     except urllib.error.HTTPError as error:
-        error.close()
-        return error.code
+        with error:
+            return error.code, json.loads(error.read())["error"]["values"].get("status", "")
+
+
+class NotReadyError(RuntimeError):
+    """A server that did not get ready, with its status and its log."""
+
+    def __init__(self, status: str, log: list[str]) -> None:
+        super().__init__("\n".join([f"the server is {status}; its log:", *log]))
+        self.status, self.log = status, log
+
+
+class Kept(logging.Handler):
+    """The log's lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
 
 
 @contextlib.contextmanager
 def running(config: Any, encoders: Any = None) -> Iterator[str]:
-    """The server's address, while it runs."""
+    """The server's address, while it runs; a server that does not get ready is an error with its status and log."""
     from hopfuse.serve import make_server
 
+    log, kept = logging.getLogger("hopfuse.serve"), Kept()
     server = make_server(config, dict.fromkeys(config.indexes, Letters()) if encoders is None else encoders)
     thread = threading.Thread(target=server.run)
+    log.addHandler(kept)
     thread.start()
     try:
         while not server.started:
             if not thread.is_alive():
-                raise RuntimeError("the server did not start")
+                raise NotReadyError("not started", kept.lines)
             time.sleep(0.005)
         port = server.servers[0].sockets[0].getsockname()[1]
         url = f"http://127.0.0.1:{port}"
-        while urllib_status(f"{url}/health/ready") != 200:
+        while (found := ready_status(url))[0] != 200:
+            if found[1] not in ("starting", "ok"):
+                raise NotReadyError(found[1], kept.lines)
             time.sleep(0.005)
+        log.removeHandler(kept)
         yield url
     finally:
+        log.removeHandler(kept)
         server.should_exit = True
         thread.join()

@@ -17,6 +17,7 @@ ONE = '[indexes.wiki]\npath = "there"\n'
         ("port = true\n" + ONE, "range", "port"),
         (ONE + "[limits]\nk = 0\n", "range", "limits.k"),
         (ONE + "[limits]\nbatch = 5000\n", "range", "limits.batch"),
+        (ONE + "[limits]\nheader_bytes = 10\n", "range", "limits.header_bytes"),
         (ONE + "[limits]\ntimeout_ms = 70000\n", "range", "limits.timeout_ms"),
         ("prot = 1\n" + ONE, "unknown", "prot"),
         (ONE + "[limits]\nspeed = 1\n", "unknown", "limits.speed"),
@@ -75,3 +76,8 @@ def test_a_public_host_without_keys_is_to_be_said_twice():
     config.check_public(True)
     with refused(InputError, "forbidden", "host"):
         config.check_public(False)
+
+
+def test_limits_of_a_client_are_divided_by_the_workers():
+    config = ServeConfig.read("workers = 3\n" + ONE)
+    assert [config.part(limit) for limit in (512, 3, 1)] == [171, 1, 1]

@@ -68,9 +68,9 @@ def folder(tmp_path):
 
 
 @contextlib.contextmanager
-def serving(folder, tmp_path, count=2):
+def serving(folder, tmp_path, count=2, limits=""):
     config = tmp_path / "serve.toml"
-    config.write_text(CONFIG.format(workers=count))
+    config.write_text(CONFIG.format(workers=count) + limits)
     one = Serving(folder, config)
     try:
         yield one
@@ -100,7 +100,7 @@ def test_workers_answer_together_follow_together_and_stop_together(folder, tmp_p
     requests = [line for line in said if line.get("route") == "/v1/search"]
     assert len(requests) == 12
     keys = {"time", "level", "logger", "worker", "method", "route", "status", "ms", "key", "index", "queries", "seq"}
-    assert set(requests[0]) == keys | {"batch", "queued_ms"}
+    assert set(requests[0]) == keys | {"batch", "client", "queued_ms"}
     assert {(line["method"], line["status"], line["batch"], line["index"]) for line in requests} == {
         ("POST", 200, 1, "cities")
     }
@@ -129,17 +129,28 @@ def test_workers_end_with_a_parent_that_is_killed(folder, tmp_path):
 
 
 @pytest.mark.full
-def test_stopping_workers_answer_the_requests_they_have_begun(folder, tmp_path):
+def test_stopping_workers_refuse_the_requests_that_wait_for_a_change(folder, tmp_path):
     with serving(folder, tmp_path) as server, ThreadPoolExecutor(8) as pool:
         server.workers(2)
-        late = [BODY | {"at_least": 1, "timeout_ms": 60_000}] * 8  # they wait for a change
+        late = [BODY | {"at_least": 1, "timeout_ms": 60_000}] * 8
         asked = [pool.submit(httpx.post, f"{server.url}/v1/search", json=one, timeout=60) for one in late]
         while sum(samples(server.get("/metrics").text, "hopfuse_seq_waiting").values()) < 8:
             pass
-        server.process.send_signal(signal.SIGTERM)
-        with hf.Index.open(folder, writable=True) as live, live.change() as change:
-            change.add_passages([{"id": "n", "text": "New."}], vectors=Letters().encode_passages(["New."]))
-        assert [one.result().status_code for one in asked] == [200] * 8
+        assert server.stop() == 0
+        answers = [one.result() for one in asked]
+    assert [(one.status_code, one.json()["error"]["code"]) for one in answers] == [(503, "unavailable")] * 8
+
+
+@pytest.mark.full
+def test_workers_divide_the_bytes_of_a_key(folder, tmp_path):
+    with serving(folder, tmp_path, limits="[limits]\nkey_bytes = 100000\n") as server:
+        server.workers(2)
+        padded = json.dumps(BODY)
+        for size, status in ((40_000, 200), (60_000, 400)):
+            asked = padded + " " * (size - len(padded))
+            answers = [httpx.post(f"{server.url}/v1/search", content=asked, timeout=60) for _ in range(8)]
+            assert {one.status_code for one in answers} == {status}
+        assert {one.json()["error"]["values"]["allowed"] for one in answers} == {50_000}
 
 
 def asking(url, stop, *, keep):

@@ -404,6 +404,28 @@ def test_a_change_that_is_late_or_too_much_is_refused(folder, disk):
             disk.go.set()
 
 
+def held(url):
+    lines = httpx.get(f"{url}/metrics").text.splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith("hopfuse_queue_bytes "))
+
+
+def test_a_change_holds_its_bytes_until_it_is_on_the_disk(folder, disk):
+    with running(writable(folder)) as url:
+        try:
+            body = {"passages": [{"id": "n0", "text": "t" * 5000}], "timeout_ms": 200}
+            late = post(url, **body)
+            assert late.status_code == 504  # and it is still being committed
+            assert waiting(url) == 1
+            assert held(url) == len(late.request.content)
+            disk.go.set()
+            while waiting(url):
+                pass
+            assert held(url) == 0
+            assert post(url, passages=[{"id": "n1", "text": "t"}]).json() == {"seq": 2}
+        finally:
+            disk.go.set()
+
+
 @pytest.mark.full
 def test_a_disk_that_takes_nothing_changes_nothing(folder, disk):
     disk.go.set()
@@ -420,7 +442,7 @@ def test_a_disk_that_takes_nothing_changes_nothing(folder, disk):
 @pytest.mark.full
 def test_a_log_that_has_grown_is_compacted(folder):
     long = 2**19 * "Ankara. "  # a log of less than 1 MiB stays
-    with running(writable(folder, compact_at=0.001)) as url:
+    with running(writable(folder, "[limits]\njson_bytes = 8000000\n", compact_at=0.001)) as url:
         for at in range(4):
             seq = post(url, passages=[{"id": f"n{at}", "text": long, "entities": ["Ankara"]}]).json()["seq"]
             answer = search(url, at_least=seq)

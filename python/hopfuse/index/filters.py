@@ -228,7 +228,7 @@ def _test(metadata: Metadata, name: str, operator: str, value: Any) -> Mask:
     if operator == "exists":
         return column.present.copy() if value else np.logical_not(column.present)
     if column.type == "strings":
-        return _lists(column, operator, [_place(column, _value(column, "string", one)) for one in value])
+        return _lists(column, operator, column.strings.find([_value(column, "string", one) for one in value]))
     if operator == "in":
         return _is_in(column, [_value(column, column.type, one) for one in value])
     return _compared(column, operator, _value(column, column.type, value))
@@ -249,17 +249,11 @@ def _value(column: MetadataColumn, kind: str, value: Any) -> Any:
     return made
 
 
-def _place(column: MetadataColumn, text: str) -> int:
-    """Return the code of a string, or -2, which no value has, if the column's strings lack it."""
-    at = bisect_left(column.strings, text)
-    return at if at < len(column.strings) and column.strings[at] == text else -2
-
-
 def _compared(column: MetadataColumn, operator: str, value: Any) -> Mask:
     data = column.data
     if column.type == "string":
         if operator in ("eq", "ne"):
-            value = _place(column, value)
+            value = int(column.strings.find([value])[0])
         else:  # strings are sorted, so comparing their codes compares them
             cut = (bisect_left if operator in ("lt", "ge") else bisect_right)(column.strings, value)
             operator, value = {"lt": "lt", "le": "lt", "gt": "ge", "ge": "ge"}[operator], cut
@@ -279,7 +273,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Mask]] = {
 
 def _is_in(column: MetadataColumn, values: list[Any]) -> Mask:
     if column.type == "string":
-        return _are_places(column, column.data, [_place(column, one) for one in values])
+        return _are_places(column, column.data, column.strings.find(values))
     if len(values) <= FEW or column.type == "bool":
         made = np.zeros(len(column), np.bool_)
         for one in dict.fromkeys(values):
@@ -289,29 +283,38 @@ def _is_in(column: MetadataColumn, values: list[Any]) -> Mask:
     return np.logical_and(made, column.present, out=made)
 
 
-def _are_places(column: MetadataColumn, data: NDArray[np.int32], places: list[int]) -> Mask:
+def _are_places(column: MetadataColumn, data: NDArray[np.int32], places: NDArray[np.int64]) -> Mask:
     """Return which codes of strings (-1 if missing) are in ``places``; negative places match nothing."""
     held: Mask
     if len(places) == 1 and places[0] >= 0:
         held = data == places[0]
     else:
         wanted = np.zeros(len(column.strings) + 1, np.bool_)  # the last entry is for missing values
-        wanted[[place for place in places if place >= 0]] = True
+        wanted[places[places >= 0]] = True
         held = wanted.take(data, mode="wrap")
     return held
 
 
-def _lists(column: MetadataColumn, operator: str, codes: list[int]) -> Mask:
+def _lists(column: MetadataColumn, operator: str, codes: NDArray[np.int64]) -> Mask:
     if operator == "all":
-        made = column.present.copy()
-        for code in codes:
-            made &= _holders(column, [code])
-        return made
+        return _have_all(column, np.unique(codes))
     found = _holders(column, codes)
     return found if operator == "any" else np.logical_and(column.present, ~found, out=found)
 
 
-def _holders(column: MetadataColumn, codes: list[int]) -> Mask:
+def _have_all(column: MetadataColumn, codes: NDArray[np.int64]) -> Mask:
+    """Return the passages whose list contains each of some distinct strings."""
+    if not codes.size:
+        return column.present.copy()
+    if codes[0] < 0:  # a string that no list contains
+        return np.zeros(len(column), np.bool_)
+    at = np.flatnonzero(_are_places(column, column.items, codes))
+    pairs = np.unique(column.row_of[at].astype(np.int64) * len(column.strings) + column.items[at])
+    made: Mask = np.bincount(pairs // len(column.strings), minlength=len(column)) == codes.size
+    return made
+
+
+def _holders(column: MetadataColumn, codes: NDArray[np.int64]) -> Mask:
     """Return the passages whose list contains one of some strings."""
     found = _are_places(column, column.items, codes)
     made = np.zeros(len(column), np.bool_)

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError
-from .columns import StringColumn, row_number, string_column
+from .columns import row_number, string_column
 from .sections import Section
+from .sorted_strings import SortedStrings
 
 #: The types of columns; a file stores their positions in this tuple.
 TYPES = ("bool", "int64", "float64", "string", "timestamp", "strings")
@@ -71,7 +72,7 @@ class MetadataColumn(Sequence[Any]):
         present: NDArray[np.bool_],
         data: NDArray[Any],
         items: NDArray[np.int32],
-        strings: StringColumn,
+        strings: SortedStrings,
     ) -> None:
         self.name, self.type, self.present, self.data = name, type, present, data
         self.items, self.strings = items, strings
@@ -126,6 +127,7 @@ class Metadata(Mapping[str, MetadataColumn]):
         self._columns: dict[str, MetadataColumn] = {}
         self._masks: OrderedDict[Any, NDArray[np.bool_]] = OrderedDict()
         self._lock = threading.RLock()
+        self._strings: SortedStrings | None = None
         self.types: dict[str, str] = {}
         if "metadata.type" in sections:
             self.types = _types(sections)
@@ -161,14 +163,17 @@ class Metadata(Mapping[str, MetadataColumn]):
     def cached_mask(self, key: Any, make: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
         """Return the cached mask of a key, or make it."""
         with self._lock:
-            if key not in self._masks:
-                mask = make()
-                mask.flags.writeable = False
-                self._masks[key] = mask
-                if len(self._masks) > MASKS:
-                    self._masks.popitem(last=False)
-            self._masks.move_to_end(key)
-            return self._masks[key]
+            mask = self._masks.get(key)
+            if mask is not None:
+                self._masks.move_to_end(key)
+                return mask
+        mask = make()  # without the lock: a filter that takes long delays no other one
+        mask.flags.writeable = False
+        with self._lock:
+            mask = self._masks.setdefault(key, mask)
+            if len(self._masks) > MASKS:
+                self._masks.popitem(last=False)
+        return mask
 
     def __repr__(self) -> str:
         return f"Metadata({self.types})"
@@ -182,7 +187,9 @@ class Metadata(Mapping[str, MetadataColumn]):
         present = self._sections["metadata.present"].part(at * size, (at + 1) * size)
         length = size + (kind == "strings")
         data = self._sections[f"metadata.{store}"].part(place * length, (place + 1) * length)
-        strings = string_column(self._sections, "metadata.value")
+        if self._strings is None:
+            self._strings = SortedStrings.of(self._sections, "metadata.value")
+        strings = self._strings
         items = np.zeros(0, np.int32)
         if kind == "strings":
             item = self._sections["metadata.item"]

@@ -13,24 +13,35 @@ from ..errors import MissingExtraError
 
 if TYPE_CHECKING:
     from .app import make_app
-    from .batcher import Batcher, BatchTimes
-    from .config import IndexConfig, KeyConfig, Limits, LogConfig, ServeConfig
+    from .batcher import Batcher
+    from .config import IndexConfig, KeyConfig, Limits, LogConfig, ProxyConfig, ServeConfig
+    from .costs import BatchTimes, Load
     from .errors import RefusalError, status_of
+    from .guesses import Guesses
     from .keys import new_key
     from .logs import start_logging
+    from .proxies import Proxies
+    from .searches import Search
     from .server import make_server, run, run_stdio
     from .service import Service
     from .siblings import merge_metrics
+    from .snapshots import Query
     from .workers import cards_of
 
 __all__ = [
     "BatchTimes",
     "Batcher",
+    "Guesses",
     "IndexConfig",
     "KeyConfig",
     "Limits",
+    "Load",
     "LogConfig",
+    "Proxies",
+    "ProxyConfig",
+    "Query",
     "RefusalError",
+    "Search",
     "ServeConfig",
     "Service",
     "cards_of",
@@ -45,14 +56,19 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("IndexConfig", "KeyConfig", "Limits", "LogConfig", "ServeConfig"), "config"),
-    **dict.fromkeys(("BatchTimes", "Batcher"), "batcher"),
+    **dict.fromkeys(("IndexConfig", "KeyConfig", "Limits", "LogConfig", "ProxyConfig", "ServeConfig"), "config"),
+    **dict.fromkeys(("BatchTimes", "Load"), "costs"),
+    "Batcher": "batcher",
     **dict.fromkeys(("RefusalError", "status_of"), "errors"),
     **dict.fromkeys(("make_server", "run", "run_stdio"), "server"),
+    "Query": "snapshots",
+    "Search": "searches",
     "Service": "service",
     "cards_of": "workers",
     "make_app": "app",
     "merge_metrics": "siblings",
+    "Guesses": "guesses",
+    "Proxies": "proxies",
     "new_key": "keys",
     "start_logging": "logs",
 }

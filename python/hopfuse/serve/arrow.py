@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 import time
 from collections.abc import Sequence
 from importlib import import_module
@@ -12,10 +13,15 @@ import msgspec
 import numpy as np
 
 from ..errors import InputError
-from .decoding import decode, read_query
-from .errors import RefusalError, check_most
+from .answers import PartedResponse
+from .bounds import check_depth, check_most, check_settings, check_total
+from .budget import Held
+from .config import Limits
+from .decoding import LARGE, decode, on_desk
+from .errors import RefusalError
 from .http import encode
 from .keys import Principal
+from .queries import QueryReader
 from .schema import ArrowAbout, ArrowSettings, HitOut, QueryIn
 from .searches import Answer, Search
 from .service import Service
@@ -27,10 +33,12 @@ KEY = b"hopfuse"
 #: Columns of queries, and the type of their entries.
 COLUMNS = {"text": "a string", "vector": "a list of floats", "entities": "a list of strings or integers"}
 COLUMNS |= {"allow": COLUMNS["entities"]}
+#: Values that pyarrow converts by one call, during which no other Python runs.
+PART = 4096
 _SETTINGS = msgspec.json.Decoder(ArrowSettings)
 
 
-async def read_arrow(service: Service, body: bytes, principal: Principal) -> Search:
+async def read_arrow(service: Service, body: bytes, principal: Principal, held: Held) -> Search:
     """Return the search in an Arrow stream.
 
     Parameters
@@ -40,6 +48,8 @@ async def read_arrow(service: Service, body: bytes, principal: Principal) -> Sea
         A stream with the columns ``text``, ``vector``, ``entities`` and ``allow``, all optional and nullable. The key
         ``hopfuse`` of the schema's metadata may hold a JSON object with the other fields of a search.
     principal : Principal
+    held : Held
+        The account of the request's bytes.
 
     Raises
     ------
@@ -47,15 +57,14 @@ async def read_arrow(service: Service, body: bytes, principal: Principal) -> Sea
         The body is not a stream, has other columns or too many rows, is compressed or uses dictionaries.
     """
     arrived, limits = time.monotonic(), service.config.limits
-    table = _table(body, limits.queries)
-    asked = decode(_SETTINGS, (table.schema.metadata or {}).get(KEY, b"{}"))
+    is_large = len(body) > LARGE or "pyarrow.ipc" not in sys.modules  # importing it takes long
+    asked = await on_desk(service, held, is_large, _settings, body)
     snapshot = await service.snapshot_at(asked.index, principal, asked.at_least, asked.timeout_ms)
-    columns = {name: _column(table, name) for name in ("text", "entities", "allow")}
-    vectors = _vectors(table)
-    queries = [
-        read_query(snapshot, QueryIn(text, None, None, entities, allow), principal, f"queries[{at}]", limits, vector)
-        for at, (text, entities, allow, vector) in enumerate(zip(*columns.values(), vectors, strict=True))
-    ]
+    check_depth(asked.options, "options", limits)
+    reader = QueryReader(snapshot, principal, limits, held)
+    given, vectors = await on_desk(service, held, is_large, _read, body, limits)
+    queries = await on_desk(service, held, is_large or reader.is_long(given), reader.read, given, vectors)
+    held.add(reader.nbytes)
     return Search(
         snapshot=snapshot,
         queries=queries,
@@ -67,13 +76,40 @@ async def read_arrow(service: Service, body: bytes, principal: Principal) -> Sea
         per_document=asked.per_document,
         fields=frozenset(asked.fields),
         principal=principal,
-        nbytes=len(body),
+        owner=held.owner,
         arrived=arrived,
     )
 
 
-def write_arrow(answer: Answer, fields: frozenset[str]) -> bytes:
-    """Return the rankings as a stream.
+def _settings(body: bytes) -> ArrowSettings:
+    """Return the fields of a search in the schema's metadata; no column is read."""
+    pa = _arrow()
+    try:
+        schema = pa.ipc.open_stream(body).schema
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _not_a_stream(error) from None
+    given = (schema.metadata or {}).get(KEY, b"{}")
+    check_settings(len(given), KEY.decode())
+    found: ArrowSettings = decode(_SETTINGS, given)
+    return found
+
+
+def _read(body: bytes, limits: Limits) -> tuple[list[QueryIn], Sequence[Any]]:
+    """Return the queries of a stream, and their vectors."""
+    table = _table(body, limits)
+    vectors = _vectors(table)
+    columns = [_column(table, name, limits) for name in ("text", "entities", "allow")]
+    given = [QueryIn(text, None, None, entities, allow) for text, entities, allow in zip(*columns, strict=True)]
+    return given, vectors
+
+
+def arrow_response(answer: Answer, fields: frozenset[str]) -> PartedResponse:
+    """Return the rankings as a response."""
+    return PartedResponse([write_arrow(answer, fields)], ARROW)
+
+
+def write_arrow(answer: Answer, fields: frozenset[str]) -> Any:
+    """Return the rankings as a stream, in a buffer.
 
     The columns are lists with an entry for each hit: ``id``, ``score`` (float32) and, if requested, ``title``, ``text``
     and ``metadata`` (JSON). The key ``hopfuse`` of the schema's metadata holds ``seq``, ``timings`` and, if there are
@@ -84,12 +120,12 @@ def write_arrow(answer: Answer, fields: frozenset[str]) -> bytes:
     hits = [hit for ranking in rankings for hit in ranking]
     kind = pa.int64() if hits and isinstance(hits[0].id, int) else pa.string()
     values = {
-        "id": pa.array([hit.id for hit in hits], kind),
-        "score": pa.array(np.array([hit.score for hit in hits], np.float32)),
+        "id": _array([hit.id for hit in hits], kind),
+        "score": pa.array(np.fromiter((hit.score for hit in hits), np.float32, len(hits))),
     }
     for name in ("title", "text", "metadata"):
         if name in fields:
-            values[name] = pa.array([_shown(hit, name) for hit in hits], pa.string())
+            values[name] = _array([_shown(hit, name) for hit in hits], pa.string())
     ends = pa.array(np.cumsum([0, *map(len, rankings)], dtype=np.int32))
     table = pa.table({name: pa.ListArray.from_arrays(ends, column) for name, column in values.items()})
     notes = [result.notes for result in answer.results]
@@ -98,7 +134,14 @@ def write_arrow(answer: Answer, fields: frozenset[str]) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return bytes(sink.getvalue())
+    return sink.getvalue()
+
+
+def _array(values: list[Any], kind: Any) -> Any:
+    """Return an Arrow array, made in parts, between which other threads run."""
+    pa = _arrow()
+    parts = [pa.array(values[at : at + PART], kind) for at in range(0, len(values), PART)]
+    return pa.concat_arrays(parts) if parts else pa.array([], kind)
 
 
 def _shown(hit: HitOut, name: str) -> str | None:
@@ -109,41 +152,46 @@ def _shown(hit: HitOut, name: str) -> str | None:
 def _arrow() -> Any:
     try:
         pa = import_module("pyarrow")
+        import_module("pyarrow.compute")
         import_module("pyarrow.ipc")
     except ModuleNotFoundError:
         raise RefusalError("unsupported", None, "this server has no pyarrow; send JSON") from None
     return pa
 
 
-def _table(body: bytes, most: int) -> Any:
+def _table(body: bytes, limits: Limits) -> Any:
     """Return a stream as a table, fully validated."""
     pa = _arrow()
     try:
-        _check_messages(pa, body, most)
+        _check_messages(pa, body, limits)
         table = pa.ipc.open_stream(body).read_all()
         table.validate(full=True)
     except InputError:  # a ValueError, too
         raise
     except (pa.ArrowException, OSError, ValueError, struct.error) as error:
-        raise InputError("syntax", None, "the body is not an Arrow IPC stream: {reason}", reason=_line(error)) from None
+        raise _not_a_stream(error) from None
     unknown = set(table.schema.names) - set(COLUMNS)
     if unknown or len(set(table.schema.names)) != table.num_columns:
         raise InputError(
             "choice",
             "columns",
             "{field} are {given}; allowed, each once: {allowed}",
-            given=", ".join(table.schema.names),
+            given=", ".join(name[:50] for name in table.schema.names[:50]),
             allowed=", ".join(COLUMNS),
         )
     if not table.num_rows:
         raise InputError("empty", "queries", "{field} has no rows; send at least one")
-    check_most(table.num_rows, "queries", most, "row")
+    check_most(table.num_rows, "queries", limits, "queries", "row")
     return table
 
 
-def _check_messages(pa: Any, body: bytes, most: int) -> None:
-    """Refuse compression, dictionaries and too many rows before anything is decoded."""
-    rows = 0
+def _not_a_stream(error: BaseException) -> InputError:
+    return InputError("syntax", None, "the body is not an Arrow IPC stream: {reason}", reason=_line(error))
+
+
+def _check_messages(pa: Any, body: bytes, limits: Limits) -> None:
+    """Refuse compression, dictionaries and too many rows or batches before anything is decoded."""
+    rows = batches = 0
     for message in pa.ipc.MessageReader.open_stream(body):
         if message.type == "dictionary":
             raise InputError("unsupported", "columns", "{field} are dictionaries; write plain strings")
@@ -153,8 +201,9 @@ def _check_messages(pa: Any, body: bytes, most: int) -> None:
                 raise InputError(
                     "unsupported", "columns", "{field} are compressed; write the stream without compression"
                 )
-            rows += count
-            check_most(rows if count >= 0 else most + 1, "queries", most, "row")
+            rows, batches = rows + count, batches + 1
+            check_most(rows if count >= 0 else limits.queries + 1, "queries", limits, "queries", "row")
+            check_most(batches, "queries", limits, "queries", "record batch")
 
 
 def _batch_of(message: bytes) -> tuple[int, bool]:
@@ -182,7 +231,7 @@ def _field(message: bytes, table: int, number: int) -> int | None:
     return table + place if place else None
 
 
-def _column(table: Any, name: str) -> list[Any]:
+def _column(table: Any, name: str, limits: Limits) -> list[Any]:
     """Return the entries of a column: texts or lists."""
     if name not in table.schema.names:
         return [None] * table.num_rows
@@ -192,9 +241,21 @@ def _column(table: Any, name: str) -> list[Any]:
     is_list = inner is not column.type
     if not (is_list and (is_text or pa.types.is_integer(inner)) if name != "text" else is_text and not is_list):
         raise _wrong_type(name, column)
-    entries: list[Any] = column.to_pylist()
-    if any(entry is not None and None in entry for entry in entries if isinstance(entry, list)):
+    if not is_list:
+        return [one.as_py() for one in column]
+    lengths = [None if one is None else int(one) for one in pa.compute.list_value_length(column).to_pylist()]
+    for row, length in enumerate(lengths):
+        check_most(length or 0, f"queries[{row}].{name}", limits, name)
+    flat = column.flatten()  # of the rows that are not null
+    check_total(len(flat), limits, "values", "value")
+    if flat.null_count:
         raise InputError("type", name, "{field} has a null in a list; leave it out")
+    values = [one for at in range(0, len(flat), PART) for one in flat.slice(at, PART).to_pylist()]
+    entries: list[Any] = []
+    at = 0
+    for length in lengths:
+        entries.append(None if length is None else values[at : at + length])
+        at += length or 0
     return entries
 
 
@@ -208,7 +269,7 @@ def _vectors(table: Any) -> Sequence[Any]:
         raise _wrong_type("vector", column)
     rows = [at for at, valid in enumerate(column.is_valid().to_pylist()) if valid]
     given = column.flatten().to_numpy(zero_copy_only=False)  # of the rows that are not null
-    lengths = import_module("pyarrow.compute").list_value_length(column).drop_null().to_numpy()
+    lengths = pa.compute.list_value_length(column).drop_null().to_numpy()
     ends = np.cumsum(lengths).tolist()
     values = float32_of(given)
     if not np.isfinite(values).all():

@@ -2,32 +2,38 @@
 
 There is no timer: requests that find a worker idle are searched at once, together if the event loop read them in one
 turn, and requests that arrive while all workers are busy form the next batches. Batches that run at a time divide the
-processors, which costs less than the threads of one call waiting for each other. The queue is bounded in requests and
-bytes. A request whose deadline cannot be met is refused on arrival, unless the server has rested for a second; one
-whose deadline passes in the queue is not searched.
+processors, which costs less than the threads of one call waiting for each other. The queue is bounded in requests;
+their bytes are counted from their arrival (:mod:`hopfuse.serve.budget`). A request whose deadline cannot be met is
+refused on arrival, unless the server has rested for a second; one whose deadline passes in the queue is not searched.
+
+A batch may wait for something outside, such as an encoder. Another thread then takes its place, with batches that do
+not, so there are twice as many threads as batches at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from .._threads import sharing
+from .costs import Costs, Load
 from .errors import RefusalError
+from .threads import contained, join
 
-#: Weight of the latest batch in the moving average of batch times.
-NEWEST = 0.2
-#: Most that one batch counts as, in terms of the average: a machine that was suspended did not become that slow.
-OUTLIER = 4.0
+log = logging.getLogger("hopfuse.serve")
 #: Seconds after the last batch from which on the averages may be out of date: a request that finds the queue empty then
 #: is searched whatever they are, since nothing else would correct them.
 STALE = 1.0
+#: Seconds since an owner's last work for which a worker is left to it while others make parts of an index.
+RECENT = 1.0
 #: Above so many queries, a batch takes a power of two of them: a walk of 17 to 31 takes as long as one of 32.
 LANES = 16
 #: Multiple of its estimated time that a request must have until its deadline: one that is too late has cost its search.
@@ -39,21 +45,30 @@ class _Batch:
     """A running batch: its number of queries, and its time, of which it gets a share while others run."""
 
     size: int
+    load: Load
     #: Whether it is the first after the averages may be out of date.
     corrects: bool
+    works: list[Work]
+    #: Whether it may wait for something outside, and whether it waits for it now.
+    outside: bool = False
+    waits: bool = False
     cost: float = 0.0
 
 
 @dataclass(eq=False, slots=True)
 class Work:
-    """A queued request, or a part of one that fits into a batch.
+    """A queued request, or a piece of one that fits into a batch.
 
     Attributes
     ----------
     group : hashable
         A batch has work of one group only.
-    size, nbytes : int
-        Number of queries, and bytes of the body.
+    size : int
+        Number of queries.
+    load : Load
+        What it takes.
+    request : object
+        What the pieces of one request have in common.
     payload
         Argument for ``run``.
     owner : str
@@ -68,11 +83,14 @@ class Work:
         Start and duration of its batch, in seconds.
     batch : int
         Queries in its batch.
+    charged : float
+        Seconds that its owner was charged when it was taken.
     """
 
     group: Hashable
     size: int
-    nbytes: int
+    load: Load
+    request: object
     payload: Any
     owner: str
     deadline: float
@@ -83,50 +101,7 @@ class Work:
     took: float = 0.0
     batch: int = 0
     waits: bool = False
-
-
-class BatchTimes:
-    """Moving averages of batch times, by batch size in powers of two; a larger batch counts as several of the limit.
-
-    Examples
-    --------
-    >>> from hopfuse.serve import BatchTimes
-    >>> times = BatchTimes(32)
-    >>> times.add(1, 0.002)
-    >>> times.add(32, 0.016)
-    >>> times.of(1), times.of(32), times.of(64)
-    (0.002, 0.016, 0.032)
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._means: dict[int, float] = {}
-
-    def add(self, size: int, seconds: float, *, corrects: bool = False) -> None:
-        """Add the time of a batch; one that corrects brings the average down to it."""
-        if size > self._limit:
-            size, seconds = self._limit, seconds * self._limit / size
-        key = size.bit_length()
-        known = self._means.get(key, seconds)
-        if corrects:
-            known = min(known, seconds)
-        self._means[key] = known + NEWEST * (min(seconds, OUTLIER * known) - known)
-
-    def of(self, queries: int) -> float:
-        """Return the estimated seconds for so many queries, in batches of the limit; 0 before any batch."""
-        whole, rest = divmod(queries, self._limit)
-        return whole * self._one(self._limit) + (self._one(rest) if rest else 0.0)
-
-    def _one(self, size: int) -> float:
-        """Return the time of a batch; for an unseen size that of the next larger one, else scaled from the largest."""
-        key = size.bit_length()
-        if key in self._means:
-            return self._means[key]
-        larger = [known for known in self._means if known >= key]
-        if larger:
-            return self._means[min(larger)]
-        smaller = max(self._means, default=None)
-        return 0.0 if smaller is None else self._means[smaller] * size / 2 ** (smaller - 1)
+    charged: float = 0.0
 
 
 class Batcher:
@@ -141,21 +116,26 @@ class Batcher:
         Most queries in a batch.
     gather : int, optional
         Queries from which on a batch takes no further work; by default the limit.
-    max_requests, max_bytes : int
-        Limits of the queue.
+    max_requests : int
+        Limit of the queue.
     workers : int
         Most batches at a time.
     observe : callable, optional
         ``observe(works, seconds)``, called on the event loop after each batch.
+    outside : callable, optional
+        ``outside(group)`` returns whether batches of the group may wait for something outside the server's control.
+        While ``workers`` of them run, further ones are not taken.
+    died : callable, optional
+        Called when a thread has died, by an error such as SystemExit; another one takes its place.
 
     Examples
     --------
     >>> import asyncio, time
     >>> from hopfuse.serve import Batcher
     >>> async def ask(text):
-    ...     batcher = Batcher(lambda group, texts: [len(one) for one in texts], limit=8, max_requests=9, max_bytes=99)
+    ...     batcher = Batcher(lambda group, texts: [len(one) for one in texts], limit=8, max_requests=9)
     ...     batcher.start()
-    ...     work = batcher.submit("group", text, size=1, nbytes=len(text), owner="me", deadline=time.monotonic() + 60)
+    ...     work = batcher.submit("group", text, size=1, owner="me", deadline=time.monotonic() + 60)
     ...     answer = await work.future
     ...     batcher.close()
     ...     return answer
@@ -170,28 +150,35 @@ class Batcher:
         limit: int,
         gather: int | None = None,
         max_requests: int,
-        max_bytes: int,
         workers: int = 1,
         observe: Callable[[list[Work], float], None] | None = None,
+        outside: Callable[[Any], bool] = lambda group: False,
+        died: Callable[[], None] = lambda: None,
     ) -> None:
         self._run, self.limit, self._observe = run, limit, observe
+        self._outside, self._died = outside, died
         self._gather = limit if gather is None else gather
-        self.times = BatchTimes(self._gather)
-        self._max_requests, self._max_bytes = max_requests, max_bytes
+        self.costs = Costs(self._gather)
+        self._max_requests = max_requests
         self._ready = threading.Condition()
         self._queues: dict[str, dict[Hashable, deque[Work]]] = {}  # by owner and group; none is empty
-        self._turns: dict[str, float] = {}  # queries served, by waiting owner
+        self._turns: dict[str, float] = {}  # seconds that were spent, by owner that waits or is served
         self._served = 0.0  # the least of them
-        self._waiting: dict[str, int] = {}  # queries, by owner
-        self.requests = self.nbytes = self.queries = 0
+        self._waiting: dict[str, Load] = {}  # by owner
+        self._serving: dict[str, int] = {}  # running works, by owner
+        self._came: dict[str, float] = {}  # when the latest work came, by owner
+        self._pieces: dict[object, int] = {}  # number that wait, by request
+        self._load = Load()  # of all that waits
         self._running: list[_Batch] = []
         self._seen = 0.0  # until when their costs are counted
         self._woken = self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._threads = [
-            threading.Thread(target=self._work, name=f"hopfuse-kernel-{number}", daemon=True)
-            for number in range(workers)
-        ]
+        self._workers = workers
+        self._at_work: dict[int, _Batch] = {}  # by thread
+        self._threads = [self._thread(number) for number in range(2 * workers)]
+
+    def _thread(self, number: int) -> threading.Thread:
+        return threading.Thread(target=self._work, args=(number,), name=f"hopfuse-kernel-{number}", daemon=True)
 
     def start(self) -> None:
         """Start the workers; outcomes are set on the running event loop."""
@@ -199,8 +186,13 @@ class Batcher:
         for thread in self._threads:
             thread.start()
 
-    def close(self) -> None:
-        """Stop the workers after their present batches; queued work is refused."""
+    @property
+    def threads(self) -> list[threading.Thread]:
+        """The workers' threads."""
+        return list(self._threads)
+
+    def refuse(self) -> None:
+        """Refuse queued work, and further work."""
         with self._ready:
             self._closed = True
             left = [one for groups in self._queues.values() for works in groups.values() for one in works]
@@ -210,9 +202,29 @@ class Batcher:
             self._ready.notify_all()
         for one in left:
             _settle(one, stopping())
-        for thread in self._threads:
-            if thread.ident is not None:  # it was started
-                thread.join()
+
+    def close(self, seconds: float | None = None) -> bool:
+        """Stop the workers after their present batches; queued work is refused.
+
+        Parameters
+        ----------
+        seconds : float, optional
+            Most seconds to wait for them; work of batches that take longer is refused, too. By default as long as it
+            takes.
+
+        Returns
+        -------
+        bool
+            Whether all workers have ended.
+        """
+        self.refuse()
+        if not join(self._threads, seconds):
+            return True
+        with self._ready:
+            late_ones = [one for batch in self._running for one in batch.works]
+        for one in late_ones:
+            _settle(one, stopping())
+        return False
 
     def submit(
         self,
@@ -220,12 +232,22 @@ class Batcher:
         payload: Any,
         *,
         size: int,
-        nbytes: int,
         owner: str,
         deadline: float,
+        parts: int | None = None,
+        request: object = None,
         usual: bool = True,
     ) -> Work:
         """Queue work and return it; its ``future`` gets the outcome.
+
+        Parameters
+        ----------
+        group, payload, size, nbytes, owner, deadline, usual
+            As of :class:`Work`.
+        parts : int, optional
+            For queries with filters: the parts of an index that have to be made for them.
+        request : object, optional
+            The request of which this is a piece; its pieces count as one request. By default the work itself.
 
         Raises
         ------
@@ -233,18 +255,21 @@ class Batcher:
             429: the queue is full, or the deadline cannot be met. 504: it has passed.
         """
         loop = asyncio.get_running_loop()
-        work = Work(group, size, nbytes, payload, owner, deadline, loop.create_future(), usual)
+        load, request = load_of(size, parts), object() if request is None else request
+        work = Work(group, size, load, request, payload, owner, deadline, loop.create_future(), usual)
         with self._ready:
-            self.check_full(nbytes)
-            self.check_deadline(owner, size, deadline)
+            if request not in self._pieces:
+                self.check_full()
+            self.check_deadline(owner, size, deadline, parts)
             queue = self._queues.setdefault(owner, {}).setdefault(group, deque())
             queue.append(work)
             work.waits = True
-            self.requests, self.nbytes, self.queries = self.requests + 1, self.nbytes + nbytes, self.queries + size
-            if owner not in self._turns:
-                self._turns[owner] = self._served
-            self._waiting[owner] = self._waiting.get(owner, 0) + size
-            if not self._woken and len(self._running) < len(self._threads):
+            self._pieces[request] = self._pieces.get(request, 0) + 1
+            self._load += load
+            self._turns.setdefault(owner, self._served)
+            self._came[owner] = work.queued
+            self._waiting[owner] = self._waiting.get(owner, Load()) + load
+            if not self._woken and self._may_take():
                 self._woken = True
                 loop.call_soon(self._wake)  # after the other requests of this turn of the loop
         return work
@@ -253,6 +278,26 @@ class Batcher:
         with self._ready:
             self._woken = False
             self._ready.notify()
+
+    def _may_take(self) -> bool:
+        """Return whether a thread may take a batch now."""
+        return sum(not one.waits for one in self._running) < self._workers and any(map(self._allowed, self._queues))
+
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[None]:
+        """Let another thread take the place of this one, which waits for something outside, for the time being."""
+        batch = self._at_work.get(threading.get_ident())
+        if batch is None:  # it is another thread of the program
+            yield
+            return
+        with self._ready:
+            batch.waits = True
+            self._ready.notify()
+        try:
+            yield
+        finally:
+            with self._ready:
+                batch.waits = False
 
     def withdraw(self, work: Work, refusal: RefusalError) -> None:
         """Remove work whose client left or whose deadline passed from the queue; a running batch is not interrupted."""
@@ -273,22 +318,33 @@ class Batcher:
         """Return whether a batch runs or work waits."""
         return bool(self._running or self._queues)
 
-    def wait_of(self, owner: str, size: int) -> float:
-        """Return the estimated seconds until ``size`` more queries of an owner would be answered."""
-        ahead = self.queries
-        if len(self._turns) > (owner in self._turns):  # turns are shared with others
-            owners = len(self._turns) + (owner not in self._turns)
-            ahead = min(ahead, owners * self._waiting.get(owner, 0) + (owners - 1) * size)
-        together = min(len(self._threads), 1 + len(self._running))  # batches that share the processors with its own
-        return (
-            self._left_of_running()
-            + self.times.of(ahead + size)
-            + (together - 1) * self.times.of(min(size, self._gather))
-        )
+    @property
+    def requests(self) -> int:
+        """The number of queued requests."""
+        return len(self._pieces)
+
+    @property
+    def queries(self) -> int:
+        """The number of queued queries."""
+        return self._load.queries
+
+    def wait_of(self, owner: str, size: int, parts: int | None = None) -> float:
+        """Return the estimated seconds until ``size`` more queries of an owner would be answered.
+
+        ``parts``: as of :meth:`submit`.
+        """
+        own, ahead = load_of(size, parts), self._load
+        owners = len(self._queues) + (owner not in self._queues)
+        if owners > 1:  # turns are shared
+            shared = self._waiting.get(owner, Load()).by(owners) + own.by(owners - 1)
+            ahead = min(ahead, shared, key=self.costs.of)
+        together = min(self._workers, 1 + len(self._running))  # batches that share the processors with its own
+        batch = load_of(min(size, self._gather), None if parts is None else min(parts, self.costs.most_parts))
+        return self._left_of_running() + self.costs.of(ahead + own) + (together - 1) * self.costs.of(batch)
 
     def _left_of_running(self) -> float:
         since = (time.monotonic() - self._seen) / max(1, len(self._running))
-        return sum(max(0.0, self.times.of(one.size) - one.cost - since) for one in tuple(self._running))
+        return sum(max(0.0, self.costs.of(one.load) - one.cost - since) for one in tuple(self._running))
 
     def _count_costs(self) -> None:
         """Divide the time since the last call among the running batches."""
@@ -297,27 +353,28 @@ class Batcher:
             one.cost += (now - self._seen) / len(self._running)
         self._seen = now
 
-    def check_full(self, nbytes: int) -> None:
-        """Refuse a body of so many bytes if the queue has no room for it."""
+    def check_full(self) -> None:
+        """Refuse a request if the queue has no room for it."""
         if self._closed:
             raise stopping()
-        if self.requests >= self._max_requests or self.nbytes + nbytes > self._max_bytes:
+        if self.requests >= self._max_requests:
             raise RefusalError(
                 "overloaded",
                 None,
-                "the queue is full ({requests} requests, {nbytes} bytes); send the request again after Retry-After",
+                "the queue is full ({requests} requests wait, {limit} of the server); send the request again after "
+                "Retry-After",
                 requests=self.requests,
-                nbytes=self.nbytes,
+                limit="limits.queue_requests",
             ).after(max(1.0, self.wait_of("", 1)))
 
-    def check_deadline(self, owner: str, size: int, deadline: float) -> None:
+    def check_deadline(self, owner: str, size: int, deadline: float, parts: int | None = None) -> None:
         """Refuse so many queries of an owner if their deadline has passed or will not be met."""
         left = deadline - time.monotonic()
         if left <= 0:
             raise late()
         if not self._queues and self._may_be_stale():
             return
-        wait = MARGIN * self.wait_of(owner, size)
+        wait = MARGIN * self.wait_of(owner, size, parts)
         if wait > left:
             raise RefusalError(
                 "overloaded",
@@ -330,42 +387,74 @@ class Batcher:
 
     # ---- The worker -------------------------------------------------------------------------------------------------
 
-    def _work(self) -> None:
+    def _work(self, number: int) -> None:
+        try:
+            while self._search_next():
+                pass
+        except BaseException as error:  # such as SystemExit, or a fault of the batcher's own
+            self._replace(number, error)
+
+    def _search_next(self) -> bool:
+        """Search the next batch, and return whether there may be more."""
         assert self._loop is not None
-        while True:
-            with self._ready:
-                self._ready.wait_for(lambda: self._closed or self._queues)
-                if self._closed:
-                    return
-                works, late_ones = self._take()
-                batch = _Batch(sum(one.size for one in works), self._may_be_stale())
-                if works:
-                    self._count_costs()
-                    self._running.append(batch)
-                    if self._queues:
-                        self._ready.notify()
-            if late_ones:
-                self._loop.call_soon_threadsafe(_settle_all, late_ones, [late()] * len(late_ones))
+        with self._ready:
+            self._ready.wait_for(lambda: self._closed or self._may_take())
+            if self._closed:
+                return False
+            works, late_ones = self._take()
             if works:
-                self._search(works, batch)
+                batch = _Batch(sum(one.size for one in works), total(works), self._may_be_stale(), works)
+                batch.outside = self._outside(works[0].group)
+                self._count_costs()
+                self._running.append(batch)
+                self._at_work[threading.get_ident()] = batch
+                if self._queues:
+                    self._ready.notify()
+        if late_ones:
+            self._loop.call_soon_threadsafe(_settle_all, late_ones, [late()] * len(late_ones))
+        if works:
+            self._search(works, batch)
+        return True
 
     def _search(self, works: list[Work], batch: _Batch) -> None:
-        assert self._loop is not None
         began = time.monotonic()
         try:
-            with sharing(lambda: max(1, len(self._running))):
+            with sharing(lambda: max(1, sum(not one.waits for one in tuple(self._running)))):
                 outcomes = list(self._run(works[0].group, [one.payload for one in works]))
+            if len(outcomes) != len(works):
+                raise RuntimeError(f"{len(works)} payloads have {len(outcomes)} outcomes")
         except Exception as error:  # the worker must survive any error of a search
-            outcomes = [error] * len(works)
-        took = time.monotonic() - began
+            outcomes = [contained(error)] * len(works)
+        self._end(batch, began, outcomes)
+
+    def _end(self, batch: _Batch, began: float, outcomes: list[Any]) -> None:
+        """Remove a batch from those that run, and give its work the outcomes."""
+        assert self._loop is not None
+        works, took = batch.works, time.monotonic() - began
         for one in works:
             one.started, one.took, one.batch = began, took, batch.size
         with self._ready:
             self._count_costs()
             self._running.remove(batch)
-            if works[0].usual:
-                self.times.add(batch.size, batch.cost, corrects=batch.corrects)
-        self._loop.call_soon_threadsafe(self._finish, works, outcomes, took)
+            del self._at_work[threading.get_ident()]
+            if works[0].usual and not all(isinstance(one, Exception) for one in outcomes):
+                self.costs.add(batch.load, batch.cost, corrects=batch.corrects)
+            self._charge(works, batch.cost)
+        with contextlib.suppress(RuntimeError):  # the event loop has ended
+            self._loop.call_soon_threadsafe(self._finish, works, outcomes, took)
+
+    def _replace(self, number: int, error: BaseException) -> None:
+        """Let another thread take the place of this one, whose batch fails."""
+        log.critical("the thread %s died and is replaced", threading.current_thread().name, exc_info=error)
+        self._died()
+        batch = self._at_work.get(threading.get_ident())
+        if batch is not None:
+            self._end(batch, time.monotonic(), [contained(error)] * len(batch.works))
+        with self._ready:
+            if self._closed:
+                return
+            self._threads[number] = self._thread(number)
+            self._threads[number].start()
 
     def _finish(self, works: list[Work], outcomes: list[Any], took: float) -> None:
         if self._observe is not None:
@@ -375,51 +464,92 @@ class Batcher:
     def _take(self) -> tuple[list[Work], list[Work]]:
         """Remove the work of the next batch from the queue, and the work whose deadline has passed; return both.
 
-        The owner with the fewest served queries comes first, with its oldest work; the rest of the batch is work of
-        the same group, in the same order of owners.
+        The owner for whom the fewest seconds were spent comes first, with its oldest work; the rest of the batch is
+        work of the same group, in the same order of owners. A batch that makes parts of an index makes few.
         """
         works: list[Work] = []
         too_late: list[Work] = []
         now, room, group, enough = time.monotonic(), self.limit, None, self._enough()
+        parts = self.costs.most_parts
         while self.limit - room < enough:
-            owners = [owner for owner in self._queues if group is None or group in self._queues[owner]]
+            owners = [
+                one for one in self._queues if (self._allowed(one) if group is None else group in self._queues[one])
+            ]
             fitting = [(self._turns[owner], at, owner) for at, owner in enumerate(owners)]
             taken = None
             for _, _, owner in sorted(fitting):
                 groups = self._queues[owner]
-                chosen = group if group is not None else min(groups, key=lambda one: groups[one][0].queued)
-                taken = self._next(owner, chosen, room, now, too_late)
+                chosen = (
+                    group if group is not None else min(self._allowed(owner), key=lambda one: groups[one][0].queued)
+                )
+                taken = self._next(owner, chosen, room, parts if works else None, now, too_late)
                 if taken is not None:
                     break
             if taken is None:
-                if owners and group is None and self._queues:
+                if owners and group is None and any(map(self._allowed, self._queues)):
                     continue  # all that was seen was late; more is queued
                 break
             works.append(taken)
-            room, group = room - taken.size, taken.group
+            room, group, parts = room - taken.size, taken.group, parts - taken.load.parts
         return works, too_late
+
+    def _allowed(self, owner: str) -> list[Hashable]:
+        """Return the groups of an owner's queued work of which a batch may be taken.
+
+        At most as many batches as workers may wait for something outside. While other owners send work too, one worker
+        makes no parts of an index, which take longer than most batches.
+        """
+        inside = sum(one.outside for one in self._running) >= self._workers
+        making = sum(one.load.parts > 0 for one in self._running)
+        made = making > 0 and making + 1 >= self._workers and self._others_send(owner)
+        return [
+            group
+            for group, works in self._queues[owner].items()
+            if not (inside and self._outside(group)) and not (made and works[0].load.parts)
+        ]
+
+    def _others_send(self, owner: str) -> bool:
+        """Return whether another owner has sent work of late; owners that have not are forgotten."""
+        since = time.monotonic() - RECENT
+        for one in [one for one, came in self._came.items() if came < since]:
+            del self._came[one]
+        return any(one != owner for one in self._came)
 
     def _enough(self) -> int:
         """Return the number of queries from which on a batch takes no further work."""
         most = min(self.queries, self._gather)
         return 1 << (most.bit_length() - 1) if most > LANES else self._gather
 
-    def _next(self, owner: str, group: Hashable, room: int, now: float, too_late: list[Work]) -> Work | None:
-        """Take the first work of a queue that is not late, if it fits."""
+    def _next(
+        self, owner: str, group: Hashable, room: int, parts: int | None, now: float, too_late: list[Work]
+    ) -> Work | None:
+        """Take the first work of a queue that is not late, if it fits; ``parts`` are left for it, None for any."""
         queue = self._queues[owner][group]
         taken = None
         while queue and taken is None:
             if queue[0].deadline <= now:
                 too_late.append(queue[0])
-            elif queue[0].size > room:
+            elif queue[0].size > room or (parts is not None and queue[0].load.parts > parts):
                 break
             else:
                 taken = queue[0]
                 self._served = max(self._served, self._turns[owner])
-                self._turns[owner] += taken.size
+                taken.charged = self.costs.share(taken.load)  # until it is known
+                self._turns[owner] += taken.charged
+                self._serving[owner] = self._serving.get(owner, 0) + 1
             self._forget(queue.popleft())
         self._prune(owner, group)
         return taken
+
+    def _charge(self, works: list[Work], seconds: float) -> None:
+        """Charge the owners of a batch's work the time that it took, by what each caused, in place of the estimates."""
+        shares = [self.costs.share(one.load) for one in works]
+        for one, share in zip(works, shares, strict=True):
+            self._turns[one.owner] += seconds * share / sum(shares) - one.charged
+            self._serving[one.owner] -= 1
+            if not self._serving[one.owner]:
+                del self._serving[one.owner]
+                self._rest(one.owner)
 
     def _prune(self, owner: str, group: Hashable) -> None:
         """Remove an empty queue, and an owner without queues."""
@@ -427,13 +557,31 @@ class Batcher:
         if not groups[group]:
             del groups[group]
         if not groups:
-            del self._queues[owner], self._turns[owner], self._waiting[owner]
+            del self._queues[owner], self._waiting[owner]
+            self._rest(owner)
+
+    def _rest(self, owner: str) -> None:
+        """Forget the turns of an owner that neither waits nor is served."""
+        if owner not in self._queues and owner not in self._serving:
+            self._turns.pop(owner, None)
 
     def _forget(self, work: Work) -> None:
         work.waits = False
-        self.requests, self.nbytes = self.requests - 1, self.nbytes - work.nbytes
-        self.queries -= work.size
-        self._waiting[work.owner] -= work.size
+        self._load -= work.load
+        self._waiting[work.owner] -= work.load
+        self._pieces[work.request] -= 1
+        if not self._pieces[work.request]:
+            del self._pieces[work.request]
+
+
+def load_of(size: int, parts: int | None) -> Load:
+    """Return the amount of work of queries without filters, or with filters for which parts have to be made."""
+    return Load(plain=size) if parts is None else Load(filtered=size, parts=parts)
+
+
+def total(works: Sequence[Work]) -> Load:
+    """Return the amount of all work."""
+    return sum((one.load for one in works), Load())
 
 
 def late() -> RefusalError:

@@ -6,6 +6,7 @@ import ipaddress
 import re
 import tomllib
 from collections.abc import Mapping
+from datetime import datetime
 from itertools import permutations
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +16,7 @@ import msgspec
 from .._validation import check_names, check_whole
 from ..errors import InputError
 from ..io.files import read_text
-from .errors import invalid_value
+from .errors import invalid_value, value_at
 
 _NAMES = "1 to 64 of A-Z, a-z, 0-9, _, - and ."
 _NAME = re.compile(r"^[A-Za-z0-9_.-]{1,64}$")
@@ -31,25 +32,53 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ----------
     body_bytes : int
         Bytes of a request's body.
+    header_bytes : int
+        Bytes of a request's line and headers, and of what frames a body in chunks: sizes, extensions and trailers. The
+        default is above what nginx passes on (32 KiB) and what browsers send with many cookies. A connection holds at
+        most a few times as much.
+    headers : int
+        Headers of a request.
+    json_bytes, tool_bytes : int
+        Bytes of JSON in a body, and of a call of a tool by MCP. One of 4 MiB is decoded in about 10 ms, during which no
+        other Python runs; Arrow streams and binary tensors may have ``body_bytes``.
+    values : int
+        Values of a JSON body: numbers of vectors, too, and 4 for each list and each member of an object. And ids, names
+        and values of conditions of a request together, whatever its format.
+    depth : int
+        Nesting of lists and objects in ``options``.
     queries : int
         Queries of a request.
-    k : int
-        Hits of a query; at least 10, the default of a request.
+    k, hits : int
+        Hits of a query, at least 10, the default of a request; and of a request, ``queries`` times ``k``.
     text_chars : int
         Characters of a query's text, and of an entity's name.
     entities, allow : int
         Entities, and ids of allowed passages, of a query.
+    filters : int
+        Different filters of a request's queries.
+    conditions, condition_values : int
+        Conditions of a filter, and values in the list of one.
     passages, writes : int
-        Passages of a change, and changes that wait for the disk.
+        Passages of a change and of a page of ``GET /v1/passages``, and changes that wait for the disk.
     traced : int
         Queries times k of a request with a trace, which takes many times as long as its search.
     batch : int
         Most queries that are searched together. A batch gathers requests up to half of it; the other half is left to
         requests of many queries.
+    encoder_seconds : float
+        Time of an encoder's call, for a batch of questions or 16 passages. One that takes longer is left alone.
+    encoder_threads : int
+        Threads of each encoder, and so the number of calls that may hang before texts are refused.
     option_sets : int
         Different recipes and options that are kept at a time, over all indexes.
-    queue_requests, queue_bytes : int
-        Queued requests, and bytes of their bodies.
+    part_bytes : int, optional
+        Bytes of the parts of an index that are kept for filters, those that were used last: as of
+        :meth:`hopfuse.Index.keep_parts`, by default those of the index, and at least 256 MiB.
+    queue_requests : int
+        Requests that wait for a batch, and requests that wait for a seq.
+    queue_bytes, key_bytes : int
+        Bytes of all requests, and of those of one key (without keys, of one address): bodies that are arriving, and
+        requests until they are answered or their client leaves. The workers divide ``key_bytes``.
     timeout_ms, max_timeout_ms : int
         Default and maximum of a request's ``timeout_ms``.
     body_seconds, header_seconds, idle_seconds : float
@@ -57,7 +86,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     drain_seconds : float
         Time for open requests to be answered when the server stops.
     connections : int
-        Open connections; further ones are answered 503.
+        Open connections. At the limit, the one that has waited longest for a request is closed for a new one; if all
+        have requests, new ones are answered 503. ``/health`` is answered on further ones.
+    address_connections, key_connections : int
+        Open connections of a client's address (of IPv6, its /64 network), and of a key, in all workers; further ones
+        replace those that wait, or are answered 429. Behind a proxy, all clients have its address.
+    key_requests : int
+        Requests of a key that are not answered yet, in all workers; further ones are answered 429.
+    wrong_keys : int
+        Wrong keys of an address in a minute. The refusal of each further one is sent a second later.
 
     Examples
     --------
@@ -67,18 +104,32 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """
 
     body_bytes: Count = 8 * 2**20
+    header_bytes: Annotated[int, msgspec.Meta(ge=1024, le=2**24)] = 64 * 2**10
+    headers: Annotated[int, msgspec.Meta(ge=16, le=10_000)] = 100
+    json_bytes: Count = 4 * 2**20
+    tool_bytes: Count = 128 * 2**10
+    values: Count = 200_000
+    depth: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
     queries: Count = 256
     k: Annotated[int, msgspec.Meta(ge=10, le=2**31 - 1)] = 1000
+    hits: Count = 100_000
     text_chars: Count = 8192
     entities: Count = 256
     allow: Count = 100_000
+    filters: Count = 256
+    conditions: Annotated[int, msgspec.Meta(ge=1, le=256)] = 64
+    condition_values: Count = 10_000
     passages: Count = 1000
     writes: Count = 64
     traced: Count = 50
     batch: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 64
+    encoder_seconds: Seconds = 10.0
+    encoder_threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 4
     option_sets: Count = 16
+    part_bytes: Count | None = None
     queue_requests: Count = 1024
     queue_bytes: Count = 128 * 2**20
+    key_bytes: Count = 64 * 2**20
     timeout_ms: Count = 5000
     max_timeout_ms: Count = 60_000
     body_seconds: Seconds = 10.0
@@ -86,6 +137,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     idle_seconds: Seconds = 30.0
     drain_seconds: Seconds = 10.0
     connections: Count = 1024
+    address_connections: Count = 512
+    key_connections: Count = 512
+    key_requests: Count = 512
+    wrong_keys: Count = 20
 
     def check(self) -> None:
         """Refuse limits that do not fit together."""
@@ -145,6 +200,8 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     prefix : str
         Prefix required of the ids of passages that the key adds, so that it cannot probe the ids of other keys'
         passages.
+    expires : datetime, optional
+        When the key ends, with an offset from UTC (RFC 3339): ``2027-01-31T00:00:00Z``.
 
     Examples
     --------
@@ -158,6 +215,7 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     filter: dict[str, Any] = {}
     indexes: tuple[Name, ...] | None = None
     prefix: str = ""
+    expires: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -168,9 +226,14 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     format : {"plain", "json"}
         Format of a line.
     requests : bool
-        Log each request: method, route, status, milliseconds, the key's name, index, seq and batch.
+        Log each request: method, route, status, milliseconds, the client's address, the key's name, index, seq and
+        batch.
     texts : bool
         Also log the texts of queries.
+    slow_ms : float, optional
+        Log requests that take so long as warnings, even without ``requests``.
+    most : int
+        Lines of requests in a second, and as many of slow ones; of further ones, only their number is logged.
 
     Examples
     --------
@@ -182,10 +245,57 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     format: Literal["plain", "json"] = "plain"
     requests: bool = False
     texts: bool = False
+    slow_ms: Annotated[float, msgspec.Meta(gt=0, le=86_400_000)] | None = None
+    most: Count = 1000
+
+
+class ProxyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The proxies in front of the server, which say who sends a request.
+
+    Attributes
+    ----------
+    trusted : sequence of str
+        Addresses and networks of the proxies, such as ``"127.0.0.1"`` or ``"10.0.0.0/8"``. Headers of others are
+        ignored.
+    header : {"x-forwarded", "forwarded"}
+        Which headers the proxies set themselves, whatever a client sends: X-Forwarded-For, X-Forwarded-Proto and
+        X-Forwarded-Host, or Forwarded (RFC 7239).
+
+    Examples
+    --------
+    >>> from hopfuse.serve import ProxyConfig
+    >>> ProxyConfig(trusted=("127.0.0.1",)).header
+    'x-forwarded'
+    """
+
+    trusted: tuple[str, ...] = ()
+    header: Literal["x-forwarded", "forwarded"] = "x-forwarded"
+
+    def networks(self) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+        """Return ``trusted`` as networks.
+
+        Raises
+        ------
+        InputError
+            One is neither an address nor a network.
+        """
+        found = []
+        for at, one in enumerate(self.trusted):
+            try:
+                found.append(ipaddress.ip_network(one))
+            except ValueError as error:
+                raise InputError(
+                    "syntax",
+                    f"proxies.trusted[{at}]",
+                    "{field} is {given!r}, which is no address or network: {error}; give one such as 10.0.0.0/8",
+                    given=one,
+                    error=error,
+                ) from None
+        return found
 
 
 #: Types of the tables of a configuration.
-_TABLES = {"indexes": IndexConfig, "keys": KeyConfig, "limits": Limits, "log": LogConfig}
+_TABLES = {"indexes": IndexConfig, "keys": KeyConfig, "limits": Limits, "log": LogConfig, "proxies": ProxyConfig}
 
 
 def check_name(name: str, field: str) -> None:
@@ -248,6 +358,9 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         a merge.
     mcp : bool
         Also answer the Model Context Protocol at ``/mcp`` (extra ``mcp``).
+    compress_bytes : int, optional
+        Compress answers of at least so many bytes, by gzip or deflate, for clients that accept it. By default none is,
+        since that costs processor time, and many clients on the same network accept it.
     compact_at : float
         A writable index is compacted when the log of its changes reaches this share of its size.
     origins : sequence of str
@@ -255,6 +368,8 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     limits : Limits
         Limits of each worker.
     log : LogConfig
+    proxies : ProxyConfig
+        Proxies in front of the server.
 
     Raises
     ------
@@ -280,10 +395,12 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     keys: dict[Name, KeyConfig] = {}
     follow_seconds: Seconds = 0.2
     mcp: bool = False
+    compress_bytes: Count | None = None
     compact_at: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 0.2
     origins: tuple[str, ...] = ()
     limits: Limits = Limits()
     log: LogConfig = LogConfig()
+    proxies: ProxyConfig = ProxyConfig()
 
     @classmethod
     def read(cls, text: str, changes: Mapping[str, Any] | None = None) -> ServeConfig:
@@ -301,7 +418,8 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         except msgspec.ValidationError as error:
             path = str(error).partition(" - at `$")[2].rstrip("`").lstrip(".")
             kind = _TABLES.get(re.split(r"[.[]", path)[0], cls)
-            raise invalid_value(error, kind, _named(found, path), found) from None
+            place = _named(found, path)
+            raise invalid_value(error, kind, place, value_at(found, place)) from None
         return config.check()
 
     @classmethod
@@ -320,6 +438,11 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             },
         )
 
+    def own(self) -> ServeConfig:
+        """Return a copy for a server, which changes its keys, limits and log in place when they are read again."""
+        copies = {name: msgspec.structs.replace(getattr(self, name)) for name in ("limits", "log")}
+        return msgspec.structs.replace(self, **copies)
+
     def check(self) -> ServeConfig:
         """Return the configuration itself; refuse values that do not fit together."""
         if not self.indexes:
@@ -329,14 +452,16 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 "{field} has no index; add [indexes.NAME] with path, the directory of an index",
             )
         self.limits.check()
+        self.proxies.networks()
         if self.is_open and not self.public:
             raise InputError(
                 "forbidden",
                 "host",
-                "{field} is {given!r}, which others can reach, and there are no keys: add [keys.NAME] "
+                "{field} is {given!r}, which others can reach{through}, and there are no keys: add [keys.NAME] "
                 "(hopfuse serve key NAME makes one), use 127.0.0.1, or set public = true in the "
                 "configuration and --public on the command line",
                 given=self.host,
+                through=" through [proxies]" if is_loopback(self.host) else "",
             )
         written = [name for name, one in self.indexes.items() if one.writable]
         if self.workers > 1 and written:
@@ -349,6 +474,12 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 index=written[0],
             )
         for name, key in self.keys.items():
+            if key.indexes == ():
+                raise InputError(
+                    "empty",
+                    f"keys.{name}.indexes",
+                    "{field} is empty, so the key would see no index; name those that it sees, or leave it out for all",
+                )
             check_names(key.indexes or (), f"keys.{name}.indexes", self.indexes)
         self._check_prefixes()
         return self
@@ -368,10 +499,19 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                     key=name,
                 )
 
+    def part(self, limit: int) -> int:
+        """Return a worker's part of a limit that holds for all workers together."""
+        return -(-limit // self.workers)
+
     @property
     def is_open(self) -> bool:
-        """Whether other machines can reach the server without a key."""
-        return not self.keys and not is_loopback(self.host)
+        """Whether other machines can reach the server without a key, perhaps through a proxy."""
+        return not self.keys and not self.is_local
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only programs of this machine send requests."""
+        return is_loopback(self.host) and not self.proxies.trusted
 
     def check_public(self, confirmed: bool) -> None:
         """Refuse to listen beyond loopback without keys, unless the command line also allows it."""

@@ -1,34 +1,43 @@
-"""Decode and check the bodies of requests."""
+"""Decode and check the bodies of requests.
+
+What grows with a request runs on the threads of :class:`~hopfuse.serve.desk.Desk`; the event loop decodes and checks
+only small requests, for which a change of threads would take longer.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
 from ..errors import InputError
+from .bounds import check_depth, check_most, check_settings, check_values
+from .budget import Held
 from .config import Limits
-from .errors import check_most, invalid_value
+from .errors import invalid_value, steps_of
 from .keys import Principal
-from .schema import EdgeIn, EntityIn, Outline, PassageIn, PassagesRequest, QueryIn, SearchRequest
+from .queries import QueryReader
+from .schema import MAPPINGS, EdgeIn, EntityIn, Outline, PassageIn, PassagesRequest, QueryIn, SearchRequest
 from .searches import Search
 from .service import Service
-from .snapshots import Query, Snapshot
-from .vectors import vector_of
 
-#: Bytes of a large body. At most one is decoded in a turn of the event loop, because all requests wait meanwhile.
+#: Bytes from which on a body is decoded on a thread.
 LARGE = 32768
+#: Bytes of a value of a body that is decoded to be shown in an error.
+_SHOWN = 1024
 _DECODER = msgspec.json.Decoder(SearchRequest)
 _OUTLINE = msgspec.json.Decoder(Outline)
 _CHANGES = msgspec.json.Decoder(PassagesRequest)
 #: Types of the elements of lists of a body.
 _PARTS = {"queries": QueryIn, "passages": PassageIn, "entities": EntityIn, "edges": EdgeIn}
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-async def read_search(service: Service, body: bytes, principal: Principal) -> Search:
+
+async def read_search(service: Service, body: bytes, principal: Principal, held: Held) -> Search:
     """Return the search in a JSON body.
 
     Raises
@@ -36,23 +45,26 @@ async def read_search(service: Service, body: bytes, principal: Principal) -> Se
     RefusalError
         400 with the field; 404 if the index does not exist; 504 if it does not reach the seq in time.
     """
-    arrived = time.monotonic()
-    is_large = len(body) > LARGE
-    async with service.turn if is_large else contextlib.nullcontext():
-        if service.batcher.is_busy or b'"timeout_ms"' in body:  # what will be refused need not be decoded
-            outline = decode(_OUTLINE, body)
-            service.check_deadline(principal, len(outline.queries), outline.timeout_ms, arrived)
-        asked = decode(_DECODER, body)
-        if is_large:
-            await asyncio.sleep(0)
-    snapshot = await service.snapshot_at(asked.index, principal, asked.at_least, asked.timeout_ms)
-    limits = service.config.limits
-    check_most(len(asked.queries), "queries", limits.queries)
+    arrived, limits, is_large = time.monotonic(), service.config.limits, len(body) > LARGE
+    if is_large or service.batcher.is_busy or b'"timeout_ms"' in body:  # what will be refused need not be decoded
+        outline = await on_desk(service, held, is_large, _outline, body, limits)
+        service.check_deadline(principal, len(outline.queries), outline.timeout_ms, arrived)
+        del outline
+    while True:
+        asked = await on_desk(service, held, is_large, decode_checked, _DECODER, body, limits)
+        snapshot = service.snapshot(asked.index, principal)
+        if asked.at_least is None or asked.at_least <= snapshot.seq:
+            break
+        waits = asked.index, principal, asked.at_least, asked.timeout_ms
+        del asked  # only the body, which is counted, waits
+        await service.snapshot_at(*waits)
+    check_depth(asked.options, "options", limits)
+    reader = QueryReader(snapshot, principal, limits, held)
+    queries = await on_desk(service, held, is_large or reader.is_long(asked.queries), reader.read, asked.queries)
+    held.add(reader.nbytes)
     return Search(
         snapshot=snapshot,
-        queries=[
-            read_query(snapshot, one, principal, f"queries[{at}]", limits) for at, one in enumerate(asked.queries)
-        ],
+        queries=queries,
         k=asked.k,
         recipe=asked.recipe,
         options=asked.options,
@@ -62,15 +74,39 @@ async def read_search(service: Service, body: bytes, principal: Principal) -> Se
         per_document=asked.per_document,
         fields=frozenset(asked.fields),
         principal=principal,
-        nbytes=len(body),
+        owner=held.owner,
         arrived=arrived,
     )
 
 
-def read_change(body: bytes) -> PassagesRequest:
+async def on_desk(
+    service: Service, held: Held, is_large: bool, job: Callable[P, R], /, *given: P.args, **named: P.kwargs
+) -> R:
+    """Return what a job returns, on a thread if it is large, else at once."""
+    if not is_large:
+        return job(*given, **named)
+    return await service.desk.run(held.owner, job, *given, **named)
+
+
+def _outline(body: bytes, limits: Limits) -> Outline:
+    """Return the outline of a search, after checking its number of queries."""
+    found: Outline = decode_checked(_OUTLINE, body, limits)
+    check_most(len(found.queries), "queries", limits, "queries")
+    check_settings(len(memoryview(found.options)), "options")
+    return found
+
+
+async def read_change(service: Service, body: bytes, held: Held) -> PassagesRequest:
     """Return the change in a JSON body; a refusal names the field."""
-    asked: PassagesRequest = decode(_CHANGES, body)
+    limits, is_large = service.config.limits, len(body) > LARGE
+    asked: PassagesRequest = await on_desk(service, held, is_large, decode_checked, _CHANGES, body, limits)
     return asked
+
+
+def decode_checked(decoder: msgspec.json.Decoder[Any], body: bytes, limits: Limits) -> Any:
+    """Decode a JSON body that has as many values as are allowed."""
+    check_values(body, limits)
+    return decode(decoder, body)
 
 
 def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
@@ -78,56 +114,54 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        path = str(error).partition(" - at `$")[2].rstrip("`").lstrip(".")
+        path = _named(body, str(error).partition(" - at `$")[2].rstrip("`").lstrip("."), decoder)
         part = path.partition("[")[0]
         holder = decoder.type if part not in _PARTS or path.rpartition(".")[2] == part else _PARTS[part]
-        raise invalid_value(error, holder, path, _plain(body)) from None
+        raise invalid_value(error, holder, path, _given_at(body, path)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             "syntax", None, "the body is not valid JSON: {error}; send one JSON object in UTF-8", error=error
         ) from None
 
 
-def _plain(body: Any) -> Any:
-    """Return a JSON body as plain values; None if it is nested too deeply, or not UTF-8."""
+def _given_at(body: bytes, path: str) -> Any:
+    """Return what stands at a path of a body, the beginning of its text if it is long; UNSET if nothing does."""
+    found = _raw_at(body, path)
+    if found is None:
+        return msgspec.UNSET
+    if len(found) > _SHOWN:
+        return bytes(found[:_SHOWN]).decode(errors="replace")
     try:
-        return msgspec.json.decode(body)
+        return msgspec.json.decode(found)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return msgspec.UNSET
+
+
+def _raw_at(body: Any, path: str) -> Any:
+    """Return the text at a path of a body, None if there is none; only what is on the way is decoded."""
+    try:
+        for name, place in steps_of(path):
+            if name:
+                body = msgspec.json.decode(body, type=dict[str, msgspec.Raw])[name]
+            else:
+                body = msgspec.json.decode(body, type=list[msgspec.Raw])[int(place)]
+    except (LookupError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+    return memoryview(body)
 
 
-def read_query(
-    snapshot: Snapshot, given: str | QueryIn, principal: Principal, field: str, limits: Limits, vector: Any = None
-) -> Query:
-    """Return one checked query, restricted to the passages that the key sees; ``vector`` has been checked already."""
-    if isinstance(given, str):
-        check_most(len(given), f"{field}.text", limits.text_chars, "character")
-        return Query(given, allow=snapshot.rows(None, principal, f"{field}.allow"))
-    if given.text is not None:
-        check_most(len(given.text), f"{field}.text", limits.text_chars, "character")
-    if given.allow is not None:
-        check_most(len(given.allow), f"{field}.allow", limits.allow)
-    return Query(
-        given.text,
-        vector_of(given, field) if vector is None else vector,
-        _entities(given.entities, f"{field}.entities", limits, sees_all=principal.where is None),
-        snapshot.rows(given.allow, principal, f"{field}.allow"),
-    )
-
-
-def _entities(given: list[str | int] | None, field: str, limits: Limits, *, sees_all: bool) -> list[str | int] | None:
-    if given is None:
-        return None
-    check_most(len(given), field, limits.entities)
-    for at, one in enumerate(given):
-        place = f"{field}[{at}]"
-        if isinstance(one, str):
-            check_most(len(one), place, limits.text_chars, "character")
-        elif not sees_all:
-            raise InputError(
-                "unsupported",
-                place,
-                "{field} is {given}, and the key sees only a part of the index; give the entity's name",
-                given=one,
-            )
-    return given
+def _named(body: bytes, path: str, decoder: msgspec.json.Decoder[Any]) -> str:
+    """Return a path with the key of a mapping that holds the wrong value, which msgspec leaves out."""
+    before, unnamed, rest = path.partition("[...]")
+    if not unnamed:
+        return path
+    found = _raw_at(body, before)
+    if found is None:
+        return before
+    kind = MAPPINGS.get(before.rpartition(".")[2])
+    for name, value in msgspec.json.decode(found, type=dict[str, msgspec.Raw]).items():
+        try:
+            msgspec.json.decode(value, type=kind)
+        except msgspec.ValidationError:
+            return f"{before}.{name}{rest}"
+    return before

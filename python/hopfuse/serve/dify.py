@@ -9,12 +9,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..errors import HopfuseError, InputError
-from .decoding import decode, read_query
+from .answers import is_large
+from .bounds import check_most
+from .decoding import LARGE, decode_checked, on_desk
 from .errors import status_of
-from .http import check_content_type, json_response, read_body
+from .http import BodyReader, check_content_type, json_response
 from .schema import HitOut, NoteOut
-from .searches import Search
+from .searches import Answer, Search
 from .service import Service
+from .snapshots import Query
 
 #: Dify's error codes; for other errors the HTTP status is sent.
 NO_KEY, NO_KNOWLEDGE = 1002, 2001
@@ -61,8 +64,13 @@ _DECODER = msgspec.json.Decoder(RetrievalRequest)
 async def retrieval(service: Service, request: Request) -> Response:
     """Answer a request of Dify's."""
     check_content_type(request)
-    body, principal = await read_body(request, service.config.limits), request.state.principal
-    asked = decode(_DECODER, body)
+    async with BodyReader(request, service.budget, service.config.limits) as body:
+        return await _answer(service, request, body)
+
+
+async def _answer(service: Service, request: Request, body: bytes) -> Response:
+    principal, held = request.state.principal, request.state.held
+    asked = await on_desk(service, held, len(body) > LARGE, decode_checked, _DECODER, body, service.config.limits)
     if asked.metadata_condition:
         raise InputError(
             "unsupported",
@@ -70,19 +78,22 @@ async def retrieval(service: Service, request: Request) -> Response:
             "{field} is not supported; give this knowledge's key a filter in the server's configuration",
         )
     snapshot = service.snapshot(asked.knowledge_id, principal)
-    query = read_query(snapshot, asked.query, principal, "query", service.config.limits)
+    check_most(len(asked.query), "query.text", service.config.limits, "text_chars", "character")
+    query = Query(asked.query, allow=snapshot.rows(None, principal, "query.allow"))
     search = Search(
-        snapshot=snapshot, queries=[query], k=asked.retrieval_setting.top_k, principal=principal, nbytes=len(body)
+        snapshot=snapshot, queries=[query], k=asked.retrieval_setting.top_k, principal=principal, owner=held.owner
     )
     request.state.search = search
     try:
-        request.state.answer = answer = await service.search(search, watch=request.receive)
+        request.state.answer = answer = await service.search(search)
     except HopfuseError as error:
         raise error.about("query.text" if error.field == "queries[0].text" else None) from None
+    return await on_desk(service, held, is_large(answer), _response, answer, asked.retrieval_setting)
+
+
+def _response(answer: Answer, setting: RetrievalSetting) -> Response:
     (found,) = answer.results
-    return json_response(
-        RetrievalResponse(records(found.hits, asked.retrieval_setting.score_threshold or 0.0), found.notes)
-    )
+    return json_response(RetrievalResponse(records(found.hits, setting.score_threshold or 0.0), found.notes))
 
 
 def records(hits: list[HitOut], threshold: float) -> list[Record]:

@@ -8,12 +8,12 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from .._validation import counted
 from ..errors import HopfuseError, InputError, MissingExtraError
 
 #: The HTTP status of a refusal by its code. An invalid argument is an InputError, and is answered 400.
 STATUSES = {
     "unauthorized": 401,
+    "expired": 401,
     "forbidden": 403,
     "unknown": 404,
     "method": 405,
@@ -22,15 +22,21 @@ STATUSES = {
     "too_large": 413,
     "unsupported": 415,
     "overloaded": 429,
+    "head_too_large": 431,
     "gone": 499,
     "failed": 500,
     "damaged": 500,
+    "encoder": 500,
     "unavailable": 503,
     "disk": 503,
     "timeout": 504,
 }
 #: The codes of refusals for which the request is at fault, so that clients raise an InputError.
-FAULTS = ("unknown", "too_large", "unsupported")
+FAULTS = ("unknown", "too_large", "head_too_large", "unsupported")
+
+
+#: Most characters of a value in an error.
+MOST_SHOWN = 60
 
 
 class RefusalError(HopfuseError):
@@ -67,6 +73,11 @@ class RefusalError(HopfuseError):
 def gone_away() -> RefusalError:
     """Return the refusal of a request whose client has left."""
     return RefusalError("gone", None, "the client has left")
+
+
+def no_passage(id: str) -> RefusalError:
+    """Return the refusal of an id that no passage has, or none that the key sees."""
+    return RefusalError("unknown", "id", "there is no passage with the {field} {given!r}", given=id[:MOST_SHOWN])
 
 
 def damaged() -> RefusalError:
@@ -114,18 +125,6 @@ def in_request(error: HopfuseError, path: str) -> HopfuseError:
     return error.at(field=f"{path}{'.' if field and not field.startswith('[') else ''}{field}")
 
 
-def check_most(number: int, field: str, most: int, noun: str = "entry") -> None:
-    """Refuse more entries, characters or rows than a limit of the server allows."""
-    if number > most:
-        raise InputError(
-            "limit",
-            field,
-            "{field} has {given}; at most {allowed} are allowed",
-            given=counted(number, noun),
-            allowed=most,
-        )
-
-
 def in_row(error: HopfuseError) -> HopfuseError:
     """Return an error at a row of the request, such as ``passages[2]``, with the row in the field's path."""
     if not error.places or re.fullmatch(r"\w+\[\d+\]", error.places[0]) is None:
@@ -147,8 +146,6 @@ _CODES = {
 }
 
 
-#: Most characters of a value in an error.
-MOST_SHOWN = 60
 #: Types of JSON, as msgspec names them, in words.
 _KINDS = {
     "array": "a list",
@@ -161,7 +158,7 @@ _KINDS = {
 }
 
 
-def invalid_value(error: msgspec.ValidationError, body: type | None, path: str, whole: Any) -> InputError:
+def invalid_value(error: msgspec.ValidationError, body: type | None, path: str, value: Any) -> InputError:
     """Return an error of msgspec's about a value as one of the library's.
 
     Parameters
@@ -171,8 +168,8 @@ def invalid_value(error: msgspec.ValidationError, body: type | None, path: str, 
         The type of the object that holds the value, whose fields are the allowed ones.
     path : str
         The value's path, such as ``keys.team.rights[0]``; empty for the body itself.
-    whole : object
-        What was read, as plain values.
+    value : object
+        The value, UNSET if it is not known.
     """
     problem = str(error).partition(" - at `$")[0]
     problem = f"{problem[:1].lower()}{problem[1:]}"
@@ -191,7 +188,7 @@ def invalid_value(error: msgspec.ValidationError, body: type | None, path: str, 
     name = path.rpartition(".")[2].partition("[")[0]
     shown = ", ".join(_literals(get_type_hints(body).get(name)) if code == "choice" else ())
     allowed = f"one of {shown}" if shown else allowed
-    given, shown = _given_at(whole, path)
+    given, shown = _shown(value)
     said = InputError("type", path, "{field} must be {allowed}{shown}", given=given, allowed=allowed, shown=shown)
     said.code = code
     return said
@@ -201,17 +198,44 @@ def _kind(name: str) -> str:
     return _KINDS.get(name, f"`{name}`")
 
 
-def _given_at(whole: Any, path: str) -> tuple[Any, str]:
-    """Return what stands at a path in plain values, and in words; nothing if the path does not lead to it."""
-    try:  # a value may be nested too deeply to be shown
-        for name, place in re.findall(r"([^.\[\]]+)|\[(\d+)\]", path):
+def value_at(whole: Any, path: str) -> Any:
+    """Return what stands at a path in plain values; UNSET if the path does not lead to it.
+
+    Examples
+    --------
+    >>> value_at({"keys": [{"name": "a"}]}, "keys[0].name")
+    'a'
+    """
+    try:
+        for name, place in steps_of(path):
             whole = whole[name] if name else whole[int(place)]
-        text = json.dumps(whole, default=str, ensure_ascii=False)
-    except (LookupError, TypeError, ValueError, RecursionError):
+    except (LookupError, TypeError, ValueError):
+        return msgspec.UNSET
+    return whole
+
+
+def steps_of(path: str) -> list[tuple[str, str]]:
+    """Return the steps of a path: a name, or a place in a list.
+
+    Examples
+    --------
+    >>> steps_of("queries[3].text")
+    [('queries', ''), ('', '3'), ('text', '')]
+    """
+    return re.findall(r"([^.\[\]]+)|\[(\d+)\]", path)
+
+
+def _shown(value: Any) -> tuple[Any, str]:
+    """Return a value, cut if it is long, and the end of a sentence that tells it."""
+    if value is msgspec.UNSET:
+        return None, ""
+    try:  # it may be nested too deeply to be shown
+        text = json.dumps(value, default=str, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
         return None, ""
     if len(text) > MOST_SHOWN:
-        whole = text = text[: MOST_SHOWN - 1] + "…"
-    return whole, f"; it is {text}"
+        value = text = text[: MOST_SHOWN - 1] + "…"
+    return value, f"; it is {text}"
 
 
 def _literals(kind: Any) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 
 from .. import Index, LiveIndex
+from .batcher import stopping
 from .errors import RefusalError
 from .metrics import Metrics
 from .snapshots import Snapshot
@@ -60,6 +61,7 @@ class Follower:
         self._changed, self._asked = asyncio.Event(), asyncio.Event()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._refused: Index | None = None
+        self._refuses = False
         self._said = ""
         self._task = asyncio.create_task(self._run())
 
@@ -74,10 +76,12 @@ class Follower:
         Raises
         ------
         RefusalError
-            504: the deadline (:func:`time.monotonic`) passed before.
+            504: the deadline (:func:`time.monotonic`) passed before. 503: the server stops.
         """
         if self._snapshot.seq >= seq:
             return
+        if self._refuses:
+            raise stopping()
         waiter = (seq, self._loop.create_future())
         self._waiting.append(waiter)
         self._metrics.waiting.labels(self._snapshot.name).inc()
@@ -98,8 +102,21 @@ class Follower:
             self._waiting = [one for one in self._waiting if one is not waiter]
             self._metrics.waiting.labels(self._snapshot.name).dec()
 
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait for a seq."""
+        return len(self._waiting)
+
+    def refuse(self) -> None:
+        """Refuse requests that wait for a seq, now and later: the server stops."""
+        self._refuses = True
+        for _, waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_exception(stopping())
+
     async def stop(self) -> None:
-        """Stop following; requests that wait for a seq are refused at their deadline."""
+        """Stop following."""
+        self.refuse()
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,63 +15,132 @@ from starlette.responses import Response
 
 from ..errors import HopfuseError
 from .batcher import retry_after
+from .budget import Budget
 from .config import Limits, is_loopback
 from .errors import RefusalError, body_of, gone_away, status_of
+from .watching import Watching
 
 JSON = "application/json"
+#: Keeps browsers from taking an answer for another type than it says.
+NOSNIFF = (b"x-content-type-options", b"nosniff")
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda value: plain(value))
 
 
-async def read_body(request: Request, limits: Limits, admit: Callable[[int], None] = lambda nbytes: None) -> bytes:
-    """Return the body of a request.
+class BodyReader:
+    """The body of a request, as an asynchronous context manager, until the request is answered.
+
+    Its bytes are counted as they arrive, and until the block ends. If the client leaves meanwhile, what the block waits
+    for is cancelled.
 
     Parameters
     ----------
     request : Request
+        ``request.state.held`` gets the account of its bytes.
+    budget : Budget
     limits : Limits
+    most : str
+        Name of the limit of the body's bytes.
     admit : callable, optional
-        ``admit(nbytes)`` is called with Content-Length, 0 if there is none, before the body is read, and may refuse it.
+        Called before the body is read, and may refuse it.
+    compressed : bool
+        The body may have a Content-Encoding, which the caller undoes.
 
     Raises
     ------
     RefusalError
-        413: it is too long. 408: it did not arrive in time. Or that of ``admit``.
+        413: it is too long. 408: it did not arrive in time. 415: it is encoded. 429: there is no room for it. 499: the
+        client has left. Or that of ``admit``.
     """
-    stated = request.headers.get("content-length", "")
-    length = int(stated) if stated.isdecimal() else 0
-    if length > limits.body_bytes:
-        raise _too_large(limits)
-    admit(length)
-    parts, size = [], 0
-    try:
-        async with asyncio.timeout(limits.body_seconds):
-            while True:
-                message = await request.receive()
-                if message["type"] == "http.disconnect":
-                    raise gone_away()
-                part = message.get("body", b"")
-                size += len(part)
-                if size > limits.body_bytes:
-                    raise _too_large(limits)
-                parts.append(part)
-                if not message.get("more_body", False):
-                    return parts[0] if len(parts) == 1 else b"".join(parts)
-    except TimeoutError:
-        raise RefusalError(
-            "slow", None, "the body did not arrive within {allowed:g} s; send it faster", allowed=limits.body_seconds
-        ) from None
+
+    def __init__(
+        self,
+        request: Request,
+        budget: Budget,
+        limits: Limits,
+        most: str = "json_bytes",
+        admit: Callable[[], None] = lambda: None,
+        *,
+        compressed: bool = False,
+    ) -> None:
+        self._compressed = compressed
+        self._request, self._budget, self._limits, self._admit = request, budget, limits, admit
+        self._limit = "body_bytes" if limits.body_bytes < getattr(limits, most) else most
+        self._watching = Watching(request.receive)
+
+    async def __aenter__(self) -> bytes:
+        request = self._request
+        self._held = request.state.held = self._budget.hold(owner_of(request))
+        try:
+            body = await self._read(getattr(self._limits, self._limit))
+        except BaseException:
+            self._held.release()
+            raise
+        self._watching.start()
+        return body
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._held.release()
+        self._watching.end(kind)
+
+    async def _read(self, most: int) -> bytes:
+        check_encoding(self._request, compressed=self._compressed)
+        stated = self._request.headers.get("content-length", "")
+        length = int(stated) if stated.isdecimal() and len(stated) < 20 else 0
+        if length > most:
+            raise self._too_large()
+        self._admit()
+        self._held.check(length)
+        parts = []
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                while True:
+                    message = await self._request.receive()
+                    if message["type"] == "http.disconnect":
+                        raise gone_away()
+                    part = message.get("body", b"")
+                    if self._held.nbytes + len(part) > most:
+                        raise self._too_large()
+                    self._held.add(len(part))
+                    parts.append(part)
+                    if not message.get("more_body", False):
+                        return parts[0] if len(parts) == 1 else b"".join(parts)
+        except TimeoutError:
+            raise RefusalError(
+                "slow",
+                None,
+                "the body did not arrive within {allowed:g} s; send it faster",
+                allowed=self._limits.body_seconds,
+            ) from None
+
+    def _too_large(self) -> RefusalError:
+        if self._limit == "body_bytes":
+            return RefusalError(
+                "too_large",
+                None,
+                "the body has more than {allowed} bytes ({limit} of the server); send fewer queries at a time",
+                allowed=self._limits.body_bytes,
+                limit="limits.body_bytes",
+            )
+        return RefusalError(
+            "too_large",
+            None,
+            "the body has more than {allowed} bytes of JSON ({limit} of the server); send less at a time, vectors as "
+            "vector_base64, or a search as an Arrow stream, which may have {most} bytes",
+            allowed=getattr(self._limits, self._limit),
+            limit=f"limits.{self._limit}",
+            most=self._limits.body_bytes,
+        )
 
 
-def _too_large(limits: Limits) -> RefusalError:
-    return RefusalError(
-        "too_large",
-        None,
-        "the body has more than {allowed} bytes; send fewer queries at a time",
-        allowed=limits.body_bytes,
-    )
+def owner_of(request: Request) -> str:
+    """Return who sends a request, for limits of one key: the key's name; without keys, the client's address."""
+    name: str = request.state.principal.name
+    return name or ("" if request.client is None else request.client.host)
 
 
-def check_origin(request: Request, origins: tuple[str, ...], *, local: bool) -> None:
+def check_origin(request: Request, origins: tuple[str, ...], *, local: bool, keyed: bool) -> None:
     """Refuse requests that a page of another site makes a browser send.
 
     Parameters
@@ -81,13 +151,24 @@ def check_origin(request: Request, origins: tuple[str, ...], *, local: bool) -> 
     local : bool
         The server listens on loopback without keys. A request with another name in Host then comes from a page whose
         name was resolved to this machine (DNS rebinding).
+    keyed : bool
+        The server has keys, which no browser sends by itself. So a browser is believed that says (Sec-Fetch-Site) that
+        the page comes from where it sends its request, even if a proxy in between replaced Host.
     """
     host = request.headers.get("host", "")
     if local and not _is_local(host):
         raise RefusalError("forbidden", "Host", "{field} is not this machine; use localhost")
     origin = request.headers.get("origin")
-    if origin is not None and origin not in origins and origin.partition("://")[2] != host:
-        raise RefusalError("forbidden", "Origin", "{field} is another site; add it to the server's origins to allow it")
+    if origin is None or origin in origins or origin.partition("://")[2] == host:
+        return
+    if not (keyed and request.headers.get("sec-fetch-site") == "same-origin"):
+        raise RefusalError(
+            "forbidden",
+            "Origin",
+            "{field} is another site than the request's Host, {allowed!r}; add it to the server's origins to allow it, "
+            "or let the proxy in front of the server pass on Host",
+            allowed=host[:100],
+        )
 
 
 @lru_cache(64)
@@ -105,19 +186,30 @@ def check_content_type(request: Request, allowed: tuple[str, ...] = (JSON,)) -> 
     if given in ("", "application/x-www-form-urlencoded"):
         return JSON
     if given not in allowed:
-        raise RefusalError(
-            "unsupported",
-            "Content-Type",
-            "{field} is {given!r}; allowed: {allowed}",
-            given=given[:100],
-            allowed=", ".join(allowed),
-        )
+        raise unsupported("Content-Type", given, allowed)
     return given
+
+
+def check_encoding(request: Request, *, compressed: bool = False) -> None:
+    """Refuse a body that is compressed, unless the route reads such ones, or encoded otherwise."""
+    for name, allowed in (("content-encoding", "identity"), ("transfer-encoding", "chunked")):
+        given = request.headers.get(name, allowed).strip().lower()
+        if given != allowed and not (compressed and name == "content-encoding"):
+            raise unsupported(name.title(), given, (allowed,))
+
+
+def unsupported(header: str, given: str, allowed: Iterable[str]) -> RefusalError:
+    """Return the refusal of a body of another type or encoding than a route takes."""
+    return RefusalError(
+        "unsupported", header, "{field} is {given!r}; allowed: {allowed}", given=given[:100], allowed=", ".join(allowed)
+    )
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return a JSON response."""
-    return Response(encode(value), status, headers, media_type=JSON)
+    response = Response(encode(value), status, headers, media_type=JSON)
+    response.raw_headers.append(NOSNIFF)
+    return response
 
 
 def encode(value: Any) -> bytes:

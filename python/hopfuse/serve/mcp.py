@@ -15,7 +15,7 @@ from starlette.responses import Response
 from .. import __version__
 from ..errors import HopfuseError, MissingExtraError
 from .errors import RefusalError, body_of, gone_away
-from .http import encode, read_body
+from .http import BodyReader, encode
 from .keys import Principal
 from .service import Service
 from .tools import TOOLS
@@ -111,7 +111,7 @@ class OverHttp:
         self._service = service
         server = mcp_server(service, lambda context: context.request.state.principal)
         self._manager = _module("mcp.server.streamable_http_manager").StreamableHTTPSessionManager(
-            server, json_response=True, stateless=True, max_request_body_size=service.config.limits.body_bytes
+            server, json_response=True, stateless=True, max_request_body_size=service.config.limits.tool_bytes
         )
 
     def running(self) -> AbstractAsyncContextManager[None]:
@@ -122,9 +122,13 @@ class OverHttp:
     async def answer(self, request: Request) -> Response:
         """Answer a request; each tool checks the right of its key."""
         service = self._service
-        request.state.principal = service.keys.principal(request.headers.get("authorization", ""))
-        bodies = [await read_body(request, service.config.limits)]
-        sent: list[Any] = []
+        request.state.principal = await service.principal_of(request)
+        service.requests.begin(request)
+        async with BodyReader(request, service.budget, service.config.limits, "tool_bytes") as body:
+            return await self._answer(request, body)
+
+    async def _answer(self, request: Request, body: bytes) -> Response:
+        bodies, sent = [body], list[Any]()
 
         async def receive() -> Any:
             if bodies:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import (
@@ -17,6 +19,7 @@ from prometheus_client import (
 
 if TYPE_CHECKING:
     from .batcher import Batcher
+    from .budget import Budget
 
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -26,6 +29,37 @@ STAGES = ("read", "queued", "search", "total")
 PARTS = ("search", "passages")
 
 
+#: What the gauges of the queue count.
+QUEUE = {
+    "requests": "Requests, or parts of them, that wait for a batch.",
+    "queries": "Queries that wait for a batch.",
+    "bytes": "Bytes of bodies that are arriving, and of requests and changes until they are answered.",
+}
+
+
+@dataclass
+class InferenceCounts:
+    """What is counted of the inference protocol's requests for an index, in nanoseconds.
+
+    Attributes
+    ----------
+    queries, succeeded, failed : int
+    success_ns, fail_ns, queue_ns, search_ns : int
+        Of successful and failed requests, and of the former the time in the queue and in the search.
+    last_ms : int
+        Time of the last successful request, in milliseconds since 1970; 0 before.
+    """
+
+    queries: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    success_ns: int = 0
+    fail_ns: int = 0
+    queue_ns: int = 0
+    search_ns: int = 0
+    last_ms: int = 0
+
+
 class Metrics:
     """The metrics of one server, in their own registry."""
 
@@ -33,6 +67,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.inferences: defaultdict[str, InferenceCounts] = defaultdict(InferenceCounts)
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         named: Any = {"registry": self.registry}
@@ -46,15 +81,23 @@ class Metrics:
             "hopfuse_request_seconds", "Seconds of a search request, by stage.", ("stage",), buckets=SECONDS, **named
         )
         self.stages = {stage: stages.labels(stage) for stage in STAGES}
-        self._queue = {
-            of: Gauge(f"hopfuse_queue_{of}", f"{of.capitalize()} in the queue.", **named)
-            for of in ("requests", "queries", "bytes")
-        }
+        self._queue = {of: Gauge(f"hopfuse_queue_{of}", about, **named) for of, about in QUEUE.items()}
+        self.threads_replaced = Counter("hopfuse_threads_replaced", "Searching threads that died.", **named)
+        self.encoder_failures = Counter(
+            "hopfuse_encoder_failures", "Calls of encoders that failed, or passed their limit.", ("reason",), **named
+        )
+        for reason in ("failed", "late"):
+            self.encoder_failures.labels(reason)  # there from the start, as 0
+        self._hung = Gauge("hopfuse_encoder_hung", "Calls of encoders that have passed their limit.", **named)
         self.seq = Gauge("hopfuse_index_seq", "Seq of the searched state of an index.", ("index",), **named)
         self.waiting = Gauge("hopfuse_seq_waiting", "Requests waiting for a seq.", ("index",), **named)
         self.changes = Counter("hopfuse_changes", "Changes that were committed.", ("index",), **named)
         self.change_seconds = Histogram(
             "hopfuse_change_seconds", "Seconds of a commit, until it is on the disk.", buckets=SECONDS, **named
+        )
+        self._connections = Gauge("hopfuse_connections", "Open connections.", **named)
+        self.wrong_keys_delayed = Counter(
+            "hopfuse_wrong_keys_delayed", "Requests with a wrong key whose refusal was delayed.", **named
         )
         self._changes = Gauge("hopfuse_changes_waiting", "Changes not yet on the disk.", **named)
         self.compactions = Counter("hopfuse_compactions", "Compactions of an index.", ("index",), **named)
@@ -65,11 +108,19 @@ class Metrics:
             "hopfuse_reload_failures", "States of an index that could not be served.", ("index",), **named
         )
 
-    def watch(self, batcher: Batcher) -> None:
-        """Report the queue of a batcher."""
+    def watch(self, batcher: Batcher, budget: Budget) -> None:
+        """Report the queue of a batcher, and the bytes that requests hold."""
         self._queue["requests"].set_function(lambda: batcher.requests)
         self._queue["queries"].set_function(lambda: batcher.queries)
-        self._queue["bytes"].set_function(lambda: batcher.nbytes)
+        self._queue["bytes"].set_function(lambda: budget.nbytes)
+
+    def watch_connections(self, count: Callable[[], int]) -> None:
+        """Report the number of open connections."""
+        self._connections.set_function(count)
+
+    def watch_encoders(self, count: Callable[[], int]) -> None:
+        """Report the number of encoders' calls that hang."""
+        self._hung.set_function(count)
 
     def watch_changes(self, count: Callable[[], int]) -> None:
         """Report the number of waiting changes."""

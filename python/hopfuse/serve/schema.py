@@ -16,13 +16,20 @@ AtLeast = (
     | None
 )
 #: Integers have 64 bits.
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
-PassageId = Name | Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+PassageId = Name | Int64
 EndKind = Literal["passage", "entity"]
 End = tuple[EndKind, PassageId]
 Vector = Annotated[list[float] | None, msgspec.Meta(description="The vector; by default the text or name is encoded.")]
 VectorBase64 = Annotated[str | None, msgspec.Meta(description="The vector as base64 of little-endian float32 values.")]
 
+
+#: The value of a condition on metadata, or of metadata.
+Value = bool | Int64 | float | str | None
+Values = dict[str, Value | list[Value]]
+#: Types of the values of mappings of a body, by the mapping's name.
+MAPPINGS: dict[str, Any] = {"allow": Value | list[Value], "metadata": Value | list[Value], "aliases": list[Name]}
 
 Strict = Annotated[bool, msgspec.Meta(description="Answer what would be a note of a result by an error.")]
 PerDocument = (
@@ -43,11 +50,11 @@ class QueryIn(msgspec.Struct, forbid_unknown_fields=True):
     vector: Vector = None
     vector_base64: VectorBase64 = None
     entities: Annotated[
-        list[str | int] | None,
+        list[str | Int64] | None,
         msgspec.Meta(description="Names of entities, or their numbers; by default those found in the text."),
     ] = None
     allow: Annotated[
-        list[str | int] | dict[str, Any] | None,
+        list[str | Int64] | Values | None,
         msgspec.Meta(
             description="Ids of allowed passages, or conditions on metadata, "
             '{"tenant": "a", "year__ge": 2020}; other passages do not affect the answer.'
@@ -77,6 +84,7 @@ class Outline(msgspec.Struct):
     """The fields of a search by which it is refused before its queries are decoded."""
 
     queries: list[msgspec.Raw] = []
+    options: msgspec.Raw = msgspec.Raw(b"{}")
     timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
@@ -106,7 +114,7 @@ class PassageIn(msgspec.Struct, forbid_unknown_fields=True):
     id: PassageId
     text: str
     title: str = ""
-    metadata: dict[str, Any] = {}
+    metadata: Values = {}
     vector: Vector = None
     vector_base64: VectorBase64 = None
     entities: Annotated[
@@ -165,6 +173,28 @@ class HitOut(msgspec.Struct, omit_defaults=True):
     title: str | None = None
     text: str | None = None
     metadata: dict[str, Any] | None = None
+
+
+class PassageOut(msgspec.Struct, omit_defaults=True):
+    """A passage, with what is known of it."""
+
+    id: str | int
+    text: str
+    title: str | None = None
+    metadata: dict[str, Any] | None = None
+    document: str | int | None = None
+    language: str | None = None
+
+
+class PassagesPage(msgspec.Struct):
+    """Passages in ascending order of their ids, from one state of the index.
+
+    ``after`` is what the next page's ``after`` must be; null if there is no next page.
+    """
+
+    passages: list[PassageOut]
+    seq: int
+    after: str | int | None
 
 
 class NoteOut(msgspec.Struct):

@@ -34,8 +34,8 @@ class Search:
     fields : frozenset of str
         ``"title"``, ``"text"``, ``"metadata"``.
     principal : Principal
-    nbytes : int
-        Bytes of the body.
+    owner : str
+        Who sends it, for limits of one key (:func:`~hopfuse.serve.http.owner_of`).
     arrived : float
         Time of arrival (:func:`time.monotonic`), from which the timeout counts.
     """
@@ -51,7 +51,7 @@ class Search:
     per_document: int | None = None
     fields: frozenset[str] = frozenset(("title", "text", "metadata"))
     principal: Principal = ANYONE
-    nbytes: int = 0
+    owner: str = ""
     arrived: float = field(default_factory=time.monotonic)
 
 

@@ -11,28 +11,38 @@ import gc
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import chain
 from typing import Any
+
+from starlette.requests import Request
 
 from .. import Index, LiveIndex, backend_info
 from .._validation import check_whole, counted
 from ..errors import HopfuseError, InputError
-from ..retriever import Retriever
+from ..retriever import Retriever, calling
+from .admission import Requests
 from .batcher import Batcher, Work, late, stopping
 from .batches import Plan, RequestShare, Runner
+from .bounds import check_most, check_total
+from .budget import Budget, Held
 from .config import ServeConfig
+from .desk import Desk
+from .encoders import TimedEncoders
 from .errors import RefusalError, gone_away, in_request
 from .following import Follower
+from .guesses import Guesses
 from .keys import Keys, Principal
+from .logs import RequestLog
 from .metrics import Metrics
 from .options import RetrieverCache
+from .pieces import Piece, pieces_of
 from .schema import PassagesRequest, Timings
 from .searches import ANYONE, Answer, Search
 from .siblings import Siblings
 from .snapshots import Query, Snapshot
-from .watching import Watching
+from .threads import DaemonThreads
 from .workers import Place
 from .writing import Changes
 
@@ -40,6 +50,10 @@ log = logging.getLogger("hopfuse.serve")
 #: Batches that are searched at a time on the CPU, and divide its processors. One leaves some idle while Python prepares
 #: it, and where its threads wait for each other.
 BATCHES = 2
+#: Queries and names from which on a request is checked on a thread, in terms of names; a query counts as 16.
+LONG = 2048
+#: Seconds beyond the drain time for which the end waits for threads.
+END_SECONDS = 1.0
 
 
 class Service:
@@ -59,9 +73,7 @@ class Service:
     --------
     >>> import asyncio, tempfile
     >>> import hopfuse as hf
-    >>> from hopfuse.serve import ServeConfig, Service
-    >>> from hopfuse.serve.searches import Search
-    >>> from hopfuse.serve.snapshots import Query
+    >>> from hopfuse.serve import Query, Search, ServeConfig, Service
     >>> async def ask(folder, text):
     ...     service = Service(ServeConfig.read("", {"indexes": {"waters": {"path": folder, "words": "fts5"}}}))
     ...     await service.start()
@@ -82,32 +94,45 @@ class Service:
         *,
         alone: bool = False,
     ) -> None:
+        config = config.own()
         self.config, self.metrics, self._alone = config, Metrics(), alone
         self.worker = None if place is None else place.number
         self._siblings = None if place is None else Siblings(place, self.metrics)
-        self.keys = Keys(config.keys)
+        self.keys, self.guesses = Keys(config.keys), Guesses(config.limits, self.metrics.wrong_keys_delayed.inc)
+        self.requests = Requests(config)
+        self.log_request = RequestLog(config.log)
         self._encoders = encoders or {}
         limits = config.limits
+        self.encoders = TimedEncoders(limits, self.metrics, lambda: self.batcher.lent())
         self.batcher = Batcher(
-            Runner(self.metrics).run,
+            Runner(self.metrics, self.encoders).run,
             limit=limits.batch,
             gather=-(-limits.batch // 2),
             max_requests=limits.queue_requests,
-            max_bytes=limits.queue_bytes,
             workers=BATCHES if backend_info()["auto"] == "cpu" else 1,
             observe=self._observe,
+            outside=lambda plan: plan.encodes,
+            died=self.metrics.threads_replaced.inc,
         )
-        self.metrics.watch(self.batcher)
+        self.budget, self.desk = Budget(limits.queue_bytes, config.part(limits.key_bytes)), Desk()
+        self.metrics.watch(self.batcher, self.budget)
         self.snapshots: dict[str, Snapshot] = {}
         self._opened: list[Snapshot] = []
-        self._maker = ThreadPoolExecutor(1, "hopfuse-maker")
+        self._maker = DaemonThreads(1, "hopfuse-maker", self._calling)
         self._retrievers = RetrieverCache(config, self._maker)
-        self._reader = ThreadPoolExecutor(1, "hopfuse-follow")
-        self.turn = asyncio.Lock()  # of large bodies, to be decoded
+        self._reader = DaemonThreads(1, "hopfuse-follow", self._calling)
         self._lives: dict[str, LiveIndex[Index]] = {}
         self.followers: dict[str, Follower] = {}
-        self.changes = Changes(config, self.metrics)
+        self.changes = Changes(config, self.metrics, self._calling)
         self.status = "starting"
+        #: The tasks of requests without an answer, and whether they were refused.
+        self.unanswered: set[asyncio.Task[Any]] = set()
+        self.is_over = False
+        #: When the end no longer waits for threads, in the time of :func:`time.monotonic`; None if that is not set.
+        self.ends: float | None = None
+
+    def _calling(self) -> AbstractContextManager[None]:
+        return calling(self.encoders)
 
     # ---- Life -------------------------------------------------------------------------------------------------------
 
@@ -135,19 +160,53 @@ class Service:
             await self._siblings.start()
         self.status = "ok"
 
+    def refuse_waiting(self) -> None:
+        """Refuse requests that wait for a seq, now and later; others are still answered."""
+        for follower in self.followers.values():
+            follower.refuse()
+
+    def refuse_open(self) -> None:
+        """Refuse the requests that have no answer yet, when a stopping server no longer waits for them."""
+        self.is_over = True
+        for task in tuple(self.unanswered):
+            task.cancel()
+
     async def stop(self) -> None:
-        """Refuse queued requests, and end the threads."""
+        """Refuse queued requests, and end the threads; those that hang are left behind at :attr:`ends`."""
         self.status = "stopping"
+        ends = self.ends
+        if ends is None:
+            ends = time.monotonic() + self.config.limits.drain_seconds + END_SECONDS
         if self._siblings is not None:
             await self._siblings.stop()
         for follower in self.followers.values():
             await follower.stop()
+        self.encoders.close()
+        self.batcher.refuse()
+        closer = DaemonThreads(1, "hopfuse-close")
+        closing = closer.submit(self._close)
+        closer.shutdown(wait=False)
+        while not closing.done() and time.monotonic() < ends:
+            await asyncio.sleep(0.005)
+        if closing.done():
+            closing.result()
+            return
+        self.batcher.close(0.0)  # batches that hang are refused, too
+        pools = (self.batcher, self.changes, self.desk, self._maker, self._reader)
+        threads = [one for pool in pools for one in pool.threads]
+        hanging = [one.name for one in threads if one.is_alive()] or ["of a compaction"]
+        log.error("the server ends without waiting any longer for the threads %s", ", ".join(hanging))
+
+    def _close(self) -> None:
+        """Wait for the threads, and close the indexes."""
         self.batcher.close()
+        self.desk.close()
         self.changes.close()
+        self.log_request.close()
         for pool in (self._maker, self._reader):
-            pool.shutdown(wait=True)
+            pool.shutdown()
         for live in self._lives.values():
-            await asyncio.to_thread(live.close)  # waits for a compaction
+            live.close()  # waits for a compaction
 
     def open(self, name: str) -> Snapshot:
         """Open the present state of an index, and make its retrievers."""
@@ -170,9 +229,9 @@ class Service:
 
     def _snapshot_of(self, name: str, retriever: Retriever) -> Snapshot:
         snapshot = Snapshot(name, self.config.indexes[name], retriever)
-        for principal in self.keys.all():
-            if principal.sees(name):
-                snapshot.rows(None, principal, "filter")  # now, not at the key's first request
+        if self.config.limits.part_bytes is not None:
+            snapshot.index.keep_parts(self.config.limits.part_bytes)
+        _check_filters(snapshot, self.keys)
         return snapshot
 
     def _follow(self, snapshot: Snapshot) -> None:
@@ -210,18 +269,46 @@ class Service:
         gc.freeze()
 
     async def warm_up(self, snapshot: Snapshot) -> None:
-        """Search one query and a full batch by each recipe, which also measures the default recipe's batch times."""
+        """Search one query and a full batch by each recipe, the default one twice: the second times are kept."""
         if snapshot.index.num_passages == 0:
             return
         await self._in_maker(snapshot.warm_up)
         for retriever in snapshot.retrievers.values():
             first = Query(*retriever.sample())
-            plan, usual = Plan(snapshot, retriever, 10, False, False), retriever is snapshot.retriever
+            plan = Plan(snapshot, retriever, 10, False, False)
             for size in (1, self.config.limits.batch):
                 asked = RequestShare([first] * size, frozenset(("title", "text")), warms_up=True)
-                until = time.monotonic() + 3600.0
-                work = self.batcher.submit(plan, asked, size=size, nbytes=0, owner="", deadline=until, usual=usual)
-                await work.future
+                for usual in (False, True) if retriever is snapshot.retriever else (False,):
+                    until = time.monotonic() + 3600.0
+                    work = self.batcher.submit(plan, asked, size=size, owner="", deadline=until, usual=usual)
+                    await work.future
+
+    async def check_keys(self, keys: Keys) -> None:
+        """Refuse keys whose filters do not fit the indexes.
+
+        Raises
+        ------
+        InputError
+            The filter of a key names a column that an index does not have.
+        """
+        for snapshot in list(self.snapshots.values()):
+            await self._in_maker(_check_filters, snapshot, keys)
+
+    async def principal_of(self, request: Request) -> Principal:
+        """Return the principal of a request's key; a client that sends many wrong ones waits for the refusal.
+
+        Raises
+        ------
+        RefusalError
+            401.
+        """
+        given = request.headers.get("authorization", "")
+        try:
+            return self.keys.principal(given)
+        except RefusalError as refusal:
+            if given and refusal.code == "unauthorized":
+                await self.guesses.delay(request)
+            raise
 
     async def counters(self) -> bytes:
         """Return the text of ``/metrics``, for all workers."""
@@ -235,9 +322,31 @@ class Service:
             raise stopping(self.status)
         return {name: one for name, one in self.snapshots.items() if principal.sees(name)}
 
+    def check_ready(self) -> None:
+        """Refuse if searches are not answered, or none by texts of an index whose default recipe can read them.
+
+        Raises
+        ------
+        RefusalError
+            503.
+        """
+        for snapshot in self.snapshots_for(ANYONE).values():
+            if snapshot.retriever.encodes("text"):
+                self._check_encoder(snapshot.retriever)
+
+    def _check_encoder(self, retriever: Retriever) -> None:
+        """Refuse what needs an encoder of which every thread hangs."""
+        refusal = self.encoders.refusal(retriever.encoder)
+        if refusal is not None:
+            raise refusal
+
     def snapshot(self, name: str | None, principal: Principal = ANYONE) -> Snapshot:
         """Return the searched state of an index; None names the first that the key sees."""
         seen = self.snapshots_for(principal)
+        if not seen:
+            raise RefusalError(
+                "forbidden", "index", "the key {key} sees no {field}; use another key", key=principal.name
+            )
         wanted = next(iter(seen)) if name is None else name
         if wanted not in seen:
             raise RefusalError(
@@ -253,11 +362,22 @@ class Service:
         Raises
         ------
         RefusalError
-            504: the timeout passed before.
+            504: the timeout passed before. 429: too many requests wait. 503: the server stops.
         """
         snapshot = self.snapshot(name, principal)
         if at_least is None or at_least <= snapshot.seq:
             return snapshot
+        waiting = sum(follower.waiting for follower in self.followers.values())
+        if waiting >= self.config.limits.queue_requests:
+            raise RefusalError(
+                "overloaded",
+                "at_least",
+                "{field} is given, and {waiting} requests wait for a seq already; at most {allowed} may ({limit} of "
+                "the server); send the request again after Retry-After",
+                waiting=waiting,
+                allowed=self.config.limits.queue_requests,
+                limit="limits.queue_requests",
+            ).after(1)
         await self.followers[snapshot.name].reach(at_least, self._deadline(timeout_ms))
         return self.snapshot(snapshot.name, principal)
 
@@ -265,14 +385,12 @@ class Service:
         """Refuse so many queries of a key if they cannot be answered in time."""
         self.batcher.check_deadline(principal.name, size, arrived + self._timeout(timeout_ms) / 1000)
 
-    async def search(self, search: Search, *, watch: Callable[[], Awaitable[Any]] | None = None) -> Answer:
-        """Answer a request.
+    async def search(self, search: Search) -> Answer:
+        """Answer a request; one that is cancelled is withdrawn.
 
         Parameters
         ----------
         search : Search
-        watch : callable, optional
-            A coroutine function that returns when the client has left; the request is then withdrawn.
 
         Raises
         ------
@@ -281,7 +399,10 @@ class Service:
         limits = self.config.limits
         timeout_ms = self._timeout(search.timeout_ms)
         check_whole(search.k, "k", limits.k)
-        check_whole(len(search.queries), "queries", limits.queries)
+        check_most(len(search.queries), "queries", limits, "queries")
+        check_total(
+            len(search.queries) * min(search.k, search.snapshot.index.num_passages), limits, "hits", "possible hit"
+        )
         if search.trace and search.per_document is not None:
             raise InputError(
                 "conflict",
@@ -299,21 +420,25 @@ class Service:
             )
         deadline = search.arrived + timeout_ms / 1000
         retriever = await self._retrievers.of(search.snapshot, search.recipe, search.options, deadline)
-        _check(retriever, search.queries)
-        places = self._places(search.queries)
-        works = self._submit(search, retriever, places, deadline)
+        if sum(16 + len(one.entities or ()) for one in search.queries) > LONG:
+            await self.desk.run(search.owner, _check, retriever, search.queries)
+        else:
+            _check(retriever, search.queries)
+        encodes = [retriever.encodes(query.text, query.vector) for query in search.queries]
+        if any(encodes):
+            self._check_encoder(retriever)
+        pieces = pieces_of(search.queries, search.snapshot, self.batcher.limit, encodes)
+        places = [piece.places for piece in pieces]
+        works = self._submit(search, retriever, pieces, deadline)
         timer = asyncio.get_running_loop().call_later(deadline - time.monotonic(), self._end, works, late())
-        watching = None if watch is None else Watching(watch, lambda: self._end(works, gone_away()))
         try:
             parts = [await _outcome(work, part) for work, part in zip(works, places, strict=True)]
         finally:
             self._end(works, gone_away())
             timer.cancel()
-            if watching is not None:
-                watching.end()
-        for work in works:
-            self.metrics.stages["queued"].observe(work.started - work.queued)
-            self.metrics.stages["search"].observe(work.took)
+        queued, searched = _stages(works)
+        self.metrics.stages["queued"].observe(queued)
+        self.metrics.stages["search"].observe(searched)
         results = parts[0]
         if len(parts) > 1:
             placed = dict(zip(chain(*places), chain(*parts), strict=True))
@@ -322,14 +447,14 @@ class Service:
             results,
             search.snapshot,
             Timings(
-                queued_ms=round(1000 * max(work.started - work.queued for work in works), 3),
+                queued_ms=round(1000 * queued, 3),
                 batch=max(work.batch for work in works),
-                search_ms=round(1000 * sum(work.took for work in works), 3),
+                search_ms=round(1000 * searched, 3),
             ),
         )
 
-    async def add(self, asked: PassagesRequest, principal: Principal, nbytes: int) -> int:
-        """Commit a change, and return its seq once it is on the disk.
+    async def add(self, asked: PassagesRequest, principal: Principal, held: Held) -> int:
+        """Commit a change, and return its seq once it is on the disk; ``held`` accounts for its bytes until then.
 
         Raises
         ------
@@ -338,7 +463,7 @@ class Service:
             index. Nothing is changed.
         """
         snapshot, deadline = self.snapshot(asked.index, principal), self._deadline(asked.timeout_ms)
-        return await self.changes.add(asked, snapshot, principal, nbytes=nbytes, deadline=deadline)
+        return await self.changes.add(asked, snapshot, principal, held=held, deadline=deadline)
 
     async def delete(self, id: str, index: str | None, principal: Principal, timeout_ms: int | None) -> int:
         """Delete a passage, and return the seq of the change once it is on the disk.
@@ -358,27 +483,22 @@ class Service:
         limits = self.config.limits
         return limits.timeout_ms if given is None else check_whole(given, "timeout_ms", limits.max_timeout_ms)
 
-    def _places(self, queries: Sequence[Query]) -> list[list[int]]:
-        """Return the positions of queries by batch: a batch has queries with filters, or queries without."""
-        limit, found = self.batcher.limit, []
-        for restricted in (False, True):
-            places = [at for at, query in enumerate(queries) if (query.allow is not None) == restricted]
-            found += [places[at : at + limit] for at in range(0, len(places), limit)]
-        return found
-
-    def _submit(self, search: Search, retriever: Retriever, places: list[list[int]], deadline: float) -> list[Work]:
-        """Queue all parts of a request, or none."""
+    def _submit(self, search: Search, retriever: Retriever, pieces: Sequence[Piece], deadline: float) -> list[Work]:
+        """Queue all pieces of a request, or none."""
         works: list[Work] = []
-        queries, k = search.queries, min(search.k, max(1, search.snapshot.index.num_passages))
+        k = min(search.k, max(1, search.snapshot.index.num_passages))
         alone = search if search.trace else None  # a trace would delay other requests
         try:
-            for part in places:
-                restricted = queries[part[0]].allow is not None
-                plan = Plan(search.snapshot, retriever, k, search.trace, restricted, search.per_document, alone)
-                sees_all, nbytes = search.principal.where is None, search.nbytes // len(places)
-                asked = RequestShare([queries[at] for at in part], search.fields, search.strict, sees_all)
+            for places, parts in pieces:
+                first = search.queries[places[0]]
+                which: dict[str, Any] = {"restricted": parts is not None, "makes": bool(parts), "alone": alone}
+                which["encodes"] = retriever.encodes(first.text, first.vector)
+                plan = Plan(search.snapshot, retriever, k, search.trace, per_document=search.per_document, **which)
+                sees_all = search.principal.where is None
+                asked = RequestShare([search.queries[at] for at in places], search.fields, search.strict, sees_all)
                 who: dict[str, Any] = {"owner": search.principal.name, "deadline": deadline, "usual": not search.trace}
-                works.append(self.batcher.submit(plan, asked, size=len(part), nbytes=nbytes, **who))
+                what: dict[str, Any] = {"size": len(places), "parts": parts, "request": search}
+                works.append(self.batcher.submit(plan, asked, **what, **who))
         except RefusalError as refusal:
             self._end(works, refusal)
             raise
@@ -399,6 +519,19 @@ class Service:
             self.metrics.batch_queries.observe(works[0].batch)
 
 
+def _stages(works: Sequence[Work]) -> tuple[float, float]:
+    """Return the seconds until the first piece of a request was searched, and from then until the last one was."""
+    began = min(work.started for work in works)
+    return began - works[0].queued, max(work.started + work.took for work in works) - began
+
+
+def _check_filters(snapshot: Snapshot, keys: Keys) -> None:
+    """Find the passages that keys see now, not at the first request of each."""
+    for principal in keys.all():
+        if principal.sees(snapshot.name):
+            snapshot.rows(None, principal, "filter")
+
+
 def _check(retriever: Retriever, queries: Sequence[Query]) -> None:
     """Refuse a query that lacks an input which cannot be made, or whose vector does not fit."""
     for at, query in enumerate(queries):
@@ -409,8 +542,8 @@ def _check(retriever: Retriever, queries: Sequence[Query]) -> None:
 
 
 #: A field of an error that has a place among the queries: an argument of a search, or of a request already.
-_OF_QUERY = re.compile(r"(queries|questions|vectors|entities|allow)\[(\d+)\]")
-_FIELDS = {"questions": ".text", "vectors": ".vector", "queries": ""}
+_OF_QUERY = re.compile(r"(queries|questions|texts|vectors|entities|allow)\[(\d+)\]")
+_FIELDS = {"questions": ".text", "texts": ".text", "vectors": ".vector", "queries": ""}
 
 
 async def _outcome(work: Work, places: Sequence[int]) -> Any:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
 
 from ..errors import HopfuseError
+from .budget import Held
 from .decoding import decode, read_change, read_search
 from .errors import RefusalError, status_of
 from .http import encode
@@ -158,7 +160,8 @@ async def _add(service: Service, asked: AddArguments, principal: Principal) -> d
     given = msgspec.to_builtins(asked)
     about = {name: given.pop(name) for name in ("replace", "index") if name in given}
     body = encode({"passages": [given], **about})
-    seq = await service.add(read_change(body), principal, len(body))
+    with _holding(service, principal, len(body)) as held:
+        seq = await service.add(await read_change(service, body, held), principal, held)
     try:
         await service.snapshot_at(asked.index, principal, seq, None)
     except RefusalError:
@@ -171,8 +174,20 @@ async def _answer(
 ) -> Answer:
     """Return the answer to the search request with these arguments and fields of its ``own``."""
     query = {name: getattr(asked, name) for name in ("text", "allow", "entities")}
-    body = {"queries": [query], "k": asked.k, "index": asked.index, **own}
-    return await service.search(await read_search(service, msgspec.json.encode(body), principal))
+    body = msgspec.json.encode({"queries": [query], "k": asked.k, "index": asked.index, **own})
+    with _holding(service, principal, len(body)) as held:
+        return await service.search(await read_search(service, body, principal, held))
+
+
+@contextlib.contextmanager
+def _holding(service: Service, principal: Principal, nbytes: int) -> Iterator[Held]:
+    """Hold the bytes of a call, beside those of the request by HTTP that it is part of."""
+    held = service.budget.hold(principal.name)
+    try:
+        held.add(nbytes)
+        yield held
+    finally:
+        held.release()
 
 
 TOOLS = (

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,15 @@ from ..extract import Memory, WordReader, build_memory
 from ..index.change import Change
 from ..index.contents import text_to_index
 from ..index.generations import generation_name, log_path
+from .bounds import check_most
+from .budget import Held
 from .config import ServeConfig
-from .errors import RefusalError, check_most, in_row
+from .errors import RefusalError, in_row, no_passage
 from .keys import Principal
 from .metrics import Metrics
 from .schema import EdgeIn, EntityIn, PassageIn, PassagesRequest
-from .snapshots import Snapshot
+from .snapshots import Snapshot, own_id
+from .threads import DaemonThreads
 from .vectors import vector_of, wrong_dim
 
 log = logging.getLogger("hopfuse.serve")
@@ -103,23 +106,21 @@ class Writer:
         """Return the words of passages, read like those of the index; None if it has no words."""
         if self._words is None or not rows:
             return None
-        with self._reading:
-            return build_memory(self._words.read(rows))
+        try:
+            with self._reading:
+                return build_memory(self._words.read(rows))
+        except InputError as error:
+            raise in_row(error) from None
 
     def delete(self, id: str, snapshot: Snapshot, principal: Principal) -> int:
         """Commit the deletion of a passage, and return the seq; called on a separate thread."""
-        ids = snapshot.index.passage_ids
-        own: str | int = id
-        if len(ids) and isinstance(ids[0], int):
-            if not (id.removeprefix("-").isdecimal() and len(id) < 20):
-                raise RefusalError(
-                    "unknown", "id", "{field} is {given!r}; the ids of this index are integers", given=id
-                )
-            own = int(id)
+        own = own_id(snapshot.index, id)
         try:
-            return self._commit(lambda change: change.delete_passages([own]), principal)
+            if own is not None:
+                return self._commit(lambda change: change.delete_passages([own]), principal)
         except InputError:
-            raise RefusalError("unknown", "id", "there is no passage with the {field} {given!r}", given=own) from None
+            pass
+        raise no_passage(id)
 
     def _commit(self, fill: Callable[[Change], None], principal: Principal) -> int:
         began = time.perf_counter()
@@ -168,20 +169,26 @@ class Writer:
 
 
 class Changes:
-    """The changes in progress, limited in number and bytes.
+    """The changes in progress, limited in number; their bytes are counted with those of other requests.
 
     Parameters
     ----------
     config : ServeConfig
     metrics : Metrics
+    inside : callable, optional
+        Returns a context manager within which threads make changes.
     """
 
-    def __init__(self, config: ServeConfig, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        config: ServeConfig,
+        metrics: Metrics,
+        inside: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         self._config, self._limits, self._metrics = config, config.limits, metrics
         self._writers: dict[str, Writer] = {}
-        self._threads = ThreadPoolExecutor(THREADS, "hopfuse-write")
+        self._threads = DaemonThreads(THREADS, "hopfuse-write", inside)
         self._waiting: Counter[str] = Counter()  # by key
-        self._bytes = 0
         metrics.watch_changes(self._waiting.total)
 
     def take(self, name: str, live: LiveIndex[Index], changed: Callable[[], None]) -> None:
@@ -200,22 +207,27 @@ class Changes:
             self._threads.submit(self._writers[name].compact_if_due)
 
     async def add(
-        self, asked: PassagesRequest, snapshot: Snapshot, principal: Principal, *, nbytes: int, deadline: float
+        self, asked: PassagesRequest, snapshot: Snapshot, principal: Principal, *, held: Held, deadline: float
     ) -> int:
         """Commit the additions of a request; see :meth:`Service.add`."""
         writer = self._writer(snapshot.name)
-        check_most(len(asked.passages), "passages", self._limits.passages)
+        check_most(len(asked.passages), "passages", self._limits, "passages")
         _check_prefix(asked.passages, principal)
         if not (asked.passages or asked.entities or asked.aliases or asked.edges or asked.facts):
             raise InputError(
                 "missing", "passages", "{field} is missing, and nothing else is given; give something to add"
             )
-        return await self._run(lambda: writer.add(asked, snapshot, principal), principal, nbytes, deadline)
+        return await self._run(lambda: writer.add(asked, snapshot, principal), principal, held, deadline)
 
     async def delete(self, id: str, snapshot: Snapshot, principal: Principal, *, deadline: float) -> int:
         """Delete a passage; see :meth:`Service.delete`."""
         writer = self._writer(snapshot.name)
-        return await self._run(lambda: writer.delete(id, snapshot, principal), principal, len(id), deadline)
+        return await self._run(lambda: writer.delete(id, snapshot, principal), principal, None, deadline)
+
+    @property
+    def threads(self) -> list[threading.Thread]:
+        """The threads that commit."""
+        return list(self._threads.threads)
 
     def close(self) -> None:
         """Wait for changes in progress."""
@@ -232,14 +244,15 @@ class Changes:
             )
         return self._writers[name]
 
-    async def _run(self, make: Callable[[], int], principal: Principal, nbytes: int, deadline: float) -> int:
-        """Run a change on a thread, and return its seq."""
-        self._check_room(principal.name, nbytes)
-        running = self._threads.submit(make)
+    async def _run(self, make: Callable[[], int], principal: Principal, held: Held | None, deadline: float) -> int:
+        """Run a change on a thread, and return its seq; it holds the bytes of its request until it is done."""
+        self._check_room(principal.name)
+        jobs = [make]  # emptied when it is done or cancelled: the pool keeps cancelled jobs in its queue
+        running = self._threads.submit(lambda: jobs.pop()())
         self._waiting[principal.name] += 1
-        self._bytes += nbytes
+        shared = None if held is None else held.share()
         done = asyncio.wrap_future(running)
-        done.add_done_callback(lambda _: self._forget(principal.name, nbytes))
+        done.add_done_callback(lambda _: self._forget(principal.name, shared, jobs))
         try:
             return await asyncio.wait_for(asyncio.shield(done), deadline - time.monotonic())
         except TimeoutError:
@@ -248,14 +261,17 @@ class Changes:
             raise RefusalError(
                 "timeout", "timeout_ms", "{field} passed before the change was on the disk, {result}", result=what
             ) from None
+        except asyncio.CancelledError:  # the client has left
+            running.cancel()
+            raise
         finally:
             done.add_done_callback(lambda one: one.cancelled() or one.exception())  # mark it as retrieved
 
-    def _check_room(self, key: str, nbytes: int) -> None:
+    def _check_room(self, key: str) -> None:
         """Refuse a change if too many wait; with several keys, each may have half of them."""
         most = self._limits.writes if len(self._config.keys) < 2 else max(1, self._limits.writes // 2)
         full = self._waiting.total() >= self._limits.writes or self._waiting[key] >= most
-        if full or self._bytes + nbytes > self._limits.queue_bytes:
+        if full:
             raise RefusalError(
                 "overloaded",
                 None,
@@ -263,9 +279,11 @@ class Changes:
                 waiting=self._waiting.total(),
             ).after(1)
 
-    def _forget(self, key: str, nbytes: int) -> None:
+    def _forget(self, key: str, held: Held | None, jobs: list[Callable[[], int]]) -> None:
+        jobs.clear()
         self._waiting[key] -= 1
-        self._bytes -= nbytes
+        if held is not None:
+            held.release()
 
 
 def _check_prefix(passages: list[PassageIn], principal: Principal) -> None:

@@ -1,0 +1,214 @@
+"""Attacks by what a request contains and by what waits: values, nesting, bytes of bodies, seqs that never come.
+
+Each function takes the server's address and a key (None without keys) and needs nothing but the standard library, so
+that any program can send them. Those that hold connections are context managers.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+SEARCH = "/v1/search"
+#: A seq that no index reaches.
+NEVER = 2**62
+
+
+def connected(url: str, seconds: float = 120.0) -> socket.socket:
+    """Return a connection to a server."""
+    parts = urlsplit(url)
+    return socket.create_connection((parts.hostname or "", parts.port or 80), timeout=seconds)
+
+
+def head(path: str, key: str | None, length: int, kind: str = "application/json") -> bytes:
+    """Return the head of a POST whose body has so many bytes."""
+    bearer = "" if key is None else f"Authorization: Bearer {key}\r\n"
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{bearer}Content-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
+    ).encode()
+
+
+def post(url: str, key: str | None, body: bytes, path: str = SEARCH, **headers: str) -> tuple[int, bytes]:
+    """Send a body, and return the status and the body of the answer."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
+    try:
+        own = {"Content-Type": "application/json", **{name.replace("_", "-"): one for name, one in headers.items()}}
+        if key is not None:
+            own["Authorization"] = f"Bearer {key}"
+        connection.request("POST", path, body, own)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def reply(connection: socket.socket) -> tuple[int, bytes]:
+    """Return the status and the body of the answer on a connection."""
+    answer = http.client.HTTPResponse(connection)
+    answer.begin()
+    return answer.status, answer.read()
+
+
+# ---- Content --------------------------------------------------------------------------------------------------------
+
+
+def searched(query: object, **more: object) -> bytes:
+    """Return the body of a search of one query."""
+    return json.dumps({"queries": [query], **more}).encode()
+
+
+def condition_of_many_values(url: str, key: str | None, column: str = "tenant", count: int = 150_000) -> int:
+    """Send a filter by a list of many strings."""
+    values = [f"t{at}" for at in range(count)]
+    return post(url, key, searched({"text": "a", "allow": {f"{column}__in": values}}))[0]
+
+
+def many_conditions(url: str, key: str | None, column: str = "tenant", count: int = 5000) -> int:
+    """Send a filter of many conditions on columns that do not exist."""
+    return post(url, key, searched({"text": "a", "allow": {f"{column}{at}": "a" for at in range(count)}}))[0]
+
+
+def many_ids(url: str, key: str | None, queries: int = 8, count: int = 20_000) -> int:
+    """Send queries with many ids of passages each."""
+    ids = [f"p{at}" for at in range(count)]
+    return post(url, key, json.dumps({"queries": [{"text": "a", "allow": ids}] * queries}).encode())[0]
+
+
+def many_names(url: str, key: str | None, queries: int = 256, count: int = 256) -> int:
+    """Send as many queries with as many entities as are allowed."""
+    names = [f"n{at}" for at in range(count)]
+    return post(url, key, json.dumps({"queries": [{"text": "a", "entities": names}] * queries}).encode())[0]
+
+
+def different_filters(url: str, key: str | None, column: str = "number", count: int = 256) -> int:
+    """Send queries with a filter of its own each."""
+    queries = [{"text": "a", "allow": {f"{column}__ge": at}} for at in range(count)]
+    return post(url, key, json.dumps({"queries": queries}).encode())[0]
+
+
+def invalid_vector(url: str, key: str | None, nbytes: int = 4 * 2**20 - 100) -> int:
+    """Send a vector of many short numbers with a text at its end."""
+    return post(url, key, b'{"queries":[{"vector":[' + b"1," * (nbytes // 2 - 20) + b'"x"]}]}')[0]
+
+
+def long_vector(url: str, key: str | None, nbytes: int = 4 * 2**20 - 100) -> int:
+    """Send a vector of many numbers of usual length."""
+    return post(url, key, b'{"queries":[{"vector":[' + b"0.12345678901234567," * (nbytes // 20 - 4) + b"1]}]}")[0]
+
+
+def long_base64(url: str, key: str | None, nbytes: int = 4 * 2**20 - 100) -> int:
+    """Send a vector in base64 with a value that is not finite at its end."""
+    numbers = base64.b64encode(b"\0" * (nbytes // 16 * 12 - 12) + struct.pack("<3f", 1, 2, float("nan"))).decode()
+    return post(url, key, searched({"vector_base64": numbers}))[0]
+
+
+def empty_queries(url: str, key: str | None, nbytes: int = 4 * 2**20 - 100) -> int:
+    """Send many queries that have nothing."""
+    return post(url, key, b'{"queries":[' + b"{}," * (nbytes // 3 - 10) + b"{}]}")[0]
+
+
+def empty_lists(url: str, key: str | None, nbytes: int = 4 * 2**20 - 100) -> int:
+    """Send options with many empty lists."""
+    return post(url, key, b'{"queries":["a"],"options":{"a":[' + b"[]," * (nbytes // 3 - 20) + b"[]]}}")[0]
+
+
+def nested(url: str, key: str | None, depth: int = 900) -> int:
+    """Send options of nested lists."""
+    return post(url, key, b'{"queries":["a"],"options":{"a":' + b"[" * depth + b"]" * depth + b"}}")[0]
+
+
+def many_digits(url: str, key: str | None, digits: int = 4000) -> bytes:
+    """Send numbers of many digits, and return the answer, which should not repeat them."""
+    number = b"9" * digits
+    return b"".join(
+        post(url, key, body)[1]
+        for body in (
+            b'{"queries":["a"],"k":' + number + b"}",
+            b'{"queries":[{"text":"a","allow":[' + number + b"]}]}",
+            b'{"queries":[{"text":"a","entities":[' + number + b"]}]}",
+            b'{"queries":[{"text":"a","allow":{"number":' + number + b"}}]}",
+            b'{"queries":["a"],"options":{"damping":' + number + b"}}",
+        )
+    )
+
+
+def many_hits(url: str, key: str | None, queries: int = 100, k: int = 1000) -> int:
+    """Ask for as many hits as are allowed."""
+    return post(url, key, json.dumps({"queries": ["a"] * queries, "k": k}).encode())[0]
+
+
+def dify_text(url: str, key: str | None, nbytes: int = 4 * 2**20 - 100) -> int:
+    """Send a long question by Dify's protocol."""
+    return post(url, key, json.dumps({"knowledge_id": "a", "query": "a" * nbytes}).encode(), "/retrieval")[0]
+
+
+def infer_numbers(url: str, key: str | None, index: str, nbytes: int = 4 * 2**20 - 200) -> int:
+    """Send many numbers as JSON by the inference protocol."""
+    data = b"1," * (nbytes // 2 - 100) + b"1"
+    tensor = b'{"name":"vectors","shape":[1,8],"datatype":"FP32","data":[' + data + b"]}"
+    return post(url, key, b'{"inputs":[' + tensor + b"]}", f"/v2/models/{index}/infer")[0]
+
+
+def tool_ids(url: str, key: str | None, count: int = 100_000) -> int:
+    """Call a tool by MCP with many ids."""
+    arguments = {"text": "a", "allow": [f"p{at}" for at in range(count)]}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search", "arguments": arguments}}
+    return post(url, key, json.dumps(call).encode(), "/mcp", Accept="application/json, text/event-stream")[0]
+
+
+#: Attacks by one request, each of which is to be answered at once, whatever its status.
+REQUESTS: tuple[Callable[[str, str | None], object], ...] = (
+    condition_of_many_values,
+    many_conditions,
+    many_ids,
+    many_names,
+    different_filters,
+    invalid_vector,
+    long_vector,
+    long_base64,
+    empty_queries,
+    empty_lists,
+    nested,
+    many_digits,
+    many_hits,
+    dify_text,
+    tool_ids,
+)
+
+
+# ---- Waiting --------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def one_byte_short(
+    url: str, key: str | None, count: int = 60, nbytes: int = 4 * 2**20 - 100, path: str = SEARCH
+) -> Iterator[list[socket.socket]]:
+    """Hold connections on which all of a body but its last byte was sent; what a server refuses to read is not sent."""
+    with contextlib.ExitStack() as stack:
+        opened = [stack.enter_context(contextlib.closing(connected(url))) for _ in range(count)]
+        for one in opened:
+            with contextlib.suppress(OSError):
+                one.sendall(head(path, key, nbytes) + b" " * (nbytes - 1))
+        yield opened
+
+
+@contextlib.contextmanager
+def far_ahead(
+    url: str, key: str | None, count: int = 12, numbers: int = 190_000, timeout_ms: int = 60_000
+) -> Iterator[list[socket.socket]]:
+    """Hold connections with large requests that wait for a seq that no index reaches."""
+    vector = b'{"vector":[' + b"0.12345678901234567," * numbers + b"1]}"
+    body = b'{"queries":[%s],"at_least":%d,"timeout_ms":%d}' % (vector, NEVER, timeout_ms)
+    with contextlib.ExitStack() as stack:
+        opened = [stack.enter_context(contextlib.closing(connected(url))) for _ in range(count)]
+        for one in opened:
+            with contextlib.suppress(OSError):
+                one.sendall(head(SEARCH, key, len(body)) + body)
+        yield opened
