@@ -79,7 +79,7 @@ class Serving:
         return {self.post(key, **more).status_code for _ in range(4 * self.workers)}
 
 
-@pytest.fixture(params=[1, 2])
+@pytest.fixture(params=[1, pytest.param(2, marks=pytest.mark.full)])
 def server(request, tmp_path):
     save(tmp_path / "index")
     one = Serving(tmp_path, request.param)

@@ -14,6 +14,8 @@ import pytest
 from serve.nginx import free_port, nginx, program
 from serve.served import save
 
+pytestmark = pytest.mark.full
+
 SEARCH = {"queries": [{"text": "x", "vector": [1.0] * 8, "entities": ["Ankara"]}], "k": 3}
 #: Time after which nginx tries a server again that was not ready: fail_timeout of the example, and a little more.
 FAIL_SECONDS = 1.5
@@ -111,7 +113,7 @@ def changed(folder, count):
         return live.refresh().seq
 
 
-@pytest.mark.parametrize("cluster", ["folder", pytest.param("copies", marks=pytest.mark.full)], indirect=True)
+@pytest.mark.parametrize("cluster", ["folder", "copies"], indirect=True)
 def test_new_versions_and_restarts_fail_no_request(cluster):
     folder, folders, servers, load = cluster
     load.answers(30)

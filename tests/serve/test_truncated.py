@@ -20,7 +20,7 @@ ROWS = [{"id": at, "text": f"Passage {at} is long. " * 2000} for at in range(200
 
 
 @pytest.mark.parametrize("reads", ["passages", "searches"])
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_the_server_ends_with_a_line_that_names_the_index(tmp_path, workers, reads):
     for name in ("whole", "cut"):
         hf.Index.build(passages=ROWS, vectors=[[1.0 + one["id"], 1.0] for one in ROWS]).save(tmp_path / name)
