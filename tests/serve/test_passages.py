@@ -10,6 +10,7 @@ import httpx
 import numpy as np
 import pytest
 from hopfuse.serve import new_key
+from serve.raw import Raw, head
 from serve.served import CITIES, TEXTS, Letters, configured, running, save
 
 KEYS = {name: new_key() for name in ("a", "all")}
@@ -155,3 +156,15 @@ def test_many_ids_are_sorted_as_by_sorted(tmp_path):
     with running(configured(str(tmp_path))) as url, httpx.Client(base_url=url, timeout=60) as client:
         found, _ = scroll(lambda **given: client.get("/v1/passages", params=given), limit=1000)
         assert [one["id"] for one in found] == sorted(ids)
+
+
+def test_reads_whose_clients_have_left_hold_no_place(path):
+    """They would wait for a seq, up to their timeout, and others would be refused."""
+    with running(configured(path, "[limits]\nconnections = 4\nmax_timeout_ms = 3600000\n")) as url:
+        for route in ("/v1/passages", "/v1/passages/p1"):
+            for _ in range(9):
+                with Raw(url) as raw:
+                    raw.send(head("GET", f"{route}?at_least=99&timeout_ms=3600000") + b"\r\n")
+        while 'hopfuse_seq_waiting{index="cities"} 0.0' not in httpx.get(f"{url}/metrics").text:
+            pass
+        assert httpx.get(f"{url}/v1/passages", params={"limit": 1}).status_code == 200

@@ -294,19 +294,23 @@ class Routes:
             return json_response(ChangeResponse(await self._service.add(asked, request.state.principal, held)))
 
     async def read_page(self, request: Request) -> Response:
-        page = await self._passages.page(request.query_params, request.state.principal)
+        async with self._body(request):  # which ends when the client leaves
+            page = await self._passages.page(request.query_params, request.state.principal)
         return Response(page, media_type=JSON)
 
     async def read_passage(self, request: Request) -> Response:
         id, given = request.path_params["id"], request.query_params
-        return Response(await self._passages.one(id, given, request.state.principal), media_type=JSON)
+        async with self._body(request):
+            passage = await self._passages.one(id, given, request.state.principal)
+        return Response(passage, media_type=JSON)
 
     async def delete(self, request: Request) -> Response:
         given = request.query_params
         timeout_ms = whole(given, "timeout_ms", None)
-        seq = await self._service.delete(
-            request.path_params["id"], given.get("index"), request.state.principal, timeout_ms
-        )
+        async with self._body(request):
+            seq = await self._service.delete(
+                request.path_params["id"], given.get("index"), request.state.principal, timeout_ms
+            )
         return json_response(ChangeResponse(seq))
 
     async def indexes(self, request: Request) -> Response:
@@ -509,7 +513,7 @@ class GuardedEndpoint:
         except asyncio.CancelledError:
             if not service.is_over:
                 raise
-            refusal = ended(endpoint.right == "write")
+            refusal = ended(endpoint.right == "write" or endpoint.path == "/mcp")
             response, code = refused(refusal, endpoint.error and endpoint.error(refusal)), refusal.code
         except Exception:
             log.exception("a request to %s failed", endpoint.path)

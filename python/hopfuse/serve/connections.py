@@ -233,7 +233,7 @@ def protocol(
                     given=self._hosts,
                     allowed="one",
                 )
-            full = self._excess is not None or len(self.tasks) >= limits.connections
+            full = self._excess is not None or len(self.tasks) >= 2 * limits.connections
             if not full or self.url.partition(b"?")[0] in HEALTH:
                 return None
             return self._excess or Group("all", "", limits.connections).refusal()
@@ -266,7 +266,8 @@ def protocol(
             """Answer the message that is being read by a refusal, after the requests before it, and read no further."""
             if self._cut or self.transport.is_closing():
                 return
-            few.warning("a request from %s is refused: %s", self.address, error.sentence(str))
+            client = self.client[0] if self.client else "-"
+            few.warning("a request from %s is refused: %s", client, error.sentence(str))
             self._over = self._cut = True
             broken = self.cycle if self._framing.in_body else None
             if broken is not None and broken.response_started:  # nothing can be said about it any more

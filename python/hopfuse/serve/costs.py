@@ -84,10 +84,11 @@ class BatchTimes:
         key = size.bit_length()
         if key in self._means:
             return self._means[key]
-        larger = [known for known in self._means if known >= key]
+        seen = list(self._means)  # a thread may add one meanwhile
+        larger = [known for known in seen if known >= key]
         if larger:
             return self._means[min(larger)]
-        smaller = max(self._means, default=None)
+        smaller = max(seen, default=None)
         return 0.0 if smaller is None else self._means[smaller] * size / 2 ** (smaller - 1)
 
 

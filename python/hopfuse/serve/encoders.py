@@ -53,7 +53,7 @@ class _Line:
     """The threads of one encoder: an idle one makes the next call, else a new one, until there are so many."""
 
     def __init__(self, encoder: Encoder, limits: Limits) -> None:
-        self.encoder, self._seconds, self._most = encoder, limits.encoder_seconds, limits.encoder_threads
+        self.encoder, self._limits, self._most = encoder, limits, limits.encoder_threads
         self._lock = threading.Lock()
         self._idle: list[SimpleQueue[_Job | None]] = []
         self._jobs: set[_Job] = set()  # that threads are at
@@ -73,9 +73,9 @@ class _Line:
     def run(self, encode: Encode, texts: Sequence[str], lent: Callable[[], AbstractContextManager[None]]) -> Any:
         """Return what the encoder makes of texts; within ``lent()`` from the time on that it takes long."""
         job = self._begun(encode, texts)
-        if not job.done.acquire(timeout=min(PATIENCE, self._seconds)):
+        if not job.done.acquire(timeout=min(PATIENCE, self._limits.encoder_seconds)):
             with lent():
-                if not job.done.acquire(timeout=max(0.0, self._seconds - PATIENCE)):
+                if not job.done.acquire(timeout=max(0.0, self._limits.encoder_seconds - PATIENCE)):
                     self._give_up(job)
         if job.error is not None:
             raise job.error
@@ -126,14 +126,14 @@ class _Line:
     def _give_up(self, job: _Job) -> None:
         """Let a call go on without anybody who waits for it."""
         with self._lock:
-            if not self._settle(job, None, late(self.encoder, self._seconds)):
+            if not self._settle(job, None, late(self.encoder, self._limits.encoder_seconds)):
                 return  # it has just ended
             self._late.add(job)
             count = len(self._late)
         log.error(
             "the encoder %s did not answer within %g s; %d of %d threads hang in it",
             self.encoder.name,
-            self._seconds,
+            self._limits.encoder_seconds,
             count,
             self._most,
         )
@@ -147,8 +147,8 @@ class _Line:
             "(limits.encoder_seconds), and no thread is left (limits.encoder_threads); send vectors, or try later",
             late=self.late,
             encoder=self.encoder.name,
-            seconds=self._seconds,
-        ).after(max(1.0, self._seconds))
+            seconds=self._limits.encoder_seconds,
+        ).after(max(1.0, self._limits.encoder_seconds))
 
     def close(self) -> None:
         """Refuse what waits, now and later; threads end after their calls."""

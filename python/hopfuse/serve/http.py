@@ -18,6 +18,7 @@ from .batcher import retry_after
 from .budget import Budget
 from .config import Limits, is_loopback
 from .errors import RefusalError, body_of, gone_away, status_of
+from .guesses import client_of
 from .watching import Watching
 
 JSON = "application/json"
@@ -137,7 +138,7 @@ class BodyReader:
 def owner_of(request: Request) -> str:
     """Return who sends a request, for limits of one key: the key's name; without keys, the client's address."""
     name: str = request.state.principal.name
-    return name or ("" if request.client is None else request.client.host)
+    return name or ("" if request.client is None else client_of(request.client.host))
 
 
 def check_origin(request: Request, origins: tuple[str, ...], *, local: bool, keyed: bool) -> None:

@@ -31,7 +31,7 @@ PARTS = ("search", "passages")
 
 #: What the gauges of the queue count.
 QUEUE = {
-    "requests": "Requests, or parts of them, that wait for a batch.",
+    "requests": "Requests that wait for a batch, as a whole or in part.",
     "queries": "Queries that wait for a batch.",
     "bytes": "Bytes of bodies that are arriving, and of requests and changes until they are answered.",
 }

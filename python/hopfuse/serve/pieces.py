@@ -58,7 +58,7 @@ def pieces_of(queries: Sequence[Query], snapshot: Snapshot, limit: int, encodes:
     found = list[Piece]()
     for (order, of, _, _), some in sorted(places.items(), key=lambda one: (one[0][0], one[1])):
         for chunk in _chunks(some, limit):
-            found.append(Piece(chunk, None if order == 0 else int(is_new.pop(of, False))))
+            found.append(Piece(chunk, None if order == 0 else int(is_new.get(of, False))))
     return found
 
 

@@ -28,8 +28,10 @@ AT_START = {
         "key_bytes",
         "key_connections",
         "key_requests",
+        "part_bytes",
         "queue_bytes",
         "queue_requests",
+        "tool_bytes",
     },
     "log": {"format"},
 }
@@ -94,8 +96,8 @@ class Reloader:
             await asyncio.sleep(SOON)
         if found is None:
             return
-        keys = Keys(found.config.keys)
         try:
+            keys = Keys(found.config.keys)
             await service.check_keys(keys)
         except InputError as error:
             log.error("the configuration is not used, and the one before stays: %s", error)
