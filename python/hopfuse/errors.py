@@ -41,6 +41,7 @@ CODES: Mapping[str, str] = {
     "disk": "the disk accepts no change",
     "duplicate": "something that must be given once is given twice",
     "empty": "a text is blank, or a collection has no entries",
+    "encoder": "an encoder of texts failed, or returned what are no vectors",
     "exists": "the output exists already",
     "failed": "an operation began and failed",
     "finite": "a number is NaN or infinite, or too large for the arithmetic",

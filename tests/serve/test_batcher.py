@@ -266,6 +266,75 @@ def test_an_error_of_a_batch_reaches_its_callers_and_the_worker_goes_on():
     asyncio.run(test())
 
 
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, GeneratorExit, StopIteration])
+def test_a_thread_that_dies_is_replaced_and_its_work_gets_an_error(error):
+    died = list[int]()
+
+    def run(group: str, payloads: list[int]) -> list[int]:
+        if 0 in payloads:
+            raise error
+        return payloads
+
+    async def test() -> None:
+        batcher = Batcher(run, limit=4, max_requests=9, died=lambda: died.append(1))
+        batcher.start()
+        given = {"size": 1, "owner": "a", "deadline": time.monotonic() + FAR}
+        for _ in range(5):  # more than there are threads
+            with pytest.raises(RuntimeError):
+                await batcher.submit("g", 0, **given).future
+            assert await batcher.submit("g", 7, **given).future == 7
+        assert not batcher.is_busy
+        assert batcher.close()
+        assert len(died) == (0 if issubclass(error, Exception) else 5)
+
+    asyncio.run(test())
+
+
+def test_what_waits_outside_gives_its_place_to_what_does_not():
+    go, begun, ran = threading.Event(), list[str](), list[str]()
+
+    def run(group: str, payloads: list[str]) -> list[str]:
+        begun.extend(payloads)
+        if group == "outside":
+            with batcher.lent():
+                go.wait()
+        ran.extend(payloads)
+        return payloads
+
+    batcher = Batcher(run, limit=1, max_requests=99, workers=2, outside=lambda group: group == "outside")
+
+    async def test() -> None:
+        batcher.start()
+        given = {"size": 1, "owner": "a", "deadline": time.monotonic() + FAR}
+        waiting = [batcher.submit("outside", f"o{at}", **given) for at in range(4)]
+        inside = [batcher.submit("inside", f"i{at}", **given) for at in range(4)]
+        assert await asyncio.gather(*(one.future for one in inside)) == ["i0", "i1", "i2", "i3"]
+        assert [one for one in begun if one[0] == "o"] == ["o0", "o1"]
+        assert sorted(ran) == ["i0", "i1", "i2", "i3"]
+        assert batcher.requests == 2
+        go.set()
+        assert await asyncio.gather(*(one.future for one in waiting)) == ["o0", "o1", "o2", "o3"]
+        assert batcher.close()
+
+    asyncio.run(test())
+
+
+def test_a_batch_that_hangs_at_closing_is_left_behind_and_its_work_refused():
+    async def test() -> None:
+        one = Held()
+        one.batcher.start()
+        first = one.add("first")
+        await asyncio.to_thread(one.begun.wait)
+        assert not one.batcher.close(0.0)
+        with pytest.raises(RefusalError) as refused:
+            await first.future
+        assert status_of(refused.value) == 503
+        one.go.set()
+        assert one.batcher.close()
+
+    asyncio.run(test())
+
+
 def test_the_time_of_unusual_work_does_not_count_for_other_requests():
     async def test() -> None:
         batcher = Batcher(lambda group, payloads: payloads, limit=4, max_requests=9)

@@ -6,6 +6,7 @@ May import the rooms around the API; ``cli``, ``serve``, ``offline``, ``adapters
 from .choices import recipe_class
 from .collaborators import NAMES, WORDS
 from .description import Description
+from .encoding import EncoderCalls, calling
 from .retriever import Retriever
 
-__all__ = ["NAMES", "WORDS", "Description", "Retriever", "recipe_class"]
+__all__ = ["NAMES", "WORDS", "Description", "EncoderCalls", "Retriever", "calling", "recipe_class"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,55 @@ from .serialized import InUse
 
 #: Passages that are encoded in one turn, and so the most that a question waits for.
 AT_ONCE = 16
+
+
+class EncoderCalls:
+    """How a thread waits for its turn at an encoder and calls it: here, for as long as it takes.
+
+    A subclass that limits the time of a call raises when it has passed. The turn then ends, although the encoder may
+    still be at work.
+    """
+
+    def wait_for(self, changed: threading.Condition, ready: Callable[[], bool]) -> None:
+        """Wait for a turn; ``changed`` is held."""
+        changed.wait_for(ready)
+
+    def call(
+        self, encoder: Encoder, encode: Callable[[Sequence[str]], NDArray[np.float32]], texts: Sequence[str]
+    ) -> NDArray[np.float32]:
+        """Return ``encode(texts)``, a method of the encoder's."""
+        return encode(texts)
+
+
+_HERE = EncoderCalls()
+_CALLS = ContextVar("hopfuse_encoder_calls", default=_HERE)
+
+
+@contextmanager
+def calling(calls: EncoderCalls) -> Iterator[None]:
+    """Let this thread call shared encoders in this way.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.retriever import EncoderCalls, calling
+    >>> class Counted(EncoderCalls):
+    ...     texts = 0
+    ...     def call(self, encoder, encode, texts):
+    ...         self.texts += len(texts)
+    ...         return super().call(encoder, encode, texts)
+    >>> index = hf.Index.build(passages=[{"text": "The sea."}, {"text": "A river."}], encoder="wordllama:64")
+    >>> retriever, counted = hf.Retriever(index, encoder="wordllama:64"), Counted()
+    >>> with calling(counted):
+    ...     found = retriever.search("Which river?", k=1)
+    >>> found[0][0].text, counted.texts
+    ('A river.', 1)
+    """
+    token = _CALLS.set(calls)
+    try:
+        yield
+    finally:
+        _CALLS.reset(token)
 
 
 class SharedEncoder(WrappedEncoder):
@@ -36,7 +87,7 @@ class SharedEncoder(WrappedEncoder):
         with self._changed:
             self._questions += 1
             try:
-                self._changed.wait_for(lambda: not self._busy)
+                _CALLS.get().wait_for(self._changed, lambda: not self._busy)
             finally:
                 self._questions -= 1
             self._busy = True
@@ -47,7 +98,7 @@ class SharedEncoder(WrappedEncoder):
         parts = [np.zeros((0, self.dim), np.float32)]
         for first in range(0, len(texts), AT_ONCE):
             with self._changed:
-                self._changed.wait_for(lambda: not (self._busy or self._questions))
+                _CALLS.get().wait_for(self._changed, lambda: not (self._busy or self._questions))
                 self._busy = True
             parts.append(self._in_turn(self._encoder.encode_passages, texts[first : first + AT_ONCE]))
         return np.concatenate(parts)
@@ -56,7 +107,7 @@ class SharedEncoder(WrappedEncoder):
         self, encode: Callable[[Sequence[str]], NDArray[np.float32]], texts: Sequence[str]
     ) -> NDArray[np.float32]:
         try:
-            return encode(texts)
+            return _CALLS.get().call(self, encode, texts)
         finally:
             with self._changed:
                 self._busy = False

@@ -425,6 +425,20 @@ class Retriever:
                 raise note
         state.check_question(text, vector, entities)
 
+    def encodes(self, text: str | None = None, vector: Any = None) -> bool:
+        """Return whether a search calls the encoder for a question with this text and vector.
+
+        It may also do so for given names that the index does not have.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> retriever = hf.Retriever(hf.Index.from_texts(["The sea.", "A river."]), encoder="none")
+        >>> retriever.encodes("Which river?")
+        False
+        """
+        return self._now().encodes(text, vector)
+
     # ---- Inside ------------------------------------------------------------------------------------------------------
 
     def _search(

@@ -90,6 +90,12 @@ class State:
         names = self.needs.entities and self.index.entity_corpus is not None
         return names or ("fact_vectors" in self.kind.collaborators and self.index.facts is not None)
 
+    def encodes(self, text: Any, vector: Any) -> bool:
+        """Return whether a search calls the encoder for a question."""
+        if self.parts.encoder is None or not is_there(text):
+            return False
+        return (self.needs.vectors and vector is None) or bool(getattr(self.recipe, "encodes_all", True))
+
     def check_read(self, **arguments: Any) -> None:
         """Refuse arguments of a retriever that the recipe does not read."""
         reads = {

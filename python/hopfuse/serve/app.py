@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from ..errors import FormatError, HopfuseError, InputError
 from .answers import is_large, parted_response_of, response_of
 from .arrow import ARROW, arrow_response, read_arrow
+from .batcher import stopping
 from .config import is_loopback
 from .decoding import on_desk, read_change, read_search
 from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
@@ -33,7 +34,6 @@ from .oip import InferRequest, InferResponse, infer, model_metadata, oip_error, 
 from .openapi import WITH_BODY, Endpoint, document
 from .page import page
 from .schema import ChangeResponse, Health, IndexesResponse, IndexOut, PassagesRequest, SearchRequest, SearchResponse
-from .searches import ANYONE
 from .service import Service
 from .snapshots import Snapshot
 
@@ -267,7 +267,7 @@ class Routes:
         return json_response(Health("ok", self._service.worker))
 
     async def ready(self, request: Request) -> Response:
-        self._service.snapshots_for(ANYONE)
+        self._service.check_ready()
         return json_response(Health("ok", self._service.worker))
 
     async def metrics(self, request: Request) -> Response:
@@ -299,7 +299,7 @@ def dialects(service: Service) -> list[Endpoint]:
         return json_response({"live": True})
 
     async def ready(request: Request) -> Response:
-        service.snapshots_for(ANYONE)
+        service.check_ready()
         return json_response({"ready": True})
 
     async def model_ready(request: Request) -> Response:
@@ -386,9 +386,14 @@ class GuardedEndpoint:
         self._local = not service.config.keys and is_loopback(service.config.host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive, send)
+        request, task = Request(scope, receive, send), asyncio.current_task()
+        assert task is not None
+        self._service.unanswered.add(task)
         try:
-            response = await self._answer(request)
+            try:
+                response = await self._answer(request)
+            finally:
+                self._service.unanswered.discard(task)
             if NOSNIFF not in response.raw_headers:
                 response.raw_headers.append(NOSNIFF)
             await response(scope, receive, send)
@@ -409,6 +414,11 @@ class GuardedEndpoint:
             response, code = refused(refusal, endpoint.error and endpoint.error(refusal)), refusal.code
         except HopfuseError as error:
             response, code = refused(error, endpoint.error and endpoint.error(error)), error.code
+        except asyncio.CancelledError:
+            if not service.is_over:
+                raise
+            refusal = ended(endpoint.right == "write")
+            response, code = refused(refusal, endpoint.error and endpoint.error(refusal)), refusal.code
         except Exception:
             log.exception("a request to %s failed", endpoint.path)
             code = "failed"
@@ -423,6 +433,17 @@ class GuardedEndpoint:
             code=code,
         )
         return response
+
+
+def ended(changes: bool) -> RefusalError:
+    """Return the refusal of a request that is not answered when the time of a stopping server has passed."""
+    if not changes:
+        return stopping()
+    return RefusalError(
+        "unavailable",
+        None,
+        "the server is stopping, and the change may still be committed: send the request again with replace",
+    ).after(1)
 
 
 def _check_key(service: Service, request: Request, right: str) -> None:

@@ -5,22 +5,29 @@ turn, and requests that arrive while all workers are busy form the next batches.
 processors, which costs less than the threads of one call waiting for each other. The queue is bounded in requests;
 their bytes are counted from their arrival (:mod:`hopfuse.serve.budget`). A request whose deadline cannot be met is
 refused on arrival, unless the server has rested for a second; one whose deadline passes in the queue is not searched.
+
+A batch may wait for something outside, such as an encoder. Another thread then takes its place, with batches that do
+not, so there are twice as many threads as batches at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from .._threads import sharing
 from .errors import RefusalError
+from .threads import contained, join
 
+log = logging.getLogger("hopfuse.serve")
 #: Weight of the latest batch in the moving average of batch times.
 NEWEST = 0.2
 #: Most that one batch counts as, in terms of the average: a machine that was suspended did not become that slow.
@@ -41,6 +48,10 @@ class _Batch:
     size: int
     #: Whether it is the first after the averages may be out of date.
     corrects: bool
+    works: list[Work]
+    #: Whether it may wait for something outside, and whether it waits for it now.
+    outside: bool = False
+    waits: bool = False
     cost: float = 0.0
 
 
@@ -146,6 +157,11 @@ class Batcher:
         Most batches at a time.
     observe : callable, optional
         ``observe(works, seconds)``, called on the event loop after each batch.
+    outside : callable, optional
+        ``outside(group)`` returns whether batches of the group may wait for something outside the server's control.
+        While ``workers`` of them run, further ones are not taken.
+    died : callable, optional
+        Called when a thread has died, by an error such as SystemExit, and another one has taken its place.
 
     Examples
     --------
@@ -171,8 +187,11 @@ class Batcher:
         max_requests: int,
         workers: int = 1,
         observe: Callable[[list[Work], float], None] | None = None,
+        outside: Callable[[Any], bool] = lambda group: False,
+        died: Callable[[], None] = lambda: None,
     ) -> None:
         self._run, self.limit, self._observe = run, limit, observe
+        self._outside, self._died = outside, died
         self._gather = limit if gather is None else gather
         self.times = BatchTimes(self._gather)
         self._max_requests = max_requests
@@ -186,10 +205,12 @@ class Batcher:
         self._seen = 0.0  # until when their costs are counted
         self._woken = self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._threads = [
-            threading.Thread(target=self._work, name=f"hopfuse-kernel-{number}", daemon=True)
-            for number in range(workers)
-        ]
+        self._workers = workers
+        self._at_work: dict[int, _Batch] = {}  # by thread
+        self._threads = [self._thread(number) for number in range(2 * workers)]
+
+    def _thread(self, number: int) -> threading.Thread:
+        return threading.Thread(target=self._work, args=(number,), name=f"hopfuse-kernel-{number}", daemon=True)
 
     def start(self) -> None:
         """Start the workers; outcomes are set on the running event loop."""
@@ -197,8 +218,13 @@ class Batcher:
         for thread in self._threads:
             thread.start()
 
-    def close(self) -> None:
-        """Stop the workers after their present batches; queued work is refused."""
+    @property
+    def threads(self) -> list[threading.Thread]:
+        """The workers' threads."""
+        return list(self._threads)
+
+    def refuse(self) -> None:
+        """Refuse queued work, and further work."""
         with self._ready:
             self._closed = True
             left = [one for groups in self._queues.values() for works in groups.values() for one in works]
@@ -208,9 +234,29 @@ class Batcher:
             self._ready.notify_all()
         for one in left:
             _settle(one, stopping())
-        for thread in self._threads:
-            if thread.ident is not None:  # it was started
-                thread.join()
+
+    def close(self, seconds: float | None = None) -> bool:
+        """Stop the workers after their present batches; queued work is refused.
+
+        Parameters
+        ----------
+        seconds : float, optional
+            Most seconds to wait for them; work of batches that take longer is refused, too. By default as long as it
+            takes.
+
+        Returns
+        -------
+        bool
+            Whether all workers have ended.
+        """
+        self.refuse()
+        if not join(self._threads, seconds):
+            return True
+        with self._ready:
+            late_ones = [one for batch in self._running for one in batch.works]
+        for one in late_ones:
+            _settle(one, stopping())
+        return False
 
     def submit(
         self,
@@ -241,7 +287,7 @@ class Batcher:
             if owner not in self._turns:
                 self._turns[owner] = self._served
             self._waiting[owner] = self._waiting.get(owner, 0) + size
-            if not self._woken and len(self._running) < len(self._threads):
+            if not self._woken and self._may_take():
                 self._woken = True
                 loop.call_soon(self._wake)  # after the other requests of this turn of the loop
         return work
@@ -250,6 +296,33 @@ class Batcher:
         with self._ready:
             self._woken = False
             self._ready.notify()
+
+    def _may_take(self) -> bool:
+        """Return whether a thread may take a batch now."""
+        return sum(not one.waits for one in self._running) < self._workers and any(map(self._allowed, self._queues))
+
+    def _allowed(self, owner: str) -> list[Hashable]:
+        """Return the groups of an owner's queued work of which a batch may be taken."""
+        groups = self._queues[owner]
+        if sum(one.outside for one in self._running) < self._workers:
+            return list(groups)
+        return [group for group in groups if not self._outside(group)]
+
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[None]:
+        """Let another thread take the place of this one, which waits for something outside, for the time being."""
+        batch = self._at_work.get(threading.get_ident())
+        if batch is None:  # it is another thread of the program
+            yield
+            return
+        with self._ready:
+            batch.waits = True
+            self._ready.notify()
+        try:
+            yield
+        finally:
+            with self._ready:
+                batch.waits = False
 
     def withdraw(self, work: Work, refusal: RefusalError) -> None:
         """Remove work whose client left or whose deadline passed from the queue; a running batch is not interrupted."""
@@ -276,7 +349,7 @@ class Batcher:
         if len(self._turns) > (owner in self._turns):  # turns are shared with others
             owners = len(self._turns) + (owner not in self._turns)
             ahead = min(ahead, owners * self._waiting.get(owner, 0) + (owners - 1) * size)
-        together = min(len(self._threads), 1 + len(self._running))  # batches that share the processors with its own
+        together = min(self._workers, 1 + len(self._running))  # batches that share the processors with its own
         return (
             self._left_of_running()
             + self.times.of(ahead + size)
@@ -328,42 +401,73 @@ class Batcher:
 
     # ---- The worker -------------------------------------------------------------------------------------------------
 
-    def _work(self) -> None:
+    def _work(self, number: int) -> None:
+        try:
+            while self._search_next():
+                pass
+        except BaseException as error:  # such as SystemExit, or a fault of the batcher's own
+            self._replace(number, error)
+
+    def _search_next(self) -> bool:
+        """Search the next batch, and return whether there may be more."""
         assert self._loop is not None
-        while True:
-            with self._ready:
-                self._ready.wait_for(lambda: self._closed or self._queues)
-                if self._closed:
-                    return
-                works, late_ones = self._take()
-                batch = _Batch(sum(one.size for one in works), self._may_be_stale())
-                if works:
-                    self._count_costs()
-                    self._running.append(batch)
-                    if self._queues:
-                        self._ready.notify()
-            if late_ones:
-                self._loop.call_soon_threadsafe(_settle_all, late_ones, [late()] * len(late_ones))
+        with self._ready:
+            self._ready.wait_for(lambda: self._closed or self._may_take())
+            if self._closed:
+                return False
+            works, late_ones = self._take()
             if works:
-                self._search(works, batch)
+                batch = _Batch(sum(one.size for one in works), self._may_be_stale(), works)
+                batch.outside = self._outside(works[0].group)
+                self._count_costs()
+                self._running.append(batch)
+                self._at_work[threading.get_ident()] = batch
+                if self._queues:
+                    self._ready.notify()
+        if late_ones:
+            self._loop.call_soon_threadsafe(_settle_all, late_ones, [late()] * len(late_ones))
+        if works:
+            self._search(works, batch)
+        return True
 
     def _search(self, works: list[Work], batch: _Batch) -> None:
-        assert self._loop is not None
         began = time.monotonic()
         try:
-            with sharing(lambda: max(1, len(self._running))):
+            with sharing(lambda: max(1, sum(not one.waits for one in tuple(self._running)))):
                 outcomes = list(self._run(works[0].group, [one.payload for one in works]))
+            if len(outcomes) != len(works):
+                raise RuntimeError(f"{len(works)} payloads have {len(outcomes)} outcomes")
         except Exception as error:  # the worker must survive any error of a search
-            outcomes = [error] * len(works)
-        took = time.monotonic() - began
+            outcomes = [contained(error)] * len(works)
+        self._end(batch, began, outcomes)
+
+    def _end(self, batch: _Batch, began: float, outcomes: list[Any]) -> None:
+        """Remove a batch from those that run, and give its work the outcomes."""
+        assert self._loop is not None
+        works, took = batch.works, time.monotonic() - began
         for one in works:
             one.started, one.took, one.batch = began, took, batch.size
         with self._ready:
             self._count_costs()
             self._running.remove(batch)
-            if works[0].usual:
+            del self._at_work[threading.get_ident()]
+            if works[0].usual and not all(isinstance(one, Exception) for one in outcomes):
                 self.times.add(batch.size, batch.cost, corrects=batch.corrects)
-        self._loop.call_soon_threadsafe(self._finish, works, outcomes, took)
+        with contextlib.suppress(RuntimeError):  # the event loop has ended
+            self._loop.call_soon_threadsafe(self._finish, works, outcomes, took)
+
+    def _replace(self, number: int, error: BaseException) -> None:
+        """Let another thread take the place of this one, whose batch fails."""
+        log.critical("the thread %s died and is replaced", threading.current_thread().name, exc_info=error)
+        batch = self._at_work.get(threading.get_ident())
+        if batch is not None:
+            self._end(batch, time.monotonic(), [contained(error)] * len(batch.works))
+        with self._ready:
+            if self._closed:
+                return
+            self._threads[number] = self._thread(number)
+            self._threads[number].start()
+        self._died()
 
     def _finish(self, works: list[Work], outcomes: list[Any], took: float) -> None:
         if self._observe is not None:
@@ -380,12 +484,16 @@ class Batcher:
         too_late: list[Work] = []
         now, room, group, enough = time.monotonic(), self.limit, None, self._enough()
         while self.limit - room < enough:
-            owners = [owner for owner in self._queues if group is None or group in self._queues[owner]]
+            owners = [
+                one for one in self._queues if (self._allowed(one) if group is None else group in self._queues[one])
+            ]
             fitting = [(self._turns[owner], at, owner) for at, owner in enumerate(owners)]
             taken = None
             for _, _, owner in sorted(fitting):
                 groups = self._queues[owner]
-                chosen = group if group is not None else min(groups, key=lambda one: groups[one][0].queued)
+                chosen = (
+                    group if group is not None else min(self._allowed(owner), key=lambda one: groups[one][0].queued)
+                )
                 taken = self._next(owner, chosen, room, now, too_late)
                 if taken is not None:
                     break

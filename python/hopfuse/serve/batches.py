@@ -6,12 +6,13 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from ..errors import FormatError, HopfuseError
 from ..recipes import SearchResult
-from ..retriever import Retriever
-from .errors import RefusalError, damaged, in_request
+from ..retriever import EncoderCalls, Retriever, calling
+from .errors import RefusalError, damaged, in_request, status_of
 from .metrics import Metrics
 from .schema import HitOut, NoteOut, ResultOut
 from .snapshots import Query, Snapshot, allowed
@@ -29,6 +30,8 @@ class Plan:
     trace: bool
     restricted: bool
     per_document: int | None = None
+    #: Whether the encoder is called, which may take long, or for ever.
+    encodes: bool = False
     #: The request that the batch is for, or None for any.
     alone: object = None
 
@@ -53,26 +56,35 @@ class Runner:
     Parameters
     ----------
     metrics : Metrics
+    calls : EncoderCalls
+        How encoders are called.
     """
 
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
+    def __init__(self, metrics: Metrics, calls: EncoderCalls) -> None:
+        self._metrics, self._calls = metrics, calls
 
     def run(self, plan: Plan, payloads: list[RequestShare]) -> list[Any]:
-        """Search a batch; if it is refused, search each part alone, so that only the faulty one is refused."""
+        """Search a batch; if that fails, search each part alone, so that only the faulty one fails."""
+        with calling(self._calls):
+            outcomes, faults = self._parts(plan, payloads)
+        if faults:  # one traceback for a batch: if all fails, the log stays readable
+            log.error("%d of %d requests of a batch failed", len(faults), len(payloads), exc_info=faults[0])
+        return outcomes
+
+    def _parts(self, plan: Plan, payloads: list[RequestShare]) -> tuple[list[Any], list[Exception]]:
+        """Return the outcome of each part, and the errors that are the server's fault."""
         try:
-            return self._batch(plan, payloads)
+            return [*self._batch(plan, payloads)], []
         except FormatError:
             log.exception("the files of index %s are damaged", plan.snapshot.name)
-            return [damaged()] * len(payloads)
-        except HopfuseError as error:
+            return [damaged()] * len(payloads), []
+        except Exception as error:
+            if isinstance(error, RefusalError) and error.code == "unavailable":  # each part would wait as long
+                return [error] * len(payloads), []
             if len(payloads) == 1:
-                return [error]
-            return [one for payload in payloads for one in self.run(plan, [payload])]
-        except Exception:
-            log.exception("a search failed")
-            said = RefusalError("failed", None, "the search failed; the server's log says why")
-            return [said] * len(payloads)
+                return _failed(error)
+        outcomes, faults = zip(*(self._parts(plan, [payload]) for payload in payloads), strict=True)
+        return [*chain(*outcomes)], [*chain(*faults)]
 
     def _batch(self, plan: Plan, payloads: list[RequestShare]) -> list[list[ResultOut] | HopfuseError]:
         queries = [query for share in payloads for query in share.queries]
@@ -100,6 +112,13 @@ class Runner:
             parts["passages"].observe(time.perf_counter() - searched)
             self._metrics.queries.labels(plan.snapshot.name).inc(len(queries))
         return results
+
+
+def _failed(error: Exception) -> tuple[list[Any], list[Exception]]:
+    """Return an error as the outcome of a request; one of no class of the library's is not told to the client."""
+    if not isinstance(error, HopfuseError):
+        return [RefusalError("failed", None, "the search failed; the server's log says why")], [error]
+    return [error], [error] if status_of(error) >= 500 else []
 
 
 def _column(values: list[Any]) -> list[Any] | None:

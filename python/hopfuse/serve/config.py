@@ -64,6 +64,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     batch : int
         Most queries that are searched together. A batch gathers requests up to half of it; the other half is left to
         requests of many queries.
+    encoder_seconds : float
+        Time of an encoder's call, for a batch of questions or 16 passages. One that takes longer is left alone.
+    encoder_threads : int
+        Threads of each encoder, and so the number of calls that may hang before texts are refused.
     option_sets : int
         Different recipes and options that are kept at a time, over all indexes.
     queue_requests : int
@@ -113,6 +117,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     writes: Count = 64
     traced: Count = 50
     batch: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 64
+    encoder_seconds: Seconds = 10.0
+    encoder_threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 4
     option_sets: Count = 16
     queue_requests: Count = 1024
     queue_bytes: Count = 128 * 2**20
@@ -391,6 +397,12 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 index=written[0],
             )
         for name, key in self.keys.items():
+            if key.indexes == ():
+                raise InputError(
+                    "empty",
+                    f"keys.{name}.indexes",
+                    "{field} is empty, so the key would see no index; name those that it sees, or leave it out for all",
+                )
             check_names(key.indexes or (), f"keys.{name}.indexes", self.indexes)
         self._check_prefixes()
         return self

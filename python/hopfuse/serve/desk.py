@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
+
+from .threads import DaemonThreads
 
 #: Threads. The interpreter runs one at a time; the second one works while the first waits for memory or NumPy.
 THREADS = 2
@@ -32,7 +34,7 @@ class Desk:
     """
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, "hopfuse-read")
+        self._threads = DaemonThreads(THREADS, "hopfuse-read")
         self._turns: dict[str, asyncio.Lock] = {}
         self._jobs: Counter[str] = Counter()  # that run or wait, by owner
 
@@ -72,6 +74,11 @@ class Desk:
         self._jobs[owner] -= 1
         if not self._jobs[owner]:
             del self._jobs[owner], self._turns[owner]
+
+    @property
+    def threads(self) -> list[threading.Thread]:
+        """The threads."""
+        return list(self._threads.threads)
 
     def close(self) -> None:
         """Wait for running jobs, and drop the others."""

@@ -25,6 +25,7 @@ STATUSES = {
     "gone": 499,
     "failed": 500,
     "damaged": 500,
+    "encoder": 500,
     "unavailable": 503,
     "disk": 503,
     "timeout": 504,

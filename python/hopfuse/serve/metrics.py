@@ -56,6 +56,13 @@ class Metrics:
         )
         self.stages = {stage: stages.labels(stage) for stage in STAGES}
         self._queue = {of: Gauge(f"hopfuse_queue_{of}", about, **named) for of, about in QUEUE.items()}
+        self.threads_replaced = Counter("hopfuse_threads_replaced", "Searching threads that died.", **named)
+        self.encoder_failures = Counter(
+            "hopfuse_encoder_failures", "Calls of encoders that failed, or passed their limit.", ("reason",), **named
+        )
+        for reason in ("failed", "late"):
+            self.encoder_failures.labels(reason)  # there from the start, as 0
+        self._hung = Gauge("hopfuse_encoder_hung", "Calls of encoders that have passed their limit.", **named)
         self.seq = Gauge("hopfuse_index_seq", "Seq of the searched state of an index.", ("index",), **named)
         self.waiting = Gauge("hopfuse_seq_waiting", "Requests waiting for a seq.", ("index",), **named)
         self.changes = Counter("hopfuse_changes", "Changes that were committed.", ("index",), **named)
@@ -81,6 +88,10 @@ class Metrics:
     def watch_connections(self, count: Callable[[], int]) -> None:
         """Report the number of open connections."""
         self._connections.set_function(count)
+
+    def watch_encoders(self, count: Callable[[], int]) -> None:
+        """Report the number of encoders' calls that hang."""
+        self._hung.set_function(count)
 
     def watch_changes(self, count: Callable[[], int]) -> None:
         """Report the number of waiting changes."""

@@ -8,8 +8,11 @@ import logging
 import os
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -22,7 +25,7 @@ from .connections import protocol
 from .errors import RefusalError
 from .logs import start_logging
 from .mcp import serve_stdio
-from .service import Service
+from .service import END_SECONDS, Service
 from .workers import NOTIFY, Place, check_port, kept_port, notify_ready, run_workers, url_of
 
 log = logging.getLogger("hopfuse.serve")
@@ -31,14 +34,25 @@ log = logging.getLogger("hopfuse.serve")
 SWITCH_SECONDS = 0.0001
 #: Open files of a process besides its connections: those of indexes, encoders and the event loop.
 OTHER_FILES = 448
+#: Seconds beyond the drain time for answers to be sent, and for the process to end.
+FLUSH_SECONDS = 0.4
+LAST_SECONDS = 1.5
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which tells when it listens, and accepts the connections that wait before it stops to."""
+    """uvicorn's server, which tells when it listens, and accepts the connections that wait before it stops to.
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], stopping: Callable[[], None]) -> None:
+    When it stops, open requests are answered for ``drain_seconds``; the others are then refused. If ``alone``, the
+    process ends at most ``LAST_SECONDS`` later, whatever hangs in it.
+    """
+
+    def __init__(
+        self, config: uvicorn.Config, service: Service, ready: Callable[[], None], *, alone: bool = False
+    ) -> None:
         super().__init__(config)
-        self._ready, self._stopping = ready, stopping
+        self._service, self._ready, self._alone = service, ready, alone
+        self._drain = service.config.limits.drain_seconds
+        config.timeout_graceful_shutdown = self._drain + FLUSH_SECONDS  # type: ignore[assignment]  # any number will do
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen."""
@@ -47,9 +61,28 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop to listen, refuse requests that wait for a change, and finish the other open ones."""
-        self._stopping()
+        self._service.ends = time.monotonic() + self._drain + END_SECONDS
+        self._service.refuse_waiting()
         await asyncio.sleep(0)  # the event loop accepts what waits; the system would reset these connections
-        await super().shutdown(sockets)
+        over = asyncio.get_running_loop().call_later(self._drain, self._service.refuse_open)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            over.cancel()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop at a signal."""
+        if self._alone and not self.should_exit:  # here, since the event loop may hang
+            for seconds, act in ((LAST_SECONDS, _say_last), (LAST_SECONDS + 0.2, partial(os._exit, 1))):
+                timer = threading.Timer(self._drain + seconds, act)
+                timer.daemon = True
+                timer.start()
+        super().handle_exit(sig, frame)
+
+
+def _say_last() -> None:
+    hanging = [one.name for one in threading.enumerate() if not one.daemon or one.name.startswith("hopfuse-")]
+    log.critical("the process ends, although these threads have not: %s", ", ".join(hanging))
 
 
 def make_server(config: ServeConfig, encoders: Mapping[str, Any] | None = None) -> uvicorn.Server:
@@ -71,7 +104,9 @@ def make_server(config: ServeConfig, encoders: Mapping[str, Any] | None = None) 
     return _server(Service(config, encoders))
 
 
-def _server(service: Service, ready: Callable[[], None] = lambda: None, *, start_first: bool = False) -> Server:
+def _server(
+    service: Service, ready: Callable[[], None] = lambda: None, *, start_first: bool = False, alone: bool = False
+) -> Server:
     config, limits, connections = service.config, service.config.limits, Connections(service.config)
     service.metrics.watch_connections(lambda: connections.count)
     return Server(
@@ -87,10 +122,10 @@ def _server(service: Service, ready: Callable[[], None] = lambda: None, *, start
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=max(1, round(limits.idle_seconds)),
-            timeout_graceful_shutdown=max(1, round(limits.drain_seconds)),
         ),
+        service,
         ready,
-        service.refuse_waiting,
+        alone=alone,
     )
 
 
@@ -124,11 +159,11 @@ def run(config: ServeConfig, encoders: Mapping[str, Any] | None = None) -> None:
         service = Service(config, encoders, alone=True)
         service.open_all()
         if not config.share_port:
-            _server(service, notify_ready, start_first=NOTIFY in os.environ).run()
+            _server(service, notify_ready, start_first=NOTIFY in os.environ, alone=True).run()
             return
         with kept_port(config) as port:
             log.info("process %d answers at %s", os.getpid(), url_of(port))
-            _server(service, notify_ready, start_first=True).run(sockets=[port])
+            _server(service, notify_ready, start_first=True, alone=True).run(sockets=[port])
 
 
 def allow_files(limits: Limits) -> None:
@@ -170,7 +205,7 @@ def _answer(
     start_logging(config.log, place.number)
     service = Service(config, encoders, place, alone=True)
     service.open_all()
-    _server(service, ready, start_first=True).run(sockets=[bound])
+    _server(service, ready, start_first=True, alone=True).run(sockets=[bound])
 
 
 def run_stdio(config: ServeConfig, encoders: Mapping[str, Any] | None = None, *, key: str = "") -> None:

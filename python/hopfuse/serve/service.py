@@ -12,14 +12,14 @@ import logging
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from itertools import chain
 from typing import Any
 
 from .. import Index, LiveIndex, backend_info
 from .._validation import check_whole, counted
 from ..errors import HopfuseError, InputError
-from ..retriever import Retriever
+from ..retriever import Retriever, calling
 from .admission import Requests
 from .batcher import Batcher, Work, late, stopping
 from .batches import Plan, RequestShare, Runner
@@ -27,6 +27,7 @@ from .bounds import check_most, check_total
 from .budget import Budget, Held
 from .config import ServeConfig
 from .desk import Desk
+from .encoders import TimedEncoders
 from .errors import RefusalError, gone_away, in_request
 from .following import Follower
 from .keys import Keys, Principal
@@ -36,6 +37,7 @@ from .schema import PassagesRequest, Timings
 from .searches import ANYONE, Answer, Search
 from .siblings import Siblings
 from .snapshots import Query, Snapshot
+from .threads import DaemonThreads
 from .workers import Place
 from .writing import Changes
 
@@ -45,6 +47,8 @@ log = logging.getLogger("hopfuse.serve")
 BATCHES = 2
 #: Queries and names from which on a request is checked on a thread, in terms of names; a query counts as 16.
 LONG = 2048
+#: Seconds beyond the drain time for which the end waits for threads.
+END_SECONDS = 1.0
 
 
 class Service:
@@ -93,25 +97,36 @@ class Service:
         self.keys, self.requests = Keys(config.keys), Requests(config)
         self._encoders = encoders or {}
         limits = config.limits
+        self.encoders = TimedEncoders(limits, self.metrics, lambda: self.batcher.lent())
         self.batcher = Batcher(
-            Runner(self.metrics).run,
+            Runner(self.metrics, self.encoders).run,
             limit=limits.batch,
             gather=-(-limits.batch // 2),
             max_requests=limits.queue_requests,
             workers=BATCHES if backend_info()["auto"] == "cpu" else 1,
             observe=self._observe,
+            outside=lambda plan: plan.encodes,
+            died=self.metrics.threads_replaced.inc,
         )
         self.budget, self.desk = Budget(limits.queue_bytes, config.part(limits.key_bytes)), Desk()
         self.metrics.watch(self.batcher, self.budget)
         self.snapshots: dict[str, Snapshot] = {}
         self._opened: list[Snapshot] = []
-        self._maker = ThreadPoolExecutor(1, "hopfuse-maker")
+        self._maker = DaemonThreads(1, "hopfuse-maker", self._calling)
         self._retrievers = RetrieverCache(config, self._maker)
-        self._reader = ThreadPoolExecutor(1, "hopfuse-follow")
+        self._reader = DaemonThreads(1, "hopfuse-follow", self._calling)
         self._lives: dict[str, LiveIndex[Index]] = {}
         self.followers: dict[str, Follower] = {}
-        self.changes = Changes(config, self.metrics)
+        self.changes = Changes(config, self.metrics, self._calling)
         self.status = "starting"
+        #: The tasks of requests without an answer, and whether they were refused.
+        self.unanswered: set[asyncio.Task[Any]] = set()
+        self.is_over = False
+        #: When the end no longer waits for threads, in the time of :func:`time.monotonic`; None if that is not set.
+        self.ends: float | None = None
+
+    def _calling(self) -> AbstractContextManager[None]:
+        return calling(self.encoders)
 
     # ---- Life -------------------------------------------------------------------------------------------------------
 
@@ -144,20 +159,46 @@ class Service:
         for follower in self.followers.values():
             follower.refuse()
 
+    def refuse_open(self) -> None:
+        """Refuse the requests that have no answer yet, when a stopping server no longer waits for them."""
+        self.is_over = True
+        for task in tuple(self.unanswered):
+            task.cancel()
+
     async def stop(self) -> None:
-        """Refuse queued requests, and end the threads."""
+        """Refuse queued requests, and end the threads; those that hang are left behind at :attr:`ends`."""
         self.status = "stopping"
+        ends = self.ends
+        if ends is None:
+            ends = time.monotonic() + self.config.limits.drain_seconds + END_SECONDS
         if self._siblings is not None:
             await self._siblings.stop()
         for follower in self.followers.values():
             await follower.stop()
+        self.encoders.close()
+        self.batcher.refuse()
+        closer = DaemonThreads(1, "hopfuse-close")
+        closing = closer.submit(self._close)
+        closer.shutdown(wait=False)
+        while not closing.done() and time.monotonic() < ends:
+            await asyncio.sleep(0.005)
+        if closing.done():
+            closing.result()
+            return
+        self.batcher.close(0.0)  # batches that hang are refused, too
+        pools = (self.batcher, self.desk, self.changes, self._maker, self._reader)
+        hanging = [one.name for pool in pools for one in pool.threads if one.is_alive()] or ["of a compaction"]
+        log.error("the server ends without waiting any longer for the threads %s", ", ".join(hanging))
+
+    def _close(self) -> None:
+        """Wait for the threads, and close the indexes."""
         self.batcher.close()
         self.desk.close()
         self.changes.close()
         for pool in (self._maker, self._reader):
-            pool.shutdown(wait=True)
+            pool.shutdown()
         for live in self._lives.values():
-            await asyncio.to_thread(live.close)  # waits for a compaction
+            live.close()  # waits for a compaction
 
     def open(self, name: str) -> Snapshot:
         """Open the present state of an index, and make its retrievers."""
@@ -220,18 +261,19 @@ class Service:
         gc.freeze()
 
     async def warm_up(self, snapshot: Snapshot) -> None:
-        """Search one query and a full batch by each recipe, which also measures the default recipe's batch times."""
+        """Search one query and a full batch by each recipe, the default one twice: the second times are kept."""
         if snapshot.index.num_passages == 0:
             return
         await self._in_maker(snapshot.warm_up)
         for retriever in snapshot.retrievers.values():
             first = Query(*retriever.sample())
-            plan, usual = Plan(snapshot, retriever, 10, False, False), retriever is snapshot.retriever
+            plan = Plan(snapshot, retriever, 10, False, False)
             for size in (1, self.config.limits.batch):
                 asked = RequestShare([first] * size, frozenset(("title", "text")), warms_up=True)
-                until = time.monotonic() + 3600.0
-                work = self.batcher.submit(plan, asked, size=size, owner="", deadline=until, usual=usual)
-                await work.future
+                for usual in (False, True) if retriever is snapshot.retriever else (False,):
+                    until = time.monotonic() + 3600.0
+                    work = self.batcher.submit(plan, asked, size=size, owner="", deadline=until, usual=usual)
+                    await work.future
 
     async def counters(self) -> bytes:
         """Return the text of ``/metrics``, for all workers."""
@@ -245,9 +287,31 @@ class Service:
             raise stopping(self.status)
         return {name: one for name, one in self.snapshots.items() if principal.sees(name)}
 
+    def check_ready(self) -> None:
+        """Refuse if searches are not answered, or none by texts of an index whose default recipe can read them.
+
+        Raises
+        ------
+        RefusalError
+            503.
+        """
+        for snapshot in self.snapshots_for(ANYONE).values():
+            if snapshot.retriever.encodes("text"):
+                self._check_encoder(snapshot.retriever)
+
+    def _check_encoder(self, retriever: Retriever) -> None:
+        """Refuse what needs an encoder of which every thread hangs."""
+        refusal = self.encoders.refusal(retriever.encoder)
+        if refusal is not None:
+            raise refusal
+
     def snapshot(self, name: str | None, principal: Principal = ANYONE) -> Snapshot:
         """Return the searched state of an index; None names the first that the key sees."""
         seen = self.snapshots_for(principal)
+        if not seen:
+            raise RefusalError(
+                "forbidden", "index", "the key {key} sees no {field}; use another key", key=principal.name
+            )
         wanted = next(iter(seen)) if name is None else name
         if wanted not in seen:
             raise RefusalError(
@@ -325,7 +389,10 @@ class Service:
             await self.desk.run(search.owner, _check, retriever, search.queries)
         else:
             _check(retriever, search.queries)
-        places = self._places(search.queries)
+        encodes = [retriever.encodes(query.text, query.vector) for query in search.queries]
+        if any(encodes):
+            self._check_encoder(retriever)
+        places = self._places(search.queries, encodes)
         works = self._submit(search, retriever, places, deadline)
         timer = asyncio.get_running_loop().call_later(deadline - time.monotonic(), self._end, works, late())
         try:
@@ -380,11 +447,16 @@ class Service:
         limits = self.config.limits
         return limits.timeout_ms if given is None else check_whole(given, "timeout_ms", limits.max_timeout_ms)
 
-    def _places(self, queries: Sequence[Query]) -> list[list[int]]:
-        """Return the positions of queries by batch: a batch has queries with filters, or queries without."""
+    def _places(self, queries: Sequence[Query], encodes: Sequence[bool]) -> list[list[int]]:
+        """Return the positions of queries by batch, which has queries of one kind.
+
+        They have filters or none, and vectors or none, and the encoder is called for all or for none: so no query with
+        a vector waits for a text, and the texts that the encoder gets are those of the batch, in its order.
+        """
         limit, found = self.batcher.limit, []
-        for restricted in (False, True):
-            places = [at for at, query in enumerate(queries) if (query.allow is not None) == restricted]
+        kinds = [(one.allow is not None, one.vector is None, encodes[at]) for at, one in enumerate(queries)]
+        for kind in sorted(set(kinds)):
+            places = [at for at, own in enumerate(kinds) if own == kind]
             found += [places[at : at + limit] for at in range(0, len(places), limit)]
         return found
 
@@ -396,7 +468,10 @@ class Service:
         try:
             for part in places:
                 restricted = queries[part[0]].allow is not None
-                plan = Plan(search.snapshot, retriever, k, search.trace, restricted, search.per_document, alone)
+                encodes = retriever.encodes(queries[part[0]].text, queries[part[0]].vector)
+                plan = Plan(
+                    search.snapshot, retriever, k, search.trace, restricted, search.per_document, encodes, alone
+                )
                 sees_all = search.principal.where is None
                 asked = RequestShare([queries[at] for at in part], search.fields, search.strict, sees_all)
                 who: dict[str, Any] = {"owner": search.principal.name, "deadline": deadline, "usual": not search.trace}
@@ -431,8 +506,8 @@ def _check(retriever: Retriever, queries: Sequence[Query]) -> None:
 
 
 #: A field of an error that has a place among the queries: an argument of a search, or of a request already.
-_OF_QUERY = re.compile(r"(queries|questions|vectors|entities|allow)\[(\d+)\]")
-_FIELDS = {"questions": ".text", "vectors": ".vector", "queries": ""}
+_OF_QUERY = re.compile(r"(queries|questions|texts|vectors|entities|allow)\[(\d+)\]")
+_FIELDS = {"questions": ".text", "texts": ".text", "vectors": ".vector", "queries": ""}
 
 
 async def _outcome(work: Work, places: Sequence[int]) -> Any:

@@ -31,7 +31,7 @@ log = logging.getLogger("hopfuse.serve")
 #: Seconds until a dead worker is replaced.
 RESTART_SECONDS = 1.0
 #: Seconds that workers have to end beyond the drain time.
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = 1.9
 #: Environment variable with systemd's socket, of units that say when they are ready.
 NOTIFY = "NOTIFY_SOCKET"
 #: Folder with an entry for each GPU of NVIDIA's driver.

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from .keys import Principal
 from .metrics import Metrics
 from .schema import EdgeIn, EntityIn, PassageIn, PassagesRequest
 from .snapshots import Snapshot
+from .threads import DaemonThreads
 from .vectors import vector_of, wrong_dim
 
 log = logging.getLogger("hopfuse.serve")
@@ -105,8 +106,11 @@ class Writer:
         """Return the words of passages, read like those of the index; None if it has no words."""
         if self._words is None or not rows:
             return None
-        with self._reading:
-            return build_memory(self._words.read(rows))
+        try:
+            with self._reading:
+                return build_memory(self._words.read(rows))
+        except InputError as error:
+            raise in_row(error) from None
 
     def delete(self, id: str, snapshot: Snapshot, principal: Principal) -> int:
         """Commit the deletion of a passage, and return the seq; called on a separate thread."""
@@ -176,12 +180,19 @@ class Changes:
     ----------
     config : ServeConfig
     metrics : Metrics
+    inside : callable, optional
+        Returns a context manager within which threads make changes.
     """
 
-    def __init__(self, config: ServeConfig, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        config: ServeConfig,
+        metrics: Metrics,
+        inside: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         self._config, self._limits, self._metrics = config, config.limits, metrics
         self._writers: dict[str, Writer] = {}
-        self._threads = ThreadPoolExecutor(THREADS, "hopfuse-write")
+        self._threads = DaemonThreads(THREADS, "hopfuse-write", inside)
         self._waiting: Counter[str] = Counter()  # by key
         metrics.watch_changes(self._waiting.total)
 
@@ -217,6 +228,11 @@ class Changes:
         """Delete a passage; see :meth:`Service.delete`."""
         writer = self._writer(snapshot.name)
         return await self._run(lambda: writer.delete(id, snapshot, principal), principal, None, deadline)
+
+    @property
+    def threads(self) -> list[threading.Thread]:
+        """The threads that commit."""
+        return list(self._threads.threads)
 
     def close(self) -> None:
         """Wait for changes in progress."""

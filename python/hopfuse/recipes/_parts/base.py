@@ -242,6 +242,11 @@ class BaseRecipe(Generic[Result]):
             return asked
         return asked.with_vectors(self.encoder, self.index, encoded=self._compares_texts)
 
+    @property
+    def encodes_all(self) -> bool:
+        """Whether a search calls the encoder for the text of a question whose vector is given."""
+        return self._compares_texts
+
     @cached_property
     def _compares_texts(self) -> bool:
         """Return whether more than hits is compared with the encoder's vector of a question, whatever it is given."""

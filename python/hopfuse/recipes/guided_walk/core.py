@@ -353,6 +353,11 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         hits, moved = keep(hits, best_direct(fused, ranks, self.threads), k)
         return Ranking(hits, direct, terms, moved)
 
+    @property
+    def encodes_all(self) -> bool:
+        """Whether a search calls the encoder for the text of a question whose vector is given."""
+        return self._steers
+
     @cached_property
     def _steers(self) -> bool:
         """Return whether the encoder's vector of a question's other words steers the walk too."""

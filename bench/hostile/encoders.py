@@ -1,0 +1,132 @@
+"""Attack a server through its encoder: texts that make it hang, fail, exit, or return what is no vector.
+
+``python -m bench.hostile.encoders INDEX`` serves an index on the port in PORT with :class:`Triggered` in place of its
+encoder; further arguments are limits, such as ``encoder_seconds=0.5``. The attacks are functions of the address.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+#: What a text says to make the encoder behave so.
+HANG, FAIL, EXIT, INTERRUPT, NAN, DIM = (f"please {one}" for one in ("hang", "fail", "exit", "interrupt", "nan", "dim"))
+#: A question that no encoder minds.
+HEALTHY = "What is far from here?"
+
+
+class Triggered:
+    """An encoder that counts letters, and does what its texts say.
+
+    Parameters
+    ----------
+    name, dim, normalize
+        Those that the index keeps.
+
+    Attributes
+    ----------
+    go : threading.Event
+        Ends calls that hang.
+    hung : int
+        Calls that have hung.
+    """
+
+    def __init__(self, name: str = "letters", dim: int = 8, normalize: bool = False) -> None:
+        self.name, self.dim, self.normalize = name, dim, normalize
+        self.go = threading.Event()
+        self.hung = 0
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        said = " ".join(texts)
+        if HANG in said:
+            self.hung += 1
+            self.go.wait()
+        if EXIT in said:
+            raise SystemExit("a text said so")
+        if INTERRUPT in said:
+            raise KeyboardInterrupt
+        if FAIL in said:
+            raise LookupError("a text said so")
+        letters = "aeiounrsbcdfghjklmpqtvwxyz"
+        made = np.array(
+            [[1 + one.lower().count(letters[d % 26]) for d in range(self.dim)] for one in texts], np.float32
+        )
+        made[[NAN in one for one in texts]] = np.nan
+        return made[:, :-1] if DIM in said else made
+
+    encode_passages = encode_queries
+
+
+def post(url: str, body: Any, path: str = "/v1/search") -> tuple[int, dict[str, Any]]:
+    """Return the status and the JSON of an answer."""
+    request = urllib.request.Request(url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=600) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def search(url: str, text: str, **more: Any) -> tuple[int, dict[str, Any]]:
+    """Return the status and the JSON of the answer to a question."""
+    return post(url, {"queries": [text], "timeout_ms": 60_000, **more})
+
+
+def beside(url: str, text: str, healthy: int = 15) -> tuple[tuple[int, dict[str, Any]], Counter[int]]:
+    """Send a text beside healthy questions; return its answer, and the statuses of the others."""
+    with ThreadPoolExecutor(healthy + 1) as pool:
+        bad = pool.submit(search, url, text)
+        others = [pool.submit(search, url, HEALTHY) for _ in range(healthy)]
+        return bad.result(), Counter(one.result()[0] for one in others)
+
+
+def hang_all(url: str, calls: int) -> list[int]:
+    """Make so many calls of the encoder hang, one after another; return the statuses of their requests."""
+    return [search(url, f"{HANG} {number}")[0] for number in range(calls)]
+
+
+def by_vector(url: str, dim: int = 8) -> int:
+    """Return the status of a search by a vector, which needs no encoder."""
+    return post(url, {"queries": [{"vector": [1.0] * dim, "entities": []}], "timeout_ms": 60_000})[0]
+
+
+def status(url: str, path: str = "/health/ready") -> tuple[int, dict[str, Any]]:
+    """Return the status and the JSON of a path."""
+    try:
+        with urllib.request.urlopen(url + path, timeout=600) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def main(arguments: Sequence[str], run: Callable[..., None] | None = None) -> None:
+    """Serve an index with :class:`Triggered` until a signal, on the port in PORT."""
+    import hopfuse as hf
+    from hopfuse.serve import ServeConfig
+    from hopfuse.serve import run as serve
+
+    path, *limits = arguments
+    given = {
+        name: float(value) if "." in value else int(value) for name, _, value in (one.partition("=") for one in limits)
+    }
+    built = hf.Index.open(path).encoder
+    assert built is not None
+    encoder = Triggered(built.name, built.dim, built.normalize)
+    tables = {"port": int(os.environ["PORT"]), "indexes": {"index": {"path": path}}, "limits": given}
+    (run or serve)(ServeConfig.read("", tables), {"index": encoder})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
