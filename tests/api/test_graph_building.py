@@ -302,3 +302,31 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     refused(load(weight=arrays["weight"][:-1]), ["'weight'", "(3,)", "(4,)"])
     refused(load(extra=np.zeros(3)), ["'extra'"])
     refused(load(indptr=np.zeros(4, np.int64)), ["indptr", "0", "4"])
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([1, 3]), st.booleans())
+def test_the_graph_of_some_nodes_is_that_of_the_edges_between_them(
+    seed: int, directed: bool, types: int, weighted: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    nodes, edges = int(rng.integers(1, 9)), int(rng.integers(0, 30))
+    src, dst = rng.integers(0, nodes, (2, edges))
+    weight = rng.integers(0, 4, edges) / 3 if weighted else np.ones(edges)
+    kind, names = rng.integers(0, types, edges), [f"t{one}" for one in range(types)]
+    how: dict[str, Any] = {"directed": directed, "edge_type_names": names}
+    whole = hf.Graph.from_edges(src, dst, weight, edge_type=kind, num_nodes=nodes, **how)
+    some = np.flatnonzero(rng.random(nodes) < 0.6)
+    own, place = np.isin(src, some) & np.isin(dst, some), np.searchsorted(some, np.arange(nodes))
+    # weights of parallel edges are summed and rounded once, in the whole graph; then they are the edges
+    a, b, w, t = whole.edges()
+    kept = np.isin(a, some) & np.isin(b, some)
+    assert kept.sum() <= own.sum()
+    made = hf.Graph.from_edges(place[a[kept]], place[b[kept]], w[kept], edge_type=t[kept], num_nodes=some.size, **how)
+    found = whole.induced(some)
+    expected = made.to_arrays()
+    assert found.to_arrays().keys() == expected.keys()
+    for name, array in found.to_arrays().items():
+        assert array.dtype == expected[name].dtype
+        assert_bitwise(array, expected[name])
+    counts = np.bincount(whole.edges()[3], minlength=types)
+    assert whole.counts_of_types().tolist() == counts.tolist()

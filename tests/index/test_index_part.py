@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
+import threading
+import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +18,7 @@ from hopfuse.errors import FormatError, InputError
 from hopfuse.extract import EntityLinker, Extraction, Gazetteer, QuestionMatcher, WordMatcher, WordReader, build_memory
 from hopfuse.lexical import BM25, FTS5
 from hopfuse.types import EdgeStatements, TermMatrix
-from index.index_files import Forge, forged, full_index
+from index.index_files import Forge, assert_same, forged, full_index
 from refusals import refused
 
 TEXTS = ["A river by the sea.", "The sea is salt.", "Rivers flow; a river is long.", "Salt and sea and salt."]
@@ -55,20 +60,74 @@ def test_an_edge_counts_where_a_passage_that_states_it_is_allowed(tmp_path: Path
         assert index.part(np.zeros(3, bool)).index.num_entities == 0
 
 
-def test_parts_are_kept_while_they_are_no_more_than_the_whole() -> None:
+def test_the_parts_used_last_are_kept_as_far_as_their_bytes_allow() -> None:
     index = table()
     one, two, all_three = np.array([True, False, False]), np.array([False, True, True]), np.ones(3, bool)
-    first = index.part(one)
-    second = index.part(two)
+    first, second = index.part(one), index.part(two)
     assert index.part(one) is first
     assert index.part(two) is second
     index.part(all_three)
+    assert index.part(one) is first
+    assert index.parts.nbytes == sum(index.part(mask).nbytes for mask in (all_three, two, one))
+    index.keep_parts(index.parts.nbytes)
+    index.part(np.array([False, True, False]))  # in place of the one that was used least recently
+    assert index.part(one) is first
+    assert index.part(two) is second
+    index.keep_parts(0)
+    assert len(index.parts) == 1
+    assert index.part(two) is second
     assert index.part(one) is not first
     assert index.with_facts(None).part(two) is not second
     assert index.part(index.passage_ids[1:]) is index.part(two)
     for allow in (one[:2], np.ones((3, 3), bool)):
         with refused(InputError, "shape", "allow", allowed="a mask of the shape (3,) or (1, 3)"):
             index.part(allow)
+
+
+def test_threads_that_ask_for_the_same_part_make_it_once() -> None:
+    index, masks = table(), [np.array([bool(at & bit) for bit in (1, 2, 4)]) for at in range(1, 8)]
+    together = threading.Barrier(4)
+
+    def ask(_: int) -> list[int]:
+        together.wait()
+        return [id(index.part(mask)) for mask in masks for _ in range(3)]
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(ask, range(4)))
+    assert all(one == found[0] for one in found)
+    assert index.parts.made == len(masks)
+
+
+def test_a_part_that_cannot_be_made_is_refused_to_all_who_ask() -> None:
+    graph = table().graph
+    assert graph is not None
+    index = hf.Index.build(
+        passages=[{"text": "a"}, {"text": "b"}, {"text": "c"}], entities=["x", "y", "z"], graph=graph
+    )
+    for _ in range(2):
+        with refused(InputError, "missing", "allow", count="2 edges"):
+            index.part(np.ones(3, bool))
+    assert (index.parts.made, len(index.parts)) == (0, 0)
+
+
+def test_a_part_does_not_outlive_its_use_and_reads_the_strings_of_the_whole() -> None:
+    index = table()
+    part = index.part(np.array([True, False, True]))
+    assert part.index.part_of is not None
+    assert part.index.part_of.whole() is index
+    assert part.index.part(np.array([True, False])).index.part_of.whole() is part.index  # type: ignore[union-attr]
+    again = pickle.loads(pickle.dumps(part))
+    assert (again.index.part_of, again.passages.tolist()) == (None, [0, 2])
+    assert_same(again.index, part.index)
+    kept = weakref.ref(part)
+    index.keep_parts(0)
+    index.part(np.array([False, True, True]))
+    gc.disable()  # nothing but its users holds it: no cycle
+    try:
+        del part
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 def test_edges_without_known_statements_are_refused() -> None:

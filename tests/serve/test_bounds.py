@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import uvicorn
 from hopfuse.serve import Service, make_app, new_key
-from serve.served import DIM, ENCODERS, configured, running, small_index, urllib_status
+from serve.served import DIM, ENCODERS, configured, ready_status, running, small_index
 
 from bench.hostile import bounds
 
@@ -311,7 +311,7 @@ def busy_desk(path, **changes):
     try:
         until(lambda: server.started)
         url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-        until(lambda: urllib_status(f"{url}/health/ready") == 200)
+        until(lambda: ready_status(url)[0] == 200)
         begun = [threading.Event(), threading.Event()]
         for name, one in zip("xy", begun, strict=True):
             asyncio.run_coroutine_threadsafe(

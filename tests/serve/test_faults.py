@@ -357,11 +357,11 @@ def test_the_first_estimate_is_that_of_warm_searches(path, monkeypatch):
             super().add(size, seconds, **more)
 
     monkeypatch.setattr(hf.Retriever, "search", cold_at_first)
-    monkeypatch.setattr("hopfuse.serve.batcher.BatchTimes", Kept)
+    monkeypatch.setattr("hopfuse.serve.costs.BatchTimes", Kept)
     with running(configured(path, "[limits]\nbatch = 8\n")) as url:
         assert [size for size, _ in kept] == [1, 8]
         assert ran == [1, 1, 8, 8]
         assert sum(seconds for _, seconds in kept) < 2
         body = {"queries": ["Lima"], "timeout_ms": 1999}
         assert httpx.post(f"{url}/v1/search", json=body, timeout=60).status_code != 429
-    assert isinstance(Service(configured(path)).batcher.times, Kept)
+    assert isinstance(Service(configured(path)).batcher.costs.plain, Kept)

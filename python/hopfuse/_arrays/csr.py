@@ -51,9 +51,12 @@ def out_degrees(n: int, num_types: int, csr: Csr) -> NDArray[np.float64]:
     for first in range(0, csr.indices.size, _BLOCK):
         part = slice(first, first + _BLOCK)
         node = csr.indices[part]
-        weight = np.ones(node.size) if csr.weight is None else csr.weight[part].astype(np.float64)
         kind: Any = 0 if csr.edge_type is None else csr.edge_type[part]
-        np.add.at(degree, (node, kind), weight)
+        if csr.weight is None:  # numbers of entries, whose sums are exact in any order
+            at = node if num_types == 1 else node.astype(np.int64) * num_types + kind
+            degree += np.bincount(at, minlength=n * num_types).reshape(n, num_types)
+        else:
+            np.add.at(degree, (node, kind), csr.weight[part].astype(np.float64))
     return degree
 
 

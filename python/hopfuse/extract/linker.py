@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.part_numbers import PartNumbers
 from .._validation import check_number, check_whole, checked_texts, wrong_type
 from ..index import Index, IndexPart
 from ..index.allow import read_allow
@@ -26,6 +27,8 @@ from .gazetteer import Gazetteer, Kind, Match
 LEAST_CONFIDENCE = 0.4
 LEAST_OF_ONLY_NAME = 1e-4
 """Smaller link probabilities are not distinguished, so that not all passages with a very common word are counted."""
+OWN_COUNTS = 0.25
+"""A part of fewer of the index's passages counts words in its own texts, not in those of all passages."""
 SIGNS = frozenset(".+#@$")
 """Signs that belong to a name that they begin: ".it", "+39", "#metoo"."""
 _VOWELS = frozenset("AEIOUY")
@@ -40,6 +43,14 @@ class Sense(NamedTuple):
     entity: int
     kind: Kind
     form: str
+
+
+class _Surface(NamedTuple):
+    """What a surface may be: its senses, those without codes, and whether it is one word that is always capitalised."""
+
+    senses: list[Sense]
+    without_codes: list[Sense]
+    is_capital_word: bool
 
 
 class EntityLinker:
@@ -128,26 +139,23 @@ class EntityLinker:
             for key in _typed(sense.form):
                 if len(key) >= min_length:
                     senses.setdefault(key, {}).setdefault(sense.entity, sense)
-        self._keys = list(senses)
-        self._senses = [sorted(found.values()) for found in senses.values()]
         codes = _codes(index, self._function_words)
-        self._without_codes = self._senses
-        if codes:
-            self._without_codes = [[s for s in found if (s.entity, s.form) not in codes] for found in self._senses]
+        self._keys = list(senses)
+        self._surfaces: dict[int, _Surface | None] = {
+            at: _surface(key, sorted(found.values()), codes) for at, (key, found) in enumerate(senses.items())
+        }
         self._signed = [key[0] in SIGNS for key in senses]
         self._functional = [all(word in self._function_words for word in key.split()) for key in senses]
-        self._capital_word = [
-            " " not in key and all(sense.form[0].isupper() for sense in found)
-            for key, found in zip(senses, self._senses, strict=True)
-        ]
         self._gazetteer = Gazetteer(self._keys, min_length=1)
         self._counts: PassageCounts | None = None
         self._passages: Incidence | None = None
         self._confidence: dict[tuple[int, tuple[int, ...], float], float] = {}
+        self._whole: EntityLinker | None = None  # of a part: the linker of the whole index, whose tables it shares
+        self._numbers: PartNumbers | None = None  # of a part: those of the entities in it
 
     def __len__(self) -> int:
         """Return the number of distinct surfaces."""
-        return len(self._keys)
+        return sum(self._surface(key) is not None for key in range(len(self._keys)))
 
     def __repr__(self) -> str:
         return f"EntityLinker(surfaces={len(self)}, least={self._least})"
@@ -193,10 +201,21 @@ class EntityLinker:
         return [self._link(text, rows[0 if len(rows) == 1 else b]) for b, text in enumerate(asked)]
 
     def part(self, part: IndexPart) -> EntityLinker:
-        """Return the linker of a part of the index, for isolated searches."""
-        return EntityLinker(
-            part.index, min_length=self._min_length, function_words=self._function_words, least=self._least
-        )
+        """Return the linker of a part of the index, for isolated searches; the tables of names are shared."""
+        return self.over(part.index)
+
+    def over(self, part: Index) -> EntityLinker:
+        """Return the linker of an index; if it is a part of this linker's, the tables of names are shared."""
+        of = part.part_of
+        if of is None or of.whole() is not self._index:
+            return EntityLinker(
+                part, min_length=self._min_length, function_words=self._function_words, least=self._least
+            )
+        other = copy(self)
+        other._index, other._frequencies = part, part.passage_frequency
+        other._counts, other._passages, other._confidence = None, None, {}
+        other._whole, other._numbers, other._surfaces = self, of.numbers(self._numbers), {}
+        return other
 
     def of_state(self, index: Index) -> EntityLinker:
         """Return the linker of another state of the index; if the names are the same, their tables are shared.
@@ -215,7 +234,7 @@ class EntityLinker:
         >>> [match.surface for match in later.match(["nice"])[0]]
         ['nice']
         """
-        if not _same_names(self._index, index):
+        if self._whole is not None or not _same_names(self._index, index):
             return EntityLinker(
                 index, min_length=self._min_length, function_words=self._function_words, least=self._least
             )
@@ -235,14 +254,19 @@ class EntityLinker:
             # Spans that were taken are at least as long, so one that overlaps covers an end of this one.
             if taken[start] or taken[end - 1]:
                 continue
+            surface = self._surface(key)
+            if surface is None:
+                continue
             if self._signed[key] and start and (text[start - 1].isalnum() or text[start - 1] in SIGNS):
                 continue
             tells = casing.tells or (casing.emphasis and in_capitals(text[start:end]))
-            if self._is_plain(text[start], key, tells):
+            if self._is_plain(text[start], key, surface, tells):
                 if self._functional[key]:
                     doubtful.append((start, end, key))
                 continue
-            sure, senses = self._read(text, start, end, key, casing) if tells else (False, self._without_codes[key])
+            sure, senses = (
+                self._read(text, start, end, key, surface, casing) if tells else (False, surface.without_codes)
+            )
             senses = self._seen(senses, allow)
             if not senses:
                 continue
@@ -262,7 +286,8 @@ class EntityLinker:
         """Return the name of a question in one case where no mention is certain; an empty list if there is none."""
         found: list[Match] = []
         for start, end, key in doubtful:
-            senses = self._seen(self._without_codes[key], allow)
+            surface = self._surface(key)
+            senses = [] if surface is None else self._seen(surface.without_codes, allow)
             if senses and self._can_be_name(text, start, end, key, allow):
                 confidence = self._link_probability(key, senses, allow, LEAST_OF_ONLY_NAME)
                 if confidence > max((match.confidence for match in found), default=0.0):
@@ -278,26 +303,51 @@ class EntityLinker:
             return False
         if not beside.after or beside.after in self._function_words:
             return True
-        return not self._passage_counts().count(f"{name} {beside.after}", 1, allow)
+        return not self._count(f"{name} {beside.after}", 1, allow)
 
     def _seen(self, senses: list[Sense], allow: NDArray[np.bool_] | None) -> list[Sense]:
         """Return the senses that have an allowed passage; all senses without a filter."""
         return senses if allow is None else [sense for sense in senses if self._frequency(sense.entity, allow)]
 
-    def _passage_counts(self) -> PassageCounts:
+    def _count(self, words: str, most: int, allow: NDArray[np.bool_] | None) -> int:
+        """Return the number of (allowed) passages that contain words in lower case, at most ``most``.
+
+        A large part counts in the texts of the whole index, a small one in its own.
+        """
+        whole, of = self._whole, self._index.part_of
+        if whole is not None and of is not None and of.passages.size >= OWN_COUNTS * whole._index.num_passages:
+            mask = np.zeros(whole._index.num_passages, np.bool_)
+            mask[of.passages if allow is None else of.passages[allow]] = True
+            return whole._count(words, most, mask)
         if self._counts is None:
             self._counts = PassageCounts(self._index.texts_to_index())
-        return self._counts
+        return self._counts.count(words, most, allow)
 
-    def _is_plain(self, first: str, key: int, tells: bool) -> bool:
+    def _surface(self, key: int) -> _Surface | None:
+        """Return what a surface may be; None if it names nothing in a part."""
+        if key not in self._surfaces:
+            assert self._whole is not None
+            assert self._numbers is not None
+            of = self._root()._surfaces[key]
+            assert of is not None
+            self._surfaces[key] = _surface_of_part(self._keys[key], of, self._numbers)
+        return self._surfaces[key]
+
+    def _root(self) -> EntityLinker:
+        """Return the linker of whose entities :attr:`_numbers` are."""
+        return self if self._whole is None else self._whole._root()
+
+    def _is_plain(self, first: str, key: int, surface: _Surface, tells: bool) -> bool:
         """Return whether the first letter alone shows that a span is not a name, which decides most spans."""
         if self._functional[key]:
             return not (tells and first.isupper())
-        return tells and self._capital_word[key] and first.islower()
+        return tells and surface.is_capital_word and first.islower()
 
-    def _read(self, text: str, start: int, end: int, key: int, casing: Casing) -> tuple[bool, list[Sense]]:
+    def _read(
+        self, text: str, start: int, end: int, key: int, surface: _Surface, casing: Casing
+    ) -> tuple[bool, list[Sense]]:
         """Return whether the case of a span, which tells, shows that it is a name, and its possible senses."""
-        senses, written = self._senses[key], text[start:end]
+        senses, written = surface.senses, text[start:end]
         opens = start in casing.starts and " " not in self._keys[key] and not (casing.emphasis and in_capitals(written))
         written_so = [s for s in senses if fits(written, s.form, self._function_words)]
         capitals = [] if opens else [s for s in written_so if has_capital(s.form)]
@@ -325,7 +375,7 @@ class EntityLinker:
         known = self._confidence.get((key, entities, least)) if allow is None else None
         if known is None:
             about = sum(self._frequency(entity, allow) for entity in entities)
-            plain = self._passage_counts().count(self._keys[key], 1 + int(max(1, about) / least), allow)
+            plain = self._count(self._keys[key], 1 + int(max(1, about) / least), allow)
             told_apart = any(has_capital(sense.form) for sense in senses)
             known = about / (about + plain if told_apart else max(about, plain)) if plain else 1.0
             if allow is None:
@@ -343,6 +393,26 @@ class EntityLinker:
         first = self._index.num_passages + entity
         begin, end = self._passages.indptr[first : first + 2]
         return int(np.count_nonzero(allow[self._passages.indices[begin:end]]))
+
+
+def _surface(key: str, senses: list[Sense], codes: Collection[tuple[int, str]]) -> _Surface:
+    without_codes = [s for s in senses if (s.entity, s.form) not in codes] if codes else senses
+    return _Surface(senses, without_codes, _is_capital_word(key, senses))
+
+
+def _surface_of_part(key: str, of: _Surface, numbers: PartNumbers) -> _Surface | None:
+    """Return what a surface is in a part, which has these numbers of entities; None if it names nothing there."""
+    own, codeless = (_in_part(senses, numbers) for senses in (of.senses, of.without_codes))
+    return _Surface(own, codeless, _is_capital_word(key, own)) if own else None
+
+
+def _in_part(senses: Sequence[Sense], numbers: PartNumbers) -> list[Sense]:
+    own = ((sense, numbers.get(sense.entity)) for sense in senses)
+    return [sense._replace(entity=number) for sense, number in own if number >= 0]
+
+
+def _is_capital_word(key: str, senses: Sequence[Sense]) -> bool:
+    return " " not in key and all(sense.form[0].isupper() for sense in senses)
 
 
 def _matches(text: str, start: int, end: int, senses: list[Sense], confidence: float) -> list[Match]:

@@ -47,6 +47,7 @@ class QuestionMatcher:
         self._index, self._case_sensitive = index, case_sensitive
         words = index.words
         self._named = index.num_entities if words is None else words.first  # entities that are names, not words
+        self._whole: QuestionMatcher | None = None  # of a part: the matcher of the whole index
 
     def match(self, texts: Sequence[str]) -> list[list[str | int | Match]]:
         """Return the names in each text, in order or, for a text without names, the entity numbers of its words."""
@@ -58,8 +59,10 @@ class QuestionMatcher:
         return found
 
     def part(self, part: IndexPart) -> QuestionMatcher:
-        """Return the matcher of a part of the index, for isolated searches."""
-        return QuestionMatcher(part.index, case_sensitive=self._case_sensitive)
+        """Return the matcher of a part of the index, for isolated searches; the tables of names are shared."""
+        other = QuestionMatcher(part.index, case_sensitive=self._case_sensitive)
+        other._whole = self
+        return other
 
     def of_state(self, index: Index) -> QuestionMatcher:
         """Return the matcher of another state of the index; if the names are the same, their tables are shared.
@@ -91,11 +94,11 @@ class QuestionMatcher:
 
     @cached_property
     def _linker(self) -> EntityLinker:
-        return EntityLinker(self._index)
+        return EntityLinker(self._index) if self._whole is None else self._whole._linker.over(self._index)
 
     @cached_property
     def _words(self) -> WordMatcher:
-        return WordMatcher(self._index)
+        return WordMatcher(self._index) if self._whole is None else self._whole._words.over(self._index)
 
     @cached_property
     def _gazetteer(self) -> Gazetteer:

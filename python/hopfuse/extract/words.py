@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
+from .._arrays.part_numbers import PartNumbers
 from .._validation import check_whole, checked_texts
 from ..errors import InputError
 from ..index import Index, IndexPart, WordInfo
@@ -248,10 +250,16 @@ class WordMatcher:
                 "index",
                 "{field} has no words; build it with reader='words', or with hopfuse build --reader words",
             )
-        self._reader = WordReader.like(index.words)
+        self._index, self._reader = index, WordReader.like(index.words)
         self._first = index.words.first
         self._names = list(index.entity_names[self._first :])
-        self._number = {key: at for at, key in enumerate(self._reader.keys(self._names))}
+        self._number = dict[str, int]()
+        self._namesakes = dict[str, list[int]]()  # words of a key before the last one, the latest first
+        for at, key in enumerate(self._reader.keys(self._names)):
+            if key in self._number:
+                self._namesakes.setdefault(key, []).insert(0, self._number[key])
+            self._number[key] = at
+        self._numbers: PartNumbers | None = None  # of a part: those of the entities in it
 
     def match(self, texts: Sequence[str]) -> list[list[Match]]:
         """Return the index's words in each text, in order; ``"alias"`` if the form is not the entity's name.
@@ -262,16 +270,32 @@ class WordMatcher:
             A single string, or an entry that is not a string.
         """
         rows = zip(texts, self._reader.words(texts), strict=True)
-        return [[self._match(word, text) for word in words if word.key in self._number] for text, words in rows]
+        return [[match for word in words for match in self._matches(word, text)] for text, words in rows]
 
     def part(self, part: IndexPart) -> WordMatcher:
-        """Return the matcher of a part of the index, for isolated searches."""
-        return WordMatcher(part.index)
+        """Return the matcher of a part of the index, for isolated searches; the tables of words are shared."""
+        return self.over(part.index)
 
-    def _match(self, word: Word, text: str) -> Match:
-        at = self._number[word.key]
-        kind: Kind = "exact" if self._names[at] == word.form else "alias"
-        return Match(self._first + at, text[word.start : word.end], word.start, word.end, kind)
+    def over(self, part: Index) -> WordMatcher:
+        """Return the matcher of an index; if it is a part of this matcher's, the tables of words are shared."""
+        of = part.part_of
+        if of is None or of.whole() is not self._index:
+            return WordMatcher(part)
+        other = copy(self)
+        other._index, other._numbers = part, of.numbers(self._numbers)
+        return other
+
+    def _matches(self, word: Word, text: str) -> Iterator[Match]:
+        """Yield the match of a word, if the index has it."""
+        last = self._number.get(word.key)
+        if last is None:
+            return
+        for at in (last, *self._namesakes.get(word.key, ())):
+            entity = self._first + at if self._numbers is None else self._numbers.get(self._first + at)
+            if entity >= 0:
+                kind: Kind = "exact" if self._names[at] == word.form else "alias"
+                yield Match(entity, text[word.start : word.end], word.start, word.end, kind)
+                return
 
 
 def word_keys(info: WordInfo, names: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.rows import indptr_of_counts
 from ..errors import FormatError, InputError
 from .rows import TakenBytes, take_strings
 from .sections import Section
@@ -112,13 +113,14 @@ class StringColumn(Sequence[str]):
         check_offsets(self._offsets, self._bytes.shape[0])
         return self._offsets.whole(), self._bytes.whole()
 
-    def take(self, name: str, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        """Return the sections ``name.offsets`` and ``name.bytes`` of some of the strings, in an order."""
+    def take(self, name: str, rows: NDArray[np.int64]) -> dict[str, Section]:
+        """Return the sections ``name.offsets`` and ``name.bytes`` of some of the strings, in an order.
+
+        The bytes are copied when they are read.
+        """
         if isinstance(self._bytes, TakenBytes):
-            taken = self._bytes.strings(name, rows)
-        else:
-            taken = take_strings(name, *self.arrays(), rows)
-        return {name: section.whole() for name, section in taken.items()}
+            return self._bytes.strings(name, rows)
+        return take_strings(name, *self.arrays(), rows)
 
     def check(self) -> None:
         """Verify all strings."""
@@ -201,6 +203,18 @@ class RaggedStrings(Sequence[tuple[str, ...]]):
 
     def __repr__(self) -> str:
         return f"RaggedStrings({len(self)} rows, {len(self._strings)} strings)"
+
+    def take(self, name: str, rows: NDArray[np.int64]) -> dict[str, Section]:
+        """Return the sections ``name.rows``, ``name.offsets`` and ``name.bytes`` of some of the rows, in an order.
+
+        The bytes are copied when they are read.
+        """
+        check_offsets(self._rows, len(self._strings))
+        ends = self._rows.whole()
+        counts = np.diff(ends)[rows]
+        own = indptr_of_counts(counts)
+        strings = np.repeat(ends[rows] - own[:-1], counts) + np.arange(own[-1])
+        return {f"{name}.rows": Section(f"{name}.rows", own), **self._strings.take(name, strings)}
 
     def check(self) -> None:
         """Verify every row and every string."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.rows_cache import RowsCache
-from .._validation import check_choice, check_excludes, check_needs, check_type
+from .._validation import check_choice, check_excludes, check_needs, check_type, check_whole
 from ..encoders import Encoder, as_encoder, open_encoder
 from ..encoders.protocol import encodes_passages
 from ..errors import FormatError, InputError
@@ -26,9 +27,10 @@ from .encoder import EncoderInfo
 from .files import write_file
 from .format import Settings
 from .generations import publish
+from .part_cache import LEAST_KEPT, PartCache, PartOf, searched_bytes
 from .parts import check_encoder_dim, encoder_arrays, fact_arrays, lexical_arrays, vector_dim
 from .schema import check_schema, in_file_order
-from .sections import Section
+from .sections import Section, as_section
 from .state import read_state, reopened
 from .verify import verify_sections
 from .words import WordInfo
@@ -615,8 +617,8 @@ class Index(Contents):
         Its passages, entities, edges and facts are in the order of this index. It contains the entities that an edge
         joins to one of the passages, or about which a passage states an edge or a fact, with all their names and
         aliases; the edges at these passages, those that they state, and those that no passage states; the facts that
-        they state; all edge types; and BM25's scores among these passages, if this index keeps counts. The last used
-        parts are cached, as long as together they have at most as many passages as this index.
+        they state; all edge types; and BM25's scores among these passages, if this index keeps counts. Its strings are
+        read from this index. The last used parts are cached, up to the bytes of :meth:`keep_parts`.
 
         Parameters
         ----------
@@ -630,7 +632,7 @@ class Index(Contents):
 
         Examples
         --------
-        >>> import hopfuse as hf
+        >>> import numpy as np, hopfuse as hf
         >>> index = hf.Index.build(
         ...     passages=[{"text": "Ada wrote notes."}, {"text": "Ada met Babbage."}],
         ...     entities=["Ada", "Babbage"],
@@ -646,11 +648,42 @@ class Index(Contents):
 
         def make() -> IndexPart:
             made = part_arrays(self, mask)
-            index = type(self)._of_arrays(made.arrays, self._settings, made.made)
+            of = {"part_of": PartOf(self, made.passages, made.entities)}
+            index = type(self)._of_arrays(made.arrays, self._settings, made.made | of)
             return IndexPart(index, made.passages, made.entities, made.facts)
 
-        kept: RowsCache[IndexPart] = self._once("parts", lambda: RowsCache(self.num_passages))
-        return kept.get(mask, make)
+        return self.parts.get(mask, make)
+
+    @property
+    def parts(self) -> PartCache[IndexPart]:
+        """The parts that are cached."""
+
+        def make() -> PartCache[IndexPart]:
+            return PartCache(max(LEAST_KEPT, searched_bytes(self._sections)))
+
+        return self._once("parts", make)
+
+    def keep_parts(self, nbytes: int) -> None:
+        """Set how many bytes of parts are cached, the most recently used ones, with what is laid out for searches.
+
+        By default 256 MiB, or as many bytes as a search of the whole index lays out if that is more, so that the parts
+        of tenants that share no passage are all cached.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> index = hf.Index.build(passages=[{"text": "one"}, {"text": "two"}])
+        >>> index.keep_parts(0)  # the last one alone
+        >>> _ = index.part([0]), index.part([1])
+        >>> len(index.parts)
+        1
+        """
+        self.parts.keep(check_whole(nbytes, "nbytes", least=0))
+
+    @property
+    def part_of(self) -> PartOf[Index] | None:
+        """What :meth:`part` made this index from; None for any other index."""
+        return self._made.get("part_of")
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._directory is not None:
@@ -667,9 +700,9 @@ class Index(Contents):
 
     @classmethod
     def _of_arrays(
-        cls, arrays: Mapping[str, NDArray[Any]], settings: Settings, made: Mapping[str, Any] | None = None
+        cls, arrays: Mapping[str, NDArray[Any] | Section], settings: Settings, made: Mapping[str, Any] | None = None
     ) -> Index:
-        sections = {name: Section(name, array) for name, array in in_file_order(arrays).items()}
+        sections = {name: as_section(name, one) for name, one in in_file_order(arrays).items()}
         check_schema(sections, settings)
         return cls(sections, settings, _made=dict(made or {}))
 
@@ -685,7 +718,7 @@ class Index(Contents):
         sections = in_file_order({**kept, **{name: Section(name, array) for name, array in new.items()}})
         check_schema(sections, self._settings)
         with self._lock:
-            kept_parts = {key: part for key, part in self._made.items() if key not in (dropped, "parts")}
+            kept_parts = {key: part for key, part in self._made.items() if key not in (dropped, "parts", "part_of")}
             return type(self)(sections, self._settings, _made={**kept_parts, **made})
 
 
@@ -701,7 +734,7 @@ class IndexPart:
 
     Examples
     --------
-    >>> import hopfuse as hf
+    >>> import numpy as np, hopfuse as hf
     >>> hf.Index.build(passages=[{"text": "one"}, {"text": "two"}]).part(np.array([False, True])).passages
     array([1])
     """
@@ -710,3 +743,20 @@ class IndexPart:
     passages: NDArray[np.int64]
     entities: NDArray[np.int64]
     facts: NDArray[np.int64]
+    _made: WeakKeyDictionary[Any, Any] = field(default_factory=WeakKeyDictionary, init=False, repr=False)
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
+
+    def once(self, of: Any, make: Callable[[IndexPart], Any]) -> Any:
+        """Return what an object, such as a recipe, needs of this part, made at its first use and kept with the part."""
+        with self._lock:
+            if of not in self._made:
+                self._made[of] = make(self)
+            return self._made[of]
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the part takes while it is searched, without its strings, which are the whole's."""
+        return searched_bytes(self.index.sections) + self.passages.nbytes + self.entities.nbytes + self.facts.nbytes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return IndexPart, (self.index, self.passages, self.entities, self.facts)

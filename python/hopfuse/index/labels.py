@@ -204,7 +204,7 @@ def _is_value(label: Label, value: Value) -> bool:
     return isinstance(value, int) or bool(value.strip())
 
 
-def label_part(sections: Mapping[str, Section], label: Label, rows: Rows) -> dict[str, NDArray[Any]]:
+def label_part(sections: Mapping[str, Section], label: Label, rows: Rows) -> dict[str, NDArray[Any] | Section]:
     """Return the sections of a label for some passages."""
     if label.codes not in sections:
         return {}

@@ -37,7 +37,7 @@ from .parts import (
 )
 from .rows import TakenRows, is_whole, take_rows, take_strings
 from .schema import in_file_order
-from .sections import Section
+from .sections import Section, as_section
 
 #: Arrays, and sections that are made when they are read.
 Arrays = Mapping[str, NDArray[Any] | Section]
@@ -124,7 +124,7 @@ def _merge(delta: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
     if base.lexical is not None:
         made["lexical"] = MergedTerms(base.lexical, delta, at.passage, at.passages.size)
         arrays |= term_arrays(made["lexical"])
-    sections = {name: one if isinstance(one, Section) else Section(name, one) for name, one in arrays.items()}
+    sections = {name: as_section(name, one) for name, one in arrays.items()}
     if base.lexical is not None:
         sections |= made["lexical"].sections()
     return in_file_order(sections), made

@@ -13,11 +13,12 @@ from .delta import DeltaRows
 from .delta_metadata import missing
 from .metadata import Metadata, MetadataColumn
 from .metadata_build import metadata_rows
+from .sections import Section
 
 Codes = NDArray[np.int32]
 
 
-def merge_metadata(delta: DeltaRows, passages: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+def merge_metadata(delta: DeltaRows, passages: NDArray[np.int64]) -> dict[str, NDArray[Any] | Section]:
     """Return the sections ``metadata.*`` of the passages of ascending slots, or none without columns."""
     metadata, counts = delta.base.metadata, (delta.before.passages, delta.after.passages - delta.before.passages)
     types = dict(metadata.types) | {name: values.type for name, values in delta.metadata.items()}

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from .._validation import check_choice, check_type
 from ..errors import InputError
 from ..io.tables import refuse_value
-from .columns import string_arrays
+from .columns import StringColumn, string_arrays
 from .metadata import EPOCH, FIRST, LAST, STORES, TYPES, MetadataColumn
+from .sections import Section
 
 _INT64 = np.iinfo(np.int64)
 #: The largest integer up to which float64 represents all integers.
@@ -246,7 +247,16 @@ DTYPES: dict[str, Any] = {
 }
 
 
-def metadata_rows(metadata: Mapping[str, MetadataColumn], passages: NDArray[np.int64]) -> Arrays:
+def _strings_at(strings: Sequence[str], rows: NDArray[np.int32]) -> dict[str, NDArray[Any]] | dict[str, Section]:
+    """Return the sections of some of the distinct strings."""
+    if isinstance(strings, StringColumn):
+        return strings.take("metadata.value", rows.astype(np.int64))
+    return string_arrays("metadata.value", (strings[at] for at in rows.tolist()))
+
+
+def metadata_rows(
+    metadata: Mapping[str, MetadataColumn], passages: NDArray[np.int64]
+) -> dict[str, NDArray[Any] | Section]:
     """Return the sections of the metadata of some passages, without strings that none of them has."""
     columns, dtypes = list(metadata.values()), DTYPES
     if not columns:
@@ -278,5 +288,5 @@ def metadata_rows(metadata: Mapping[str, MetadataColumn], passages: NDArray[np.i
             f"metadata.{name}": np.concatenate([np.zeros(0, dtypes[name]), *parts]).astype(dtypes[name])
             for name, parts in stores.items()
         },
-        **string_arrays("metadata.value", (strings[int(code)] for code in codes)),
+        **_strings_at(strings, codes),
     }

@@ -18,7 +18,7 @@ from .filters import Where
 from .labels import LABELS, Label
 from .merge_metadata import merge_metadata
 from .metadata import Metadata
-from .sections import Section
+from .sections import as_section
 
 #: Returns a key for each name; spellings of the same thing have the same key.
 Keys = Callable[[Sequence[str]], Sequence[str]]
@@ -110,7 +110,7 @@ class Names:
         if 0 not in self._firsts[:1]:  # of the passages that existed when the names were read
             before = self._delta.after.passages
             arrays = merge_metadata(self._delta, np.arange(before))
-            self._metadata.insert(0, Metadata({name: Section(name, array) for name, array in arrays.items()}, before))
+            self._metadata.insert(0, Metadata({name: as_section(name, one) for name, one in arrays.items()}, before))
             self._firsts.insert(0, 0)
         rows = []
         for slot in slots:

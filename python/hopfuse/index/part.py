@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from .._arrays.rows import entries_of, indptr_of
 from .._validation import counted
 from ..errors import InputError
-from ..types import EdgeStatements, Facts, Graph
+from ..types import EdgeStatements, Facts, Graph, Incidence
 from ..types.edge_statements import NO_PASSAGE, UNKNOWN
-from .columns import RaggedStrings, StringColumn, string_arrays
+from .columns import StringColumn, string_column
 from .contents import Contents
 from .encoder import EncoderInfo
 from .labels import LABELS, label_part
@@ -29,8 +29,10 @@ from .parts import (
     statements_of,
     word_arrays,
 )
+from .sections import Section
 
-Arrays = dict[str, NDArray[Any]]
+#: Arrays, and sections whose bytes stay with the whole index until they are read.
+Arrays = dict[str, NDArray[Any] | Section]
 Rows = NDArray[np.int64]
 
 
@@ -50,9 +52,9 @@ def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
     It contains an entity if an edge joins it to one of the passages, or one of them states an edge or a fact about it.
     """
     passages = np.flatnonzero(allow)
-    edges = None if whole.graph is None else _edges(whole, allow)
+    edges = _edges(whole, allow) if whole.graph is not None and _has_statements(whole) else None
     facts = None if whole.facts is None else np.flatnonzero(_num_stated(whole.facts, allow))
-    entities = _entities(whole, edges, facts)
+    entities = _entities(whole, edges, facts, allow)
     node = np.full(whole.num_passages + whole.num_entities, -1, np.int64)
     node[np.concatenate([passages, whole.num_passages + entities])] = np.arange(passages.size + entities.size)
     made: dict[str, Any] = {}
@@ -68,9 +70,12 @@ def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
     if whole.words is not None:
         made["words"] = replace(whole.words, first=int(np.searchsorted(entities, whole.words.first)))
         arrays |= word_arrays(made["words"], entities.size)
-    if edges is not None:
-        assert whole.graph is not None
-        made["graph"], kept = _graph(edges, whole.graph, node, passages)
+    if whole.graph is not None:
+        if edges is None:
+            made["graph"], kept = whole.graph.induced(np.flatnonzero(node >= 0)), None
+        else:
+            made["graph"], kept = _graph(edges, whole.graph, node, passages)
+        Incidence.kept_of(made["graph"], passages.size)  # for the counts of the index, and for recipes
         arrays |= graph_arrays(made["graph"], passages.size)
         if kept is not None:
             arrays |= statement_arrays(kept)
@@ -79,8 +84,10 @@ def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
         made["facts"] = _facts(whole.facts, facts, allow, node, passages.size, entities.size, whole.num_passages)
         arrays |= fact_arrays(made["facts"], passages.size, entities.size)
     if whole.lexical is not None and whole.lexical.counts is not None:
-        made["lexical"] = whole.lexical.part(passages)
-        arrays |= lexical_arrays(made["lexical"], passages.size)
+        made["lexical"] = terms = whole.lexical.part(passages)
+        assert terms.of_whole is not None
+        strings = string_column(whole.sections, "lexical.term").take("lexical.term", terms.of_whole)
+        arrays |= lexical_arrays(terms, passages.size, strings)
     return PartArrays(arrays, made, passages, entities, np.zeros(0, np.int64) if facts is None else facts)
 
 
@@ -94,10 +101,9 @@ def _edges(whole: Contents, allow: NDArray[np.bool_]) -> EdgeStatements:
     """
     graph, first = whole.graph, whole.num_passages
     assert graph is not None
-    stated = whole.edge_statements or statements_of(graph)
-    passage = stated.ends < first
-    between = ~passage.any(axis=1)
-    unknown = int((between & (stated.passages == UNKNOWN)).sum())
+    stated = _stated(whole)
+    src, dst = stated.ends[:, 0], stated.ends[:, 1]
+    unknown = int(((stated.passages == UNKNOWN) & (src >= first) & (dst >= first)).sum())
     if unknown:
         raise InputError(
             "missing",
@@ -107,19 +113,44 @@ def _edges(whole: Contents, allow: NDArray[np.bool_]) -> EdgeStatements:
             "with {@statements}, or give {@allow_scope}'results'",
             count=counted(unknown, "edge"),
         )
-    own = np.where(passage, allow[np.minimum(stated.ends, first - 1)] if first else False, True).all(axis=1)
-    said = np.where(stated.passages >= 0, allow[np.maximum(stated.passages, 0)] if first else False, True)
-    rows = np.flatnonzero(own & said)
+    seen = np.concatenate([allow, np.ones(whole.num_entities + 1, np.bool_)])  # the last is no passage, -1 or -2
+    rows = np.flatnonzero(seen[src] & seen[dst] & seen[np.maximum(stated.passages, NO_PASSAGE)])
     return EdgeStatements(*(np.ascontiguousarray(part[rows]) for part in _parts(stated)))
 
 
-def _entities(whole: Contents, edges: EdgeStatements | None, facts: Rows | None) -> Rows:
+def _stated(whole: Contents) -> EdgeStatements:
+    """Return the edges as stated, or the graph's, which are kept with it."""
+    graph, known = whole.graph, whole.edge_statements
+    assert graph is not None
+    if known is None:
+        known = graph.derived.get("statements") or statements_of(graph)
+        graph.derived["statements"] = known
+    return known
+
+
+def _has_statements(whole: Contents) -> bool:
+    """Return whether edges are selected by who states them; else each is at a passage, and holds where its ends do."""
+    graph, first = whole.graph, whole.num_passages
+    assert graph is not None
+    if whole.edge_statements is not None or graph.directed or not graph.keeps_order:
+        return True
+    key = f"joins from {first}"
+    if key not in graph.derived:
+        graph.derived[key] = bool((graph.indices[graph.indptr[first] :] >= first).any())
+    return bool(graph.derived[key])
+
+
+def _entities(whole: Contents, edges: EdgeStatements | None, facts: Rows | None, allow: NDArray[np.bool_]) -> Rows:
     seen = np.zeros(whole.num_entities, np.bool_)
     first = whole.num_passages
-    if edges is not None:
-        speaks = (edges.passages >= 0) | (edges.ends < first).any(axis=1)
-        ends = edges.ends[speaks].reshape(-1)
+    if edges is None and whole.graph is not None:
+        ends, _ = entries_of(whole.graph.indptr, whole.graph.indices, np.flatnonzero(allow))
         seen[ends[ends >= first] - first] = True
+    if edges is not None:
+        src, dst = edges.ends[:, 0], edges.ends[:, 1]
+        speaks = (edges.passages >= 0) | (src < first) | (dst < first)
+        for end in (src[speaks], dst[speaks]):
+            seen[end[end >= first] - first] = True
     if facts is not None:
         assert whole.facts is not None
         seen[whole.facts.rows[facts][:, [0, 2]]] = True
@@ -129,7 +160,7 @@ def _entities(whole: Contents, edges: EdgeStatements | None, facts: Rows | None)
 def _graph(edges: EdgeStatements, whole: Graph, node: Rows, passages: Rows) -> tuple[Graph, EdgeStatements | None]:
     """Return the graph, and its edges as stated if some of them join two entities."""
     ends = node[edges.ends]
-    rows = np.flatnonzero((ends >= 0).all(axis=1))
+    rows = np.flatnonzero((ends[:, 0] >= 0) & (ends[:, 1] >= 0))
     row_of = np.where(
         edges.passages >= 0, node[np.maximum(edges.passages, 0)] if node.size else NO_PASSAGE, edges.passages
     )
@@ -174,7 +205,7 @@ def _num_stated(facts: Facts, allow: NDArray[np.bool_]) -> Rows:
 
 def _passage_arrays(whole: Contents, rows: Rows) -> Arrays:
     ids = whole.passage_ids
-    arrays = {
+    arrays: Arrays = {
         **whole.titles.take("passage.title", rows),
         **whole.texts.take("passage.text", rows),
         "passage.length": whole.passage_lengths[rows],
@@ -190,12 +221,9 @@ def _passage_arrays(whole: Contents, rows: Rows) -> Arrays:
 
 
 def _entity_arrays(whole: Contents, rows: Rows) -> Arrays:
-    aliases: RaggedStrings = whole.entity_aliases
-    own = [aliases[int(row)] for row in rows]
-    arrays = {
+    arrays: Arrays = {
         **whole.entity_names.take("entity.name", rows),
-        "entity.alias.rows": np.cumsum([0, *map(len, own)], dtype=np.int64),
-        **string_arrays("entity.alias", [alias for row in own for alias in row]),
+        **whole.entity_aliases.take("entity.alias", rows),
         **stated_arrays(whole.stated[rows]),
         **name_rule_arrays(whole.name_rule),
     }
@@ -210,7 +238,7 @@ def _parts(edges: EdgeStatements) -> tuple[NDArray[Any], ...]:
 
 def joins_entities(statements: EdgeStatements, num_passages: int) -> bool:
     """Return whether an edge joins two entities; other edges belong to the passage at their end."""
-    return bool((statements.ends >= num_passages).all(axis=1).any())
+    return bool(((statements.ends[:, 0] >= num_passages) & (statements.ends[:, 1] >= num_passages)).any())
 
 
 def check_statements(statements: EdgeStatements, graph: Graph, num_passages: int) -> None:

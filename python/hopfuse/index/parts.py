@@ -133,7 +133,7 @@ def graph_arrays(graph: Graph, num_passages: int) -> Arrays:
     return {
         "entity.passage_frequency": mentioned[num_passages:].astype(np.int32),
         **string_arrays("graph.type_name", graph.edge_type_names),
-        "graph.edge_count": np.bincount(graph.edges()[3], minlength=graph.num_edge_types).astype(np.int64),
+        "graph.edge_count": graph.counts_of_types(),
         **{f"graph.{name}": array for name, array in graph.to_arrays().items()},
     }
 
@@ -200,8 +200,11 @@ def statements_of(graph: Graph) -> EdgeStatements:
 # ---- Terms ----
 
 
-def lexical_arrays(matrix: TermMatrix, num_passages: int) -> Arrays:
-    """Return the sections ``lexical.*`` of a matrix over the passages."""
+def lexical_arrays(matrix: TermMatrix, num_passages: int, terms: Mapping[str, Any] | None = None) -> Arrays:
+    """Return the sections ``lexical.*`` of a matrix over the passages.
+
+    ``terms``: the sections of its terms, if they are made already.
+    """
     check_type(matrix, "matrix", TermMatrix, "a TermMatrix: BM25.build(texts).matrix")
     if matrix.num_passages != num_passages:
         raise InputError(
@@ -214,17 +217,17 @@ def lexical_arrays(matrix: TermMatrix, num_passages: int) -> Arrays:
         )
     check_stemmer(matrix.stemmer)
     counts = {} if matrix.counts is None else {"lexical.count": matrix.counts}
-    return term_arrays(matrix) | {"lexical.passage": matrix.passages, "lexical.score": matrix.scores} | counts
+    return term_arrays(matrix, terms) | {"lexical.passage": matrix.passages, "lexical.score": matrix.scores} | counts
 
 
-def term_arrays(matrix: TermMatrix) -> Arrays:
-    """Return the sections ``lexical.*`` without those of the entries."""
+def term_arrays(matrix: TermMatrix, terms: Mapping[str, Any] | None = None) -> Arrays:
+    """Return the sections ``lexical.*`` without those of the entries; ``terms`` as of :func:`lexical_arrays`."""
     return {
         **string_arrays("lexical.setting", (matrix.method, matrix.stemmer or "")),
         "lexical.parameter": np.array([matrix.k1, matrix.b]),
         **string_arrays("lexical.stopword", matrix.stopwords),
         "lexical.rule": np.array([matrix.rule], np.int64),
-        **string_arrays("lexical.term", matrix.terms),
+        **(string_arrays("lexical.term", matrix.terms) if terms is None else terms),
         "lexical.indptr": matrix.indptr,
     }
 

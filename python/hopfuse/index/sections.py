@@ -92,6 +92,11 @@ class Section:
             b = pending.find(1, b + 1, end)
 
 
+def as_section(name: str, array: NDArray[Any] | Section) -> Section:
+    """Return an array as the section of a name; a section itself."""
+    return array if isinstance(array, Section) else Section(name, array)
+
+
 @contextmanager
 def damage_of(section: Section) -> Iterator[None]:
     """Raise what an InputError says about the data of a section as a FormatError, with the section as its place."""

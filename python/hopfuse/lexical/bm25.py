@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.filters import read_filter
+from .._arrays.part_numbers import PartNumbers
 from .._arrays.rows import indptr_of
 from .._validation import check_k, check_type, checked_texts
 from ..types import Hits, TermMatrix
@@ -64,6 +65,7 @@ class BM25:
         self.matrix = matrix
         self._tokenizer = Tokenizer(matrix.stopwords, matrix.stemmer)
         self._number = {term: t for t, term in enumerate(matrix.terms)}
+        self._numbers: PartNumbers | None = None  # of a part: those of the terms in it
         bm25s()  # raises now, not at the first search
 
     @classmethod
@@ -174,17 +176,19 @@ class BM25:
         if allow is None:
             allow = np.ones(self.num_passages, np.bool_)
         masks = read_filter(allow, len(rows), self.num_passages, "allow").to_masks(self.num_passages)
-        known = [[self._number[term] for term in row if term in self._number] for row in rows]
+        known = [self._known(row) for row in rows]
         each = zip(known, np.broadcast_to(masks, (len(rows), self.num_passages)), strict=True)
         return pad_rows([self._best(terms, k, allowed) for terms, allowed in each], k)
 
-    def part(self, rows: NDArray[np.int64]) -> BM25:
+    def part(self, rows: NDArray[np.int64], *, matrix: TermMatrix | None = None) -> BM25:
         """Return BM25 over a subset of passages, numbered from 0, as if built from their texts.
 
         Parameters
         ----------
         rows : ndarray of int64
             Ascending.
+        matrix : TermMatrix, optional
+            The matrix of these rows, if it is made already: :meth:`hopfuse.types.TermMatrix.part`.
 
         Raises
         ------
@@ -199,7 +203,19 @@ class BM25:
         >>> bm25.part(np.array([0, 2])).search(["sea"], k=1).ids
         array([[1]])
         """
-        return BM25(self.matrix.part(rows))
+        matrix = self.matrix.part(rows) if matrix is None else matrix
+        terms = matrix.of_whole
+        if terms is None:
+            return BM25(matrix)
+        made = BM25.__new__(BM25)
+        made.matrix, made._tokenizer = matrix, self._tokenizer
+        made._number, made._numbers = self._number, PartNumbers(terms, self._numbers)
+        return made
+
+    def _known(self, terms: Sequence[str]) -> list[int]:
+        """Return the numbers of the terms that the matrix has."""
+        numbers = [self._number[term] for term in terms if term in self._number]
+        return numbers if self._numbers is None else self._numbers.of(numbers)
 
     def _best(self, terms: list[int], k: int, allowed: NDArray[np.bool_]) -> tuple[Any, Any]:
         """Return the k best passages with a score above 0: higher score first, then lower id."""

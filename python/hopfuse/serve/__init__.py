@@ -13,14 +13,17 @@ from ..errors import MissingExtraError
 
 if TYPE_CHECKING:
     from .app import make_app
-    from .batcher import Batcher, BatchTimes
+    from .batcher import Batcher
     from .config import IndexConfig, KeyConfig, Limits, LogConfig, ServeConfig
+    from .costs import BatchTimes, Load
     from .errors import RefusalError, status_of
     from .keys import new_key
     from .logs import start_logging
+    from .searches import Search
     from .server import make_server, run, run_stdio
     from .service import Service
     from .siblings import merge_metrics
+    from .snapshots import Query
     from .workers import cards_of
 
 __all__ = [
@@ -29,8 +32,11 @@ __all__ = [
     "IndexConfig",
     "KeyConfig",
     "Limits",
+    "Load",
     "LogConfig",
+    "Query",
     "RefusalError",
+    "Search",
     "ServeConfig",
     "Service",
     "cards_of",
@@ -46,9 +52,12 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("IndexConfig", "KeyConfig", "Limits", "LogConfig", "ServeConfig"), "config"),
-    **dict.fromkeys(("BatchTimes", "Batcher"), "batcher"),
+    **dict.fromkeys(("BatchTimes", "Load"), "costs"),
+    "Batcher": "batcher",
     **dict.fromkeys(("RefusalError", "status_of"), "errors"),
     **dict.fromkeys(("make_server", "run", "run_stdio"), "server"),
+    "Query": "snapshots",
+    "Search": "searches",
     "Service": "service",
     "cards_of": "workers",
     "make_app": "app",

@@ -24,17 +24,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._threads import sharing
+from .costs import Costs, Load
 from .errors import RefusalError
 from .threads import contained, join
 
 log = logging.getLogger("hopfuse.serve")
-#: Weight of the latest batch in the moving average of batch times.
-NEWEST = 0.2
-#: Most that one batch counts as, in terms of the average: a machine that was suspended did not become that slow.
-OUTLIER = 4.0
 #: Seconds after the last batch from which on the averages may be out of date: a request that finds the queue empty then
 #: is searched whatever they are, since nothing else would correct them.
 STALE = 1.0
+#: Seconds since an owner's last work for which a worker is left to it while others make parts of an index.
+RECENT = 1.0
 #: Above so many queries, a batch takes a power of two of them: a walk of 17 to 31 takes as long as one of 32.
 LANES = 16
 #: Multiple of its estimated time that a request must have until its deadline: one that is too late has cost its search.
@@ -46,6 +45,7 @@ class _Batch:
     """A running batch: its number of queries, and its time, of which it gets a share while others run."""
 
     size: int
+    load: Load
     #: Whether it is the first after the averages may be out of date.
     corrects: bool
     works: list[Work]
@@ -57,7 +57,7 @@ class _Batch:
 
 @dataclass(eq=False, slots=True)
 class Work:
-    """A queued request, or a part of one that fits into a batch.
+    """A queued request, or a piece of one that fits into a batch.
 
     Attributes
     ----------
@@ -65,6 +65,10 @@ class Work:
         A batch has work of one group only.
     size : int
         Number of queries.
+    load : Load
+        What it takes.
+    request : object
+        What the pieces of one request have in common.
     payload
         Argument for ``run``.
     owner : str
@@ -79,10 +83,14 @@ class Work:
         Start and duration of its batch, in seconds.
     batch : int
         Queries in its batch.
+    charged : float
+        Seconds that its owner was charged when it was taken.
     """
 
     group: Hashable
     size: int
+    load: Load
+    request: object
     payload: Any
     owner: str
     deadline: float
@@ -93,50 +101,7 @@ class Work:
     took: float = 0.0
     batch: int = 0
     waits: bool = False
-
-
-class BatchTimes:
-    """Moving averages of batch times, by batch size in powers of two; a larger batch counts as several of the limit.
-
-    Examples
-    --------
-    >>> from hopfuse.serve import BatchTimes
-    >>> times = BatchTimes(32)
-    >>> times.add(1, 0.002)
-    >>> times.add(32, 0.016)
-    >>> times.of(1), times.of(32), times.of(64)
-    (0.002, 0.016, 0.032)
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._means: dict[int, float] = {}
-
-    def add(self, size: int, seconds: float, *, corrects: bool = False) -> None:
-        """Add the time of a batch; one that corrects brings the average down to it."""
-        if size > self._limit:
-            size, seconds = self._limit, seconds * self._limit / size
-        key = size.bit_length()
-        known = self._means.get(key, seconds)
-        if corrects:
-            known = min(known, seconds)
-        self._means[key] = known + NEWEST * (min(seconds, OUTLIER * known) - known)
-
-    def of(self, queries: int) -> float:
-        """Return the estimated seconds for so many queries, in batches of the limit; 0 before any batch."""
-        whole, rest = divmod(queries, self._limit)
-        return whole * self._one(self._limit) + (self._one(rest) if rest else 0.0)
-
-    def _one(self, size: int) -> float:
-        """Return the time of a batch; for an unseen size that of the next larger one, else scaled from the largest."""
-        key = size.bit_length()
-        if key in self._means:
-            return self._means[key]
-        larger = [known for known in self._means if known >= key]
-        if larger:
-            return self._means[min(larger)]
-        smaller = max(self._means, default=None)
-        return 0.0 if smaller is None else self._means[smaller] * size / 2 ** (smaller - 1)
+    charged: float = 0.0
 
 
 class Batcher:
@@ -193,14 +158,17 @@ class Batcher:
         self._run, self.limit, self._observe = run, limit, observe
         self._outside, self._died = outside, died
         self._gather = limit if gather is None else gather
-        self.times = BatchTimes(self._gather)
+        self.costs = Costs(self._gather)
         self._max_requests = max_requests
         self._ready = threading.Condition()
         self._queues: dict[str, dict[Hashable, deque[Work]]] = {}  # by owner and group; none is empty
-        self._turns: dict[str, float] = {}  # queries served, by waiting owner
+        self._turns: dict[str, float] = {}  # seconds that were spent, by owner that waits or is served
         self._served = 0.0  # the least of them
-        self._waiting: dict[str, int] = {}  # queries, by owner
-        self.requests = self.queries = 0
+        self._waiting: dict[str, Load] = {}  # by owner
+        self._serving: dict[str, int] = {}  # running works, by owner
+        self._came: dict[str, float] = {}  # when the latest work came, by owner
+        self._pieces: dict[object, int] = {}  # number that wait, by request
+        self._load = Load()  # of all that waits
         self._running: list[_Batch] = []
         self._seen = 0.0  # until when their costs are counted
         self._woken = self._closed = False
@@ -266,9 +234,20 @@ class Batcher:
         size: int,
         owner: str,
         deadline: float,
+        parts: int | None = None,
+        request: object = None,
         usual: bool = True,
     ) -> Work:
         """Queue work and return it; its ``future`` gets the outcome.
+
+        Parameters
+        ----------
+        group, payload, size, owner, deadline, usual
+            As of :class:`Work`.
+        parts : int, optional
+            For queries with filters: the parts of an index that have to be made for them.
+        request : object, optional
+            The request of which this is a piece; its pieces count as one request. By default the work itself.
 
         Raises
         ------
@@ -276,17 +255,20 @@ class Batcher:
             429: the queue is full, or the deadline cannot be met. 504: it has passed.
         """
         loop = asyncio.get_running_loop()
-        work = Work(group, size, payload, owner, deadline, loop.create_future(), usual)
+        load, request = load_of(size, parts), object() if request is None else request
+        work = Work(group, size, load, request, payload, owner, deadline, loop.create_future(), usual)
         with self._ready:
-            self.check_full()
-            self.check_deadline(owner, size, deadline)
+            if request not in self._pieces:
+                self.check_full()
+            self.check_deadline(owner, size, deadline, parts)
             queue = self._queues.setdefault(owner, {}).setdefault(group, deque())
             queue.append(work)
             work.waits = True
-            self.requests, self.queries = self.requests + 1, self.queries + size
-            if owner not in self._turns:
-                self._turns[owner] = self._served
-            self._waiting[owner] = self._waiting.get(owner, 0) + size
+            self._pieces[request] = self._pieces.get(request, 0) + 1
+            self._load += load
+            self._turns.setdefault(owner, self._served)
+            self._came[owner] = work.queued
+            self._waiting[owner] = self._waiting.get(owner, Load()) + load
             if not self._woken and self._may_take():
                 self._woken = True
                 loop.call_soon(self._wake)  # after the other requests of this turn of the loop
@@ -300,13 +282,6 @@ class Batcher:
     def _may_take(self) -> bool:
         """Return whether a thread may take a batch now."""
         return sum(not one.waits for one in self._running) < self._workers and any(map(self._allowed, self._queues))
-
-    def _allowed(self, owner: str) -> list[Hashable]:
-        """Return the groups of an owner's queued work of which a batch may be taken."""
-        groups = self._queues[owner]
-        if sum(one.outside for one in self._running) < self._workers:
-            return list(groups)
-        return [group for group in groups if not self._outside(group)]
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[None]:
@@ -343,22 +318,33 @@ class Batcher:
         """Return whether a batch runs or work waits."""
         return bool(self._running or self._queues)
 
-    def wait_of(self, owner: str, size: int) -> float:
-        """Return the estimated seconds until ``size`` more queries of an owner would be answered."""
-        ahead = self.queries
-        if len(self._turns) > (owner in self._turns):  # turns are shared with others
-            owners = len(self._turns) + (owner not in self._turns)
-            ahead = min(ahead, owners * self._waiting.get(owner, 0) + (owners - 1) * size)
+    @property
+    def requests(self) -> int:
+        """The number of queued requests."""
+        return len(self._pieces)
+
+    @property
+    def queries(self) -> int:
+        """The number of queued queries."""
+        return self._load.queries
+
+    def wait_of(self, owner: str, size: int, parts: int | None = None) -> float:
+        """Return the estimated seconds until ``size`` more queries of an owner would be answered.
+
+        ``parts``: as of :meth:`submit`.
+        """
+        own, ahead = load_of(size, parts), self._load
+        owners = len(self._queues) + (owner not in self._queues)
+        if owners > 1:  # turns are shared
+            shared = self._waiting.get(owner, Load()).by(owners) + own.by(owners - 1)
+            ahead = min(ahead, shared, key=self.costs.of)
         together = min(self._workers, 1 + len(self._running))  # batches that share the processors with its own
-        return (
-            self._left_of_running()
-            + self.times.of(ahead + size)
-            + (together - 1) * self.times.of(min(size, self._gather))
-        )
+        batch = load_of(min(size, self._gather), None if parts is None else min(parts, self.costs.most_parts))
+        return self._left_of_running() + self.costs.of(ahead + own) + (together - 1) * self.costs.of(batch)
 
     def _left_of_running(self) -> float:
         since = (time.monotonic() - self._seen) / max(1, len(self._running))
-        return sum(max(0.0, self.times.of(one.size) - one.cost - since) for one in tuple(self._running))
+        return sum(max(0.0, self.costs.of(one.load) - one.cost - since) for one in tuple(self._running))
 
     def _count_costs(self) -> None:
         """Divide the time since the last call among the running batches."""
@@ -381,14 +367,14 @@ class Batcher:
                 limit="limits.queue_requests",
             ).after(max(1.0, self.wait_of("", 1)))
 
-    def check_deadline(self, owner: str, size: int, deadline: float) -> None:
+    def check_deadline(self, owner: str, size: int, deadline: float, parts: int | None = None) -> None:
         """Refuse so many queries of an owner if their deadline has passed or will not be met."""
         left = deadline - time.monotonic()
         if left <= 0:
             raise late()
         if not self._queues and self._may_be_stale():
             return
-        wait = MARGIN * self.wait_of(owner, size)
+        wait = MARGIN * self.wait_of(owner, size, parts)
         if wait > left:
             raise RefusalError(
                 "overloaded",
@@ -417,7 +403,7 @@ class Batcher:
                 return False
             works, late_ones = self._take()
             if works:
-                batch = _Batch(sum(one.size for one in works), self._may_be_stale(), works)
+                batch = _Batch(sum(one.size for one in works), total(works), self._may_be_stale(), works)
                 batch.outside = self._outside(works[0].group)
                 self._count_costs()
                 self._running.append(batch)
@@ -452,7 +438,8 @@ class Batcher:
             self._running.remove(batch)
             del self._at_work[threading.get_ident()]
             if works[0].usual and not all(isinstance(one, Exception) for one in outcomes):
-                self.times.add(batch.size, batch.cost, corrects=batch.corrects)
+                self.costs.add(batch.load, batch.cost, corrects=batch.corrects)
+            self._charge(works, batch.cost)
         with contextlib.suppress(RuntimeError):  # the event loop has ended
             self._loop.call_soon_threadsafe(self._finish, works, outcomes, took)
 
@@ -477,12 +464,13 @@ class Batcher:
     def _take(self) -> tuple[list[Work], list[Work]]:
         """Remove the work of the next batch from the queue, and the work whose deadline has passed; return both.
 
-        The owner with the fewest served queries comes first, with its oldest work; the rest of the batch is work of
-        the same group, in the same order of owners.
+        The owner for whom the fewest seconds were spent comes first, with its oldest work; the rest of the batch is
+        work of the same group, in the same order of owners. A batch that makes parts of an index makes few.
         """
         works: list[Work] = []
         too_late: list[Work] = []
         now, room, group, enough = time.monotonic(), self.limit, None, self._enough()
+        parts = self.costs.most_parts
         while self.limit - room < enough:
             owners = [
                 one for one in self._queues if (self._allowed(one) if group is None else group in self._queues[one])
@@ -494,38 +482,77 @@ class Batcher:
                 chosen = (
                     group if group is not None else min(self._allowed(owner), key=lambda one: groups[one][0].queued)
                 )
-                taken = self._next(owner, chosen, room, now, too_late)
+                taken = self._next(owner, chosen, room, parts if works else None, now, too_late)
                 if taken is not None:
                     break
             if taken is None:
-                if owners and group is None and self._queues:
+                if owners and group is None and any(map(self._allowed, self._queues)):
                     continue  # all that was seen was late; more is queued
                 break
             works.append(taken)
-            room, group = room - taken.size, taken.group
+            room, group, parts = room - taken.size, taken.group, parts - taken.load.parts
         return works, too_late
+
+    def _allowed(self, owner: str) -> list[Hashable]:
+        """Return the groups of an owner's queued work of which a batch may be taken.
+
+        At most ``workers`` batches may wait for something outside. While other owners send work too, one worker makes
+        no parts of an index, which take longer than most batches.
+        """
+        groups = self._queues[owner]
+        outside = sum(one.outside for one in self._running) < self._workers
+        making = sum(one.load.parts > 0 for one in self._running)
+        makes = making + 1 < self._workers or not making or not self._others_send(owner)
+        if outside and makes:
+            return list(groups)
+        return [
+            group
+            for group, works in groups.items()
+            if (outside or not self._outside(group)) and (makes or not works[0].load.parts)
+        ]
+
+    def _others_send(self, owner: str) -> bool:
+        """Return whether another owner has sent work of late; owners that have not are forgotten."""
+        since = time.monotonic() - RECENT
+        for one in [one for one, came in self._came.items() if came < since]:
+            del self._came[one]
+        return any(one != owner for one in self._came)
 
     def _enough(self) -> int:
         """Return the number of queries from which on a batch takes no further work."""
         most = min(self.queries, self._gather)
         return 1 << (most.bit_length() - 1) if most > LANES else self._gather
 
-    def _next(self, owner: str, group: Hashable, room: int, now: float, too_late: list[Work]) -> Work | None:
-        """Take the first work of a queue that is not late, if it fits."""
+    def _next(
+        self, owner: str, group: Hashable, room: int, parts: int | None, now: float, too_late: list[Work]
+    ) -> Work | None:
+        """Take the first work of a queue that is not late, if it fits; ``parts`` are left for it, None for any."""
         queue = self._queues[owner][group]
         taken = None
         while queue and taken is None:
             if queue[0].deadline <= now:
                 too_late.append(queue[0])
-            elif queue[0].size > room:
+            elif queue[0].size > room or (parts is not None and queue[0].load.parts > parts):
                 break
             else:
                 taken = queue[0]
                 self._served = max(self._served, self._turns[owner])
-                self._turns[owner] += taken.size
+                taken.charged = self.costs.share(taken.load)  # until it is known
+                self._turns[owner] += taken.charged
+                self._serving[owner] = self._serving.get(owner, 0) + 1
             self._forget(queue.popleft())
         self._prune(owner, group)
         return taken
+
+    def _charge(self, works: list[Work], seconds: float) -> None:
+        """Charge the owners of a batch's work the time that it took, by what each caused, in place of the estimates."""
+        shares = [self.costs.share(one.load) for one in works]
+        for one, share in zip(works, shares, strict=True):
+            self._turns[one.owner] += seconds * share / sum(shares) - one.charged
+            self._serving[one.owner] -= 1
+            if not self._serving[one.owner]:
+                del self._serving[one.owner]
+                self._rest(one.owner)
 
     def _prune(self, owner: str, group: Hashable) -> None:
         """Remove an empty queue, and an owner without queues."""
@@ -533,12 +560,31 @@ class Batcher:
         if not groups[group]:
             del groups[group]
         if not groups:
-            del self._queues[owner], self._turns[owner], self._waiting[owner]
+            del self._queues[owner], self._waiting[owner]
+            self._rest(owner)
+
+    def _rest(self, owner: str) -> None:
+        """Forget the turns of an owner that neither waits nor is served."""
+        if owner not in self._queues and owner not in self._serving:
+            self._turns.pop(owner, None)
 
     def _forget(self, work: Work) -> None:
         work.waits = False
-        self.requests, self.queries = self.requests - 1, self.queries - work.size
-        self._waiting[work.owner] -= work.size
+        self._load -= work.load
+        self._waiting[work.owner] -= work.load
+        self._pieces[work.request] -= 1
+        if not self._pieces[work.request]:
+            del self._pieces[work.request]
+
+
+def load_of(size: int, parts: int | None) -> Load:
+    """Return the amount of work of queries without filters, or with filters for which parts have to be made."""
+    return Load(plain=size) if parts is None else Load(filtered=size, parts=parts)
+
+
+def total(works: Sequence[Work]) -> Load:
+    """Return the amount of all work."""
+    return sum((one.load for one in works), Load())
 
 
 def late() -> RefusalError:

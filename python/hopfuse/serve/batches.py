@@ -32,6 +32,8 @@ class Plan:
     per_document: int | None = None
     #: Whether the encoder is called, which may take long, or for ever.
     encodes: bool = False
+    #: Whether it makes parts of the index, for which queries whose parts exist do not wait.
+    makes: bool = False
     #: The request that the batch is for, or None for any.
     alone: object = None
 

@@ -70,6 +70,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Threads of each encoder, and so the number of calls that may hang before texts are refused.
     option_sets : int
         Different recipes and options that are kept at a time, over all indexes.
+    part_bytes : int, optional
+        Bytes of the parts of an index that are kept for filters, those that were used last: as of
+        :meth:`hopfuse.Index.keep_parts`, by default those of the index, and at least 256 MiB.
     queue_requests : int
         Requests that wait for a batch, and requests that wait for a seq.
     queue_bytes, key_bytes : int
@@ -120,6 +123,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     encoder_seconds: Seconds = 10.0
     encoder_threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 4
     option_sets: Count = 16
+    part_bytes: Count | None = None
     queue_requests: Count = 1024
     queue_bytes: Count = 128 * 2**20
     key_bytes: Count = 64 * 2**20

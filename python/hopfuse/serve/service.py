@@ -33,6 +33,7 @@ from .following import Follower
 from .keys import Keys, Principal
 from .metrics import Metrics
 from .options import RetrieverCache
+from .pieces import Piece, pieces_of
 from .schema import PassagesRequest, Timings
 from .searches import ANYONE, Answer, Search
 from .siblings import Siblings
@@ -45,8 +46,10 @@ log = logging.getLogger("hopfuse.serve")
 #: Batches that are searched at a time on the CPU, and divide its processors. One leaves some idle while Python prepares
 #: it, and where its threads wait for each other.
 BATCHES = 2
-#: Queries and names from which on a request is checked on a thread, in terms of names; a query counts as 16.
+#: Queries, names and filters from which on a request is checked and divided on a thread, in terms of names.
 LONG = 2048
+#: What a query counts as, and the passages of the index that count as one, for each filter.
+OF_QUERY, OF_FILTER = 16, 1024
 #: Seconds beyond the drain time for which the end waits for threads.
 END_SECONDS = 1.0
 
@@ -68,9 +71,7 @@ class Service:
     --------
     >>> import asyncio, tempfile
     >>> import hopfuse as hf
-    >>> from hopfuse.serve import ServeConfig, Service
-    >>> from hopfuse.serve.searches import Search
-    >>> from hopfuse.serve.snapshots import Query
+    >>> from hopfuse.serve import Query, Search, ServeConfig, Service
     >>> async def ask(folder, text):
     ...     service = Service(ServeConfig.read("", {"indexes": {"waters": {"path": folder, "words": "fts5"}}}))
     ...     await service.start()
@@ -221,6 +222,8 @@ class Service:
 
     def _snapshot_of(self, name: str, retriever: Retriever) -> Snapshot:
         snapshot = Snapshot(name, self.config.indexes[name], retriever)
+        if self.config.limits.part_bytes is not None:
+            snapshot.index.keep_parts(self.config.limits.part_bytes)
         for principal in self.keys.all():
             if principal.sees(name):
                 snapshot.rows(None, principal, "filter")  # now, not at the key's first request
@@ -385,24 +388,23 @@ class Service:
             )
         deadline = search.arrived + timeout_ms / 1000
         retriever = await self._retrievers.of(search.snapshot, search.recipe, search.options, deadline)
-        if sum(16 + len(one.entities or ()) for one in search.queries) > LONG:
-            await self.desk.run(search.owner, _check, retriever, search.queries)
+        if _is_long(search):
+            pieces = await self.desk.run(search.owner, _divided, search, retriever, self.batcher.limit)
         else:
-            _check(retriever, search.queries)
-        encodes = [retriever.encodes(query.text, query.vector) for query in search.queries]
-        if any(encodes):
+            pieces = _divided(search, retriever, self.batcher.limit)
+        if any(piece.encodes for piece in pieces):
             self._check_encoder(retriever)
-        places = self._places(search.queries, encodes)
-        works = self._submit(search, retriever, places, deadline)
+        places = [piece.places for piece in pieces]
+        works = self._submit(search, retriever, pieces, deadline)
         timer = asyncio.get_running_loop().call_later(deadline - time.monotonic(), self._end, works, late())
         try:
             parts = [await _outcome(work, part) for work, part in zip(works, places, strict=True)]
         finally:
             self._end(works, gone_away())
             timer.cancel()
-        for work in works:
-            self.metrics.stages["queued"].observe(work.started - work.queued)
-            self.metrics.stages["search"].observe(work.took)
+        queued, searched = _stages(works)
+        self.metrics.stages["queued"].observe(queued)
+        self.metrics.stages["search"].observe(searched)
         results = parts[0]
         if len(parts) > 1:
             placed = dict(zip(chain(*places), chain(*parts), strict=True))
@@ -411,9 +413,9 @@ class Service:
             results,
             search.snapshot,
             Timings(
-                queued_ms=round(1000 * max(work.started - work.queued for work in works), 3),
+                queued_ms=round(1000 * queued, 3),
                 batch=max(work.batch for work in works),
-                search_ms=round(1000 * sum(work.took for work in works), 3),
+                search_ms=round(1000 * searched, 3),
             ),
         )
 
@@ -447,35 +449,21 @@ class Service:
         limits = self.config.limits
         return limits.timeout_ms if given is None else check_whole(given, "timeout_ms", limits.max_timeout_ms)
 
-    def _places(self, queries: Sequence[Query], encodes: Sequence[bool]) -> list[list[int]]:
-        """Return the positions of queries by batch, which has queries of one kind.
-
-        They have filters or none, and vectors or none, and the encoder is called for all or for none: so no query with
-        a vector waits for a text, and the texts that the encoder gets are those of the batch, in its order.
-        """
-        limit, found = self.batcher.limit, []
-        kinds = [(one.allow is not None, one.vector is None, encodes[at]) for at, one in enumerate(queries)]
-        for kind in sorted(set(kinds)):
-            places = [at for at, own in enumerate(kinds) if own == kind]
-            found += [places[at : at + limit] for at in range(0, len(places), limit)]
-        return found
-
-    def _submit(self, search: Search, retriever: Retriever, places: list[list[int]], deadline: float) -> list[Work]:
-        """Queue all parts of a request, or none."""
+    def _submit(self, search: Search, retriever: Retriever, pieces: Sequence[Piece], deadline: float) -> list[Work]:
+        """Queue all pieces of a request, or none."""
         works: list[Work] = []
-        queries, k = search.queries, min(search.k, max(1, search.snapshot.index.num_passages))
+        k = min(search.k, max(1, search.snapshot.index.num_passages))
         alone = search if search.trace else None  # a trace would delay other requests
         try:
-            for part in places:
-                restricted = queries[part[0]].allow is not None
-                encodes = retriever.encodes(queries[part[0]].text, queries[part[0]].vector)
-                plan = Plan(
-                    search.snapshot, retriever, k, search.trace, restricted, search.per_document, encodes, alone
-                )
-                sees_all = search.principal.where is None
-                asked = RequestShare([queries[at] for at in part], search.fields, search.strict, sees_all)
+            for piece in pieces:
+                which: dict[str, Any] = {"encodes": piece.encodes, "makes": bool(piece.parts), "alone": alone}
+                restricted = piece.parts is not None
+                plan = Plan(search.snapshot, retriever, k, search.trace, restricted, search.per_document, **which)
+                queries, sees_all = [search.queries[at] for at in piece.places], search.principal.where is None
+                asked = RequestShare(queries, search.fields, search.strict, sees_all)
                 who: dict[str, Any] = {"owner": search.principal.name, "deadline": deadline, "usual": not search.trace}
-                works.append(self.batcher.submit(plan, asked, size=len(part), **who))
+                what: dict[str, Any] = {"size": len(queries), "parts": piece.parts, "request": search}
+                works.append(self.batcher.submit(plan, asked, **what, **who))
         except RefusalError as refusal:
             self._end(works, refusal)
             raise
@@ -494,6 +482,26 @@ class Service:
     def _observe(self, works: list[Work], seconds: float) -> None:
         if not works[0].payload.warms_up:
             self.metrics.batch_queries.observe(works[0].batch)
+
+
+def _stages(works: Sequence[Work]) -> tuple[float, float]:
+    """Return the seconds until the first piece of a request was searched, and from then until the last one was."""
+    began = min(work.started for work in works)
+    return began - works[0].queued, max(work.started + work.took for work in works) - began
+
+
+def _is_long(search: Search) -> bool:
+    """Return whether a request takes long to check and divide."""
+    filters = len({id(one.allow) for one in search.queries if one.allow is not None})
+    names = sum(OF_QUERY + len(one.entities or ()) for one in search.queries)
+    return names + filters * search.snapshot.index.num_passages // OF_FILTER > LONG
+
+
+def _divided(search: Search, retriever: Retriever, limit: int) -> list[Piece]:
+    """Check a request's queries, and return its pieces."""
+    _check(retriever, search.queries)
+    encodes = [retriever.encodes(query.text, query.vector) for query in search.queries]
+    return pieces_of(search.queries, encodes, search.snapshot, limit)
 
 
 def _check(retriever: Retriever, queries: Sequence[Query]) -> None:

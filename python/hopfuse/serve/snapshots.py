@@ -132,6 +132,12 @@ class Snapshot:
         except InputError as error:
             raise (in_request(error, field) if isinstance(allow, Mapping) else error.at(field=field)) from None
 
+    def has_part(self, rows: NDArray[np.int64]) -> bool:
+        """Return whether the part of the index with these passages exists, so that a search need not make it."""
+        mask = np.zeros(self.index.num_passages, np.bool_)
+        mask[rows] = True
+        return mask in self.index.parts
+
     def _rows_of_key(self, principal: Principal, seen: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return a key's rows as the same object each time, so that a batch of one key has one filter."""
         if principal.name not in self._rows:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays.convert import to_float64, to_numpy
-from .._arrays.csr import build_csr, out_degrees
+from .._arrays.csr import Csr, build_csr, out_degrees
+from .._arrays.rows import indptr_of_counts
 from .._validation import (
     check_as_long,
     check_flag,
@@ -233,6 +234,11 @@ class Graph(KeepsDerived):
         names: tuple[str, ...],
     ) -> Graph:
         csr = build_csr(n, directed, src, dst, weight, types, len(names))
+        return cls._of_csr(csr, directed, names)
+
+    @classmethod
+    def _of_csr(cls, csr: Csr, directed: bool, names: tuple[str, ...]) -> Graph:
+        n = csr.node_of.size
         degree = out_degrees(n, len(names), csr)
         _check_degrees(degree, csr.node_of)
         return cls(
@@ -248,6 +254,69 @@ class Graph(KeepsDerived):
         t = np.zeros(row.size, np.uint8) if self.edge_type is None else self.edge_type
         node = self.node_of.astype(np.int64)
         return node[col[keep]], node[row[keep]], w[keep], t[keep]
+
+    def induced(self, nodes: NDArray[np.int64]) -> Graph:
+        """Return the graph of some nodes and the edges between them, equal to one that is built of these edges.
+
+        Parameters
+        ----------
+        nodes : ndarray of int64
+            Ascending; they are numbered from 0 in the new graph.
+
+        Examples
+        --------
+        >>> import numpy as np, hopfuse as hf
+        >>> some = hf.Graph.from_edges([0, 1, 1], [1, 2, 3]).induced(np.array([1, 3]))
+        >>> some, some.edges()[:2]
+        (Graph(undirected, nodes=2, stored=2, types=['edge']), (array([0]), array([1])))
+        """
+        if not self.keeps_order:
+            place = np.full(self.num_nodes, -1, np.int64)
+            place[nodes] = np.arange(nodes.size)
+            src, dst, weight, kind = self.edges()
+            kept = (place[src] >= 0) & (place[dst] >= 0)
+            names, ends = self.edge_type_names, (place[src[kept]], place[dst[kept]])
+            how: dict[str, Any] = {"directed": self.directed, "edge_type_names": names, "num_nodes": nodes.size}
+            return Graph.from_edges(*ends, weight[kept], edge_type=kind[kept], **how)
+        number = np.full(self.num_nodes, -1, np.int32)
+        number[nodes] = np.arange(nodes.size, dtype=np.int32)
+        of, rows = self._rows_of(nodes)
+        row, col = number[rows], number[self.indices if of is None else self.indices[of]]
+        inside = np.flatnonzero((row >= 0) & (col >= 0))
+        row, col, entries = row[inside], col[inside], inside if of is None else of[inside]
+        weights = None if self.weight is None else self.weight[entries]
+        csr = Csr(
+            indptr_of_counts(np.bincount(row, minlength=nodes.size)),
+            col,
+            None if weights is None or (weights == 1).all() else weights,
+            None if self.edge_type is None else self.edge_type[entries],
+            np.arange(nodes.size, dtype=np.int32),
+            np.arange(nodes.size, dtype=np.int32),
+        )
+        return Graph._of_csr(csr, self.directed, self.edge_type_names)
+
+    def _rows_of(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.int64] | None, NDArray[Any]]:
+        """Return the stored entries in the rows of some nodes, and their rows; if these are many, None and all rows."""
+        if 2 * nodes.size > self.num_nodes:
+            return None, np.repeat(np.arange(self.num_nodes, dtype=np.int32), np.diff(self.indptr))
+        count = self.indptr[nodes + 1] - self.indptr[nodes]
+        begin = indptr_of_counts(count)
+        return np.arange(begin[-1]) + np.repeat(self.indptr[nodes] - begin[:-1], count), np.repeat(nodes, count)
+
+    def counts_of_types(self) -> NDArray[np.int64]:
+        """Return the number of merged edges of each type; undirected edges count once.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> hf.Graph.from_edges([0, 1], [1, 0]).counts_of_types()
+        array([1])
+        """
+        row = np.repeat(np.arange(self.num_nodes, dtype=np.int32), np.diff(self.indptr))
+        keep = np.ones(row.size, np.bool_) if self.directed else row >= self.indices
+        if self.edge_type is None:
+            return np.array([np.count_nonzero(keep)] + [0] * (self.num_edge_types - 1), np.int64)
+        return np.bincount(self.edge_type[keep], minlength=self.num_edge_types).astype(np.int64)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the graph's arrays by name, for storage; see :meth:`from_arrays`."""

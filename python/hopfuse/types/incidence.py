@@ -129,8 +129,26 @@ class Incidence(KeepsDerived):
         """
         check_type(graph, "graph", Graph, "a Graph")
         rows = check_whole(num_rows, "num_rows", graph.num_nodes, least=0)
+        known: Incidence | None = graph.derived.get(f"incidence of {rows}")
+        if known is not None:
+            return known
         low, high = _joined_below(graph, rows)
         return cls(indptr_of(low, rows), high.astype(np.int32), num_columns=graph.num_nodes)
+
+    @classmethod
+    def kept_of(cls, graph: Graph, num_rows: int) -> Incidence:
+        """Return what :meth:`from_graph` returns, and keep it with the graph for later calls.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> graph = hf.Graph.from_edges([0, 3, 2, 0], [2, 1, 3, 1])
+        >>> hf.Incidence.kept_of(graph, 2) is hf.Incidence.from_graph(graph, 2)
+        True
+        """
+        made = cls.from_graph(graph, num_rows)
+        graph.derived[f"incidence of {made.num_rows}"] = made
+        return made
 
     @property
     def num_rows(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.bm25 import BM25Weights, text_lengths
-from .._arrays.rows import check_array, check_ascending, check_indptr, check_range, indptr_of
+from .._arrays.rows import check_array, check_ascending, check_indptr, check_range, indptr_of_counts
 from .._validation import check_as_long, check_choice, check_number, checked_texts
 from ..errors import InputError
 from .reading_rule import RULE, check_rule
@@ -93,6 +93,8 @@ class TermMatrix:
     stemmer: str | None = None
     counts: NDArray[np.int32] | None = None
     rule: int = RULE
+    #: Of a part, the numbers of its terms in the matrix that it is a part of.
+    of_whole: NDArray[np.int64] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         check_options(self.method, self.k1, self.b)
@@ -176,20 +178,30 @@ class TermMatrix:
         place = np.full(self.num_passages, -1, np.int32)
         place[rows] = np.arange(rows.size)
         term, passages, counts = self.entries_of(place)
-        terms, number = np.unique(term, return_inverse=True)
-        return TermMatrix.from_counts(
-            terms=[self.terms[t] for t in terms.tolist()],
-            indptr=indptr_of(number, terms.size),
+        frequency = np.bincount(term, minlength=len(self.terms))
+        terms = np.flatnonzero(frequency)
+        indptr = indptr_of_counts(frequency[terms])
+        how: dict[str, Any] = {"method": self.method, "k1": self.k1, "b": self.b}
+        weights = BM25Weights.of(frequency[terms], text_lengths(passages, counts, rows.size), **how)
+        part = object.__new__(TermMatrix)  # of entries that are checked already; those of a frozen class
+        vars(part).update(
+            terms=tuple(self._strings[terms].tolist()),
+            indptr=indptr,
             passages=passages,
-            counts=counts,
+            scores=weights.scores(indptr, passages, counts),
             num_passages=rows.size,
-            method=self.method,
-            k1=self.k1,
-            b=self.b,
             stopwords=self.stopwords,
             stemmer=self.stemmer,
+            counts=counts,
             rule=self.rule,
+            of_whole=terms,
+            **how,
         )
+        return part
+
+    @cached_property
+    def _strings(self) -> NDArray[Any]:
+        return np.array(self.terms, object)
 
     def entries_of(self, place: NDArray[np.int32]) -> Entries:
         """Return the entries of some passages, in order: their terms, the places of their passages, and their counts.

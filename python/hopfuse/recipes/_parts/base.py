@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._arrays.rows_cache import RowsCache
 from ..._validation import check_k, check_threads
 from ...encoders import Encoder, as_encoder
 from ...errors import InputError
@@ -213,9 +213,10 @@ class BaseRecipe(Generic[Result]):
         parts = []
         for number, passages in enumerate(view.passages):
             part = self.index.part(passages)
-            recipe = self._of_parts.get(passages, partial(self._over, part))
+            recipe = part.once(self, self._over)
             group = Group(np.flatnonzero(view.of == number), part, self.index, asked.size)
-            parts.append((group, recipe._found(group.asked(asked), None, recipe._k(max(1, k)), trace, group.rows)))
+            found = recipe._found(group.asked(asked), None, recipe._k(max(1, k)), trace, group.rows)
+            parts.append((group, replace(found, index=self.index)))  # which lets go of the part's
         return self._joined(parts, asked.size, k)
 
     def _found(
@@ -266,14 +267,11 @@ class BaseRecipe(Generic[Result]):
     def _views(self) -> Views:
         return Views(self.index)
 
-    @cached_property
-    def _of_parts(self) -> RowsCache[Any]:
-        return RowsCache(self.index.num_passages)
-
     def _over(self, part: IndexPart) -> Any:
         """Return this recipe over a part of the index."""
         make: Any = type(self)
-        return make(part.index, self._config_of(part), **collaborators_of(part, self.ranks, self._arguments[1]))
+        own = collaborators_of(part, self.index, self.ranks, self._arguments[1])
+        return make(part.index, self._config_of(part), **own)
 
     def _config_of(self, part: IndexPart) -> Any:
         return self.config

@@ -23,10 +23,13 @@ _NUMBERED = {"passage": "passages", "entity": "entities", "fact": "facts", "trip
 
 
 class Group:
-    """The questions of a batch that see the same passages, and the part of the index with these passages."""
+    """The questions of a batch that see the same passages, and the rows of the part with these passages.
+
+    The part itself is not kept: a batch may have many.
+    """
 
     def __init__(self, rows: NDArray[np.int64], part: IndexPart, whole: Index, batch: int) -> None:
-        self.rows, self.part = rows, part
+        self.rows, self.passages, self.entities, self.facts = rows, part.passages, part.entities, part.facts
         self.nodes = np.concatenate([part.passages, whole.num_passages + part.entities])
         self._whole, self._all = whole, rows.size == batch
         self._left: list[list[Mention]] = [[] for _ in rows]
@@ -61,7 +64,7 @@ class Group:
             if isinstance(one["query"], int):
                 one["query"] = b
             if "allowed" in one:
-                one["allowed"] = self.part.passages.size
+                one["allowed"] = self.passages.size
             if "left_out" in one:
                 one["left_out"] = [self._left_out(mention) for mention in left]
             told.append(one)
@@ -78,8 +81,8 @@ class Group:
         if isinstance(mention, str):
             return mention
         whole = mention if isinstance(mention, Mention) else Mention(mention, "", "given")
-        at = int(np.searchsorted(self.part.entities, whole.entity))
-        if at == self.part.entities.size or self.part.entities[at] != whole.entity:
+        at = int(np.searchsorted(self.entities, whole.entity))
+        if at == self.entities.size or self.entities[at] != whole.entity:
             left.append(whole)
             return None
         return whole._replace(entity=at) if whole is mention else at
@@ -95,7 +98,7 @@ class Group:
         found = {}
         for key, one in given.items():
             rows = _NUMBERED.get(str(named.get(key, key)))
-            found[key] = int(getattr(self.part, rows)[one]) if rows and type(one) is int else self.trace(one)
+            found[key] = int(getattr(self, rows)[one]) if rows and type(one) is int else self.trace(one)
         return found
 
 
@@ -114,7 +117,7 @@ def joined(
     **own
         Fields that are joined already.
     """
-    rows = [getattr(group.part, ranks) for group, _ in parts]
+    rows = [getattr(group, ranks) for group, _ in parts]
     first = parts[0][1]
     made: dict[str, Any] = {"index": index, **own}
     for name in (field.name for field in fields(first)):
@@ -216,13 +219,13 @@ class UnknownMatcher:
         )
 
 
-def collaborators_of(part: IndexPart, ranks: Ranks, whole: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a recipe's collaborators for a part of the index, by the names of the constructor's arguments."""
+def collaborators_of(part: IndexPart, index: Index, ranks: Ranks, whole: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a recipe's collaborators for a part of its index, by the names of the constructor's arguments."""
     made = dict(whole)
     if whole.get("matcher") is not None:
         made["matcher"] = _matcher_of(part, whole["matcher"])
     if whole.get("lexical") is not None:
-        made["lexical"] = _leg_of(whole["lexical"], getattr(part, ranks))
+        made["lexical"] = _leg_of(whole["lexical"], part, index, ranks)
     if whole.get("fact_vectors") is not None:
         made["fact_vectors"] = _vectors_of(whole["fact_vectors"], part.facts)
     return made
@@ -232,10 +235,12 @@ def _matcher_of(part: IndexPart, matcher: Any) -> Any:
     return matcher.part(part) if callable(getattr(matcher, "part", None)) else UnknownMatcher(type(matcher).__name__)
 
 
-def _leg_of(leg: Any, rows: NDArray[np.int64]) -> Any:
+def _leg_of(leg: Any, part: IndexPart, index: Index, ranks: Ranks) -> Any:
     if not callable(getattr(leg, "part", None)):
         raise _no_part("lexical", type(leg).__name__, "part(rows)", "count words", "BM25 or FTS5")
-    return leg.part(rows)
+    if ranks == "passages" and index.lexical is not None and getattr(leg, "matrix", None) is index.lexical:
+        return leg.part(part.passages, matrix=part.index.lexical)
+    return leg.part(getattr(part, ranks))
 
 
 def _vectors_of(vectors: Any, rows: NDArray[np.int64]) -> Any:

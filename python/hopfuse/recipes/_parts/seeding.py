@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,9 +15,12 @@ from ...ops.dense import dense_topk
 from ...types import Seeds
 from .likeness import EntityPassages, likeness
 from .mentions import Mention
+from .name_table import Kind, NameTable, fold
 
 #: Kinds of matches, the strongest last.
 STRENGTH = {"nearest": 0, "alias": 1, "exact": 2, "given": 3}
+#: The names that a mention may be, in this order, and the kind of match.
+_MATCHES: tuple[tuple[str, Kind], ...] = (("exact", "names"), ("alias", "aliases"), ("exact", "words"))
 #: The number of passages from which on an entity's weight as a seed stays the same, unless it is a word of the texts.
 COMMON = 30
 #: The confidence below which a mention may not outweigh the others.
@@ -42,11 +44,6 @@ class Seed(NamedTuple):
     confidence: float = 1.0
 
 
-def fold(name: str) -> str:
-    """Return a name as it is compared: compatibility-normalised, case-folded, spaces collapsed."""
-    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
-
-
 class EntitySeeder:
     """Find the entities that mentions name: by their exact name, else by an alias, else the nearest by vector.
 
@@ -59,16 +56,8 @@ class EntitySeeder:
     """
 
     def __init__(self, index: Index, encoder: Encoder | None, threshold: float) -> None:
-        self._names: dict[str, list[int]] = defaultdict(list)
-        self._aliases: dict[str, list[int]] = defaultdict(list)
-        self._words: dict[str, list[int]] = defaultdict(list)
+        self._table = NameTable.of(index)
         named = index.num_entities if index.words is None else index.words.first
-        for entity, name in enumerate(index.entity_names):
-            (self._names if entity < named else self._words)[fold(name)].append(entity)
-        for entity, aliases in enumerate(index.entity_aliases):
-            for alias in aliases:
-                if entity not in self._aliases[fold(alias)]:
-                    self._aliases[fold(alias)].append(entity)
         frequency, most = index.passage_frequency, np.where(np.arange(index.num_entities) < named, COMMON, np.inf)
         self._weight = np.zeros(0) if frequency is None else 1.0 / np.minimum(np.maximum(frequency, 1), most)
         self._passages = EntityPassages(index)
@@ -123,7 +112,7 @@ class EntitySeeder:
 
     def num_aliased(self, surface: str) -> int:
         """Return the number of entities that have an alias."""
-        return len(self._aliases.get(fold(surface), ()))
+        return len(self._table.find("aliases", fold(surface)))
 
     def _seed(self, entity: int, surface: str, match: str, similarity: float = 1.0) -> Seed:
         return Seed(entity, surface, match, similarity, float(self._weight[entity]))
@@ -131,9 +120,9 @@ class EntitySeeder:
     def _named(self, surface: str) -> list[Seed]:
         """Return the entities with this name; if there is none, those with this alias, else with this word."""
         key = fold(surface)
-        for match, known in (("exact", self._names), ("alias", self._aliases), ("exact", self._words)):
-            if known.get(key):
-                return [self._seed(entity, surface, match) for entity in known[key]]
+        for match, kind in _MATCHES:
+            if found := self._table.find(kind, key):
+                return [self._seed(entity, surface, match) for entity in found]
         return []
 
     def _strongest(self, mentions: Sequence[Any], named: Mapping[str, list[Seed]]) -> list[Seed]:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from ...types import Hits
-from .._parts.seeding import fold
+from .._parts.name_table import fold
 
 
 class TitleMatcher:

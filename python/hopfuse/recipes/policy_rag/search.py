@@ -313,7 +313,7 @@ class PolicyRAG(BaseRecipe[PolicyRAGResult]):
         """Return the result of a batch from those of its groups, in the whole index's numbers."""
         facts, seeds = [], []
         for group, found in parts:
-            entities, numbers = group.part.entities, group.part.facts
+            entities, numbers = group.entities, group.facts
             facts.append((group, [[_whole(one, entities, numbers) for one in row] for row in found.facts]))
             seeds.append((group, [{int(entities[e]): share for e, share in row.items()} for row in found.seeds]))
         own = {"facts": in_order(facts, batch), "seeds": in_order(seeds, batch)}
