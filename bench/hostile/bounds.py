@@ -26,27 +26,27 @@ def connected(url: str, seconds: float = 120.0) -> socket.socket:
     return socket.create_connection((parts.hostname or "", parts.port or 80), timeout=seconds)
 
 
-def head(path: str, key: str | None, length: int, kind: str = "application/json") -> bytes:
-    """Return the head of a POST whose body has so many bytes."""
-    bearer = "" if key is None else f"Authorization: Bearer {key}\r\n"
-    return (
-        f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{bearer}Content-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
-    ).encode()
+def head(path: str, key: str | None, length: int, kind: str = "application/json", *lines: str) -> bytes:
+    """Return the head of a POST whose body has so many bytes, with further headers."""
+    bearer = () if key is None else (f"Authorization: Bearer {key}",)
+    fixed = (f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Type: {kind}", f"Content-Length: {length}")
+    return ("\r\n".join((*fixed, *bearer, *lines)) + "\r\n\r\n").encode()
 
 
 def post(url: str, key: str | None, body: bytes, path: str = SEARCH, **headers: str) -> tuple[int, bytes]:
-    """Send a body, and return the status and the body of the answer."""
-    parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
-    try:
-        own = {"Content-Type": "application/json", **{name.replace("_", "-"): one for name, one in headers.items()}}
-        if key is not None:
-            own["Authorization"] = f"Bearer {key}"
-        connection.request("POST", path, body, own)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()
+    """Send a body if the server wants it (Expect), and return the status and the body of the answer.
+
+    What is sent after a refusal may reset the connection before the answer is read.
+    """
+    lines = [f"{name.replace('_', '-')}: {one}" for name, one in headers.items()]
+    with contextlib.closing(connected(url)) as one:
+        one.sendall(head(path, key, len(body), "application/json", "Expect: 100-continue", *lines))
+        while len(status := one.recv(12, socket.MSG_PEEK)) < 12:
+            if not status:
+                raise ConnectionError("the server closed the connection without an answer")
+        if status.endswith(b" 100"):
+            one.sendall(body)
+        return reply(one)
 
 
 def reply(connection: socket.socket) -> tuple[int, bytes]:
