@@ -30,6 +30,8 @@ TOOLS = {
     "clang++-14": "clang-14 libclang-rt-14-dev",
     "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
     "qemu-aarch64-static": "qemu-user-static",
+    "nginx": "nginx-light",
+    "caddy": "caddy",
 }
 # The AVX-VNNI variant of dense search is tested if the machine has it.
 FLAGS = Path("/proc/cpuinfo").read_text(encoding="utf-8").split() if Path("/proc/cpuinfo").exists() else []

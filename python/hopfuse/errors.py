@@ -43,6 +43,7 @@ CODES: Mapping[str, str] = {
     "empty": "a text is blank, or a collection has no entries",
     "encoder": "an encoder of texts failed, or returned what are no vectors",
     "exists": "the output exists already",
+    "expired": "a key was valid until a time that has passed",
     "failed": "an operation began and failed",
     "finite": "a number is NaN or infinite, or too large for the arithmetic",
     "forbidden": "a key or a service does not allow the call",

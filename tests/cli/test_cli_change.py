@@ -52,6 +52,14 @@ def test_passages_are_added_replaced_deleted_and_compacted(folder, output_of):
     assert "No changes since generation 2" in hopfuse("log", index).stderr
 
 
+def test_a_copy_keeps_the_seq(folder, output_of, refused_here):
+    output_of("delete", folder / "index", "p0")
+    output_of("snapshot", folder / "index", folder / "copy")
+    copy = hf.Index.open(folder / "copy")
+    assert (copy.seq, list(copy.passage_ids)) == (1, ["p1"])
+    assert refused_here("snapshot", folder / "index", folder / "index") == about("conflict", "directory")
+
+
 def test_ids_may_be_integers(folder, output_of, refused_here):
     hf.Index.build(passages=[{"id": 7, "text": "seven"}, {"id": -8, "text": "eight"}]).save(folder / "numbers")
     assert refused_here("delete", folder / "numbers", "seven") == about("type", "ids", given="seven")

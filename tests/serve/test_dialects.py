@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import struct
+import zlib
 
 import hopfuse as hf
+import httpx
 import numpy as np
 import pytest
 from hopfuse.extract import QuestionMatcher
 from hopfuse.recipes import GuidedWalk
-from serve.served import DIM, Letters
+from hopfuse.serve import new_key
+from serve.served import DIM, Letters, configured, running
 
 QUESTIONS = ["What is far from Ankara?", "And from Lima?", "Where is Bergen?"]
 ARROW = {"content-type": "application/vnd.apache.arrow.stream"}
@@ -213,6 +217,131 @@ def test_triton_by_texts_and_the_servers_description(triton, own):
     wrong.set_data_from_numpy(np.ones((1, 3), np.float32))
     with pytest.raises(InferenceServerException, match="the index have 8"):
         triton.infer("cities", [wrong])
+
+
+def test_a_triton_client_reads_configuration_statistics_and_repository(triton, own):
+    from tritonclient.http import InferInput
+
+    (listed,) = triton.get_model_repository_index()
+    assert listed == {"name": "cities", "version": "0", "state": "READY", "reason": ""}
+    config, about = triton.get_model_config("cities"), triton.get_model_metadata("cities", "0")
+    assert config["name"] == about["name"] == "cities"
+    assert config == triton.get_model_config("cities", "0")
+    for side in ("input", "output"):
+        shapes = [(one["name"], one["dims"]) for one in config[side]]
+        assert shapes == [(one["name"], one["shape"]) for one in about[f"{side}s"]]
+    assert {one["data_type"] for one in config["output"]} == {"TYPE_STRING", "TYPE_FP32", "TYPE_INT64"}
+    assert about["versions"] == ["0"]
+    assert triton.is_model_ready("cities", "0")
+    assert not triton.is_model_ready("cities", "1")
+    assert not triton.is_model_ready("nope")
+
+    def counts():
+        ((of_model,), (of_all,)) = (triton.get_inference_statistics(name)["model_stats"] for name in ("cities", ""))
+        assert of_model == of_all == triton.get_inference_statistics("cities", "0")["model_stats"][0]
+        return of_model
+
+    vectors = Letters().encode_queries(QUESTIONS)
+    given = InferInput("vectors", list(vectors.shape), "FP32")
+    given.set_data_from_numpy(vectors)
+    before = counts()
+    found = triton.infer("cities", [given], model_version="0", parameters={"k": 3})
+    assert found.get_response()["model_version"] == "0"
+    after = counts()
+    assert after["inference_count"] - before["inference_count"] == 3
+    assert after["execution_count"] - before["execution_count"] == 1
+    assert after["last_inference"] > before["last_inference"]
+    one, other = before["inference_stats"], after["inference_stats"]
+    assert {name for name in one if other[name]["ns"] > one[name]["ns"]} == {"success", "queue", "compute_infer"}
+
+
+@pytest.mark.parametrize("algorithm", ["gzip", "deflate"])
+def test_a_triton_client_compresses_requests_and_reads_compressed_answers(path, own, algorithm):
+    module = pytest.importorskip("tritonclient.http", reason="the protocol is tried with tritonclient[http]")
+    vectors = Letters().encode_queries(QUESTIONS)
+    expected = own.search(vectors=vectors, entities=[[]] * 3, k=5)
+    for least in (None, 1, 10**6):
+        with running(configured(path, compress_bytes=least)) as url:
+            client = module.InferenceServerClient(url.removeprefix("http://"))
+            for binary in (True, False):
+                given = module.InferInput("vectors", list(vectors.shape), "FP32")
+                given.set_data_from_numpy(vectors, binary_data=binary)
+                found = client.infer(
+                    "cities",
+                    [given],
+                    parameters={"k": 5},
+                    request_compression_algorithm=algorithm,
+                    response_compression_algorithm=algorithm,
+                )
+                assert [pairs(expected, b) for b in range(3)] == [
+                    list(zip([id.decode() for id in ids], scores.tolist(), strict=True))
+                    for ids, scores in zip(found.as_numpy("ids"), found.as_numpy("scores"), strict=True)
+                ]
+            client.close()
+
+
+def test_compressed_requests_that_are_refused(client):
+    whole = json.dumps({"inputs": [vectors_in()]}).encode()
+    gzipped = gzip.compress(whole)
+
+    def refusal(content, encoding, route="/v2/models/cities/infer"):
+        answer = client.post(route, content=content, headers={"Content-Encoding": encoding})
+        assert isinstance(answer.json()["error"], str)
+        return answer.status_code, answer.json().get("code")
+
+    assert client.post("/v2/models/cities/infer", content=gzipped, headers={"Content-Encoding": "gzip"}).is_success
+    bomb = gzip.compress(b" " * 200_000_000, 9)
+    assert refusal(bomb[:90_000], "gzip") == (413, "too_large")
+    assert refusal(gzip.compress(whole + b" " * 100_001), "gzip") == (413, "too_large")
+    for content in (gzipped[:-1], gzipped + b"x", whole, b"", zlib.compress(whole)):
+        assert refusal(content, "gzip") == (400, "syntax")
+    assert refusal(gzipped, "br") == (415, "unsupported")
+    assert refusal(gzipped, "gzip, gzip") == (415, "unsupported")
+
+
+def test_errors_of_the_protocol_are_texts(client, url, triton):
+    from tritonclient.utils import InferenceServerException
+
+    for method, route, status in (
+        ("GET", "/v2/nope", 404),
+        ("GET", "/v2/models/nope", 404),
+        ("GET", "/v2/models/cities/versions/7", 404),
+        ("GET", "/v2/models/cities/versions/00/config", 404),
+        ("POST", "/v2/models/cities/versions/7/infer", 404),
+        ("GET", "/v2/models/cities/infer", 405),
+        ("POST", "/v2/repository/models/cities/load", 404),
+        ("GET", "/v2/systemsharedmemory/status", 404),
+        ("POST", "/v2/models/cities/infer", 400),
+    ):
+        answer = client.request(method, route)
+        assert answer.status_code == status, route
+        assert isinstance(answer.json()["error"], str), route
+    evil = client.post("/v2/repository/index", headers={"Origin": "https://evil.example"})
+    assert (evil.status_code, evil.json()["code"]) == (403, "forbidden")
+    wrong = client.post("/v2/repository/index", json={"ready": 3})
+    assert (wrong.status_code, wrong.json()["field"]) == (400, "ready")
+    for call in (
+        lambda: triton.get_trace_settings(),
+        lambda: triton.load_model("cities"),
+        lambda: triton.get_system_shared_memory_status(),
+        lambda: triton.get_model_metadata("cities", "7"),
+    ):
+        with pytest.raises(InferenceServerException) as caught:
+            call()
+        assert caught.value.status() == "404"
+
+
+def test_statistics_tell_of_all_keys_and_need_the_right_admin(path):
+    made = {name: new_key() for name in ("reader", "admin")}
+    keys = {name: {"sha256": made[name][1], "rights": ["admin" if name == "admin" else "read"]} for name in made}
+    with running(configured(path, keys=keys)) as url:
+        for route in ("/v2/models/stats", "/v2/models/cities/stats", "/v2/models/cities/versions/0/stats"):
+            statuses = [
+                httpx.get(f"{url}{route}", headers={"Authorization": f"Bearer {made[name][0]}"}).status_code
+                for name in ("reader", "admin")
+            ]
+            assert statuses == [403, 200]
+        assert httpx.post(f"{url}/v2/repository/index").status_code == 401
 
 
 def vectors_in(**changes):

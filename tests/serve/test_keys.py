@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from datetime import UTC, datetime, timedelta
 
 import hopfuse as hf
 import httpx
@@ -56,6 +57,33 @@ def test_without_a_known_key_nothing_is_answered(keyed, made):
     assert basic.status_code == 401
     assert httpx.get(f"{keyed}/v1/indexes", headers={"Authorization": b"Bearer \xff\xfe"}).status_code == 401
     assert httpx.get(f"{keyed}/health/live").status_code == httpx.get(f"{keyed}/openapi.json").status_code == 200
+
+
+def test_a_key_that_has_expired_is_told_so_and_others_are_not(path, made):
+    now = datetime.now(UTC)
+    ends = {"a": now - timedelta(seconds=1), "admin": now + timedelta(days=1), "writer": None}
+    keys = {name: {"sha256": made[name][1], **({"expires": end} if end else {})} for name, end in ends.items()}
+    with running(configured(path, keys=keys)) as url:
+        answers = {
+            name: httpx.get(f"{url}/v1/indexes", headers={"Authorization": f"Bearer {made[name][0]}"}) for name in made
+        }
+        assert [answers[name].status_code for name in ("admin", "a", "scraper")] == [200, 401, 401]
+        assert answers["a"].json()["error"]["code"] == "expired"
+        assert answers["a"].headers["www-authenticate"] == "Bearer"
+        assert answers["a"].json()["error"]["values"]["until"] == ends["a"].isoformat()
+        assert answers["scraper"].json()["error"]["code"] == "unauthorized"
+        digest = httpx.get(f"{url}/v1/indexes", headers={"Authorization": f"Bearer {made['a'][1]}"})
+        assert digest.json()["error"]["code"] == "unauthorized"
+
+
+def test_the_end_of_a_key_is_a_time_with_an_offset(path):
+    text = f'[keys.team]\nsha256 = "{"0" * 64}"\nexpires = '
+    for given in ("2027-01-31T00:00:00Z", "2027-01-31 01:00:00+01:00", '"2027-01-31T00:00:00Z"'):
+        assert configured(path, text + given).keys["team"].expires == datetime(2027, 1, 31, tzinfo=UTC)
+    for given in ("2027-01-31T00:00:00", "2027-01-31", '"tomorrow"', "5"):
+        with pytest.raises(InputError) as caught:
+            configured(path, text + given)
+        assert caught.value.field == "keys.team.expires"
 
 
 def test_the_log_names_a_key_without_the_right(path, made, caplog):

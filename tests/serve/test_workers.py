@@ -100,7 +100,7 @@ def test_workers_answer_together_follow_together_and_stop_together(folder, tmp_p
     requests = [line for line in said if line.get("route") == "/v1/search"]
     assert len(requests) == 12
     keys = {"time", "level", "logger", "worker", "method", "route", "status", "ms", "key", "index", "queries", "seq"}
-    assert set(requests[0]) == keys | {"batch", "queued_ms"}
+    assert set(requests[0]) == keys | {"batch", "client", "queued_ms"}
     assert {(line["method"], line["status"], line["batch"], line["index"]) for line in requests} == {
         ("POST", 200, 1, "cities")
     }

@@ -239,6 +239,19 @@ class Contents:
         """
         return int(self.rows_of([id])[0])
 
+    def find(self, id: PassageId) -> int:
+        """Return the row of the passage with an id, or -1 if there is none. The first call reads all ids.
+
+        Examples
+        --------
+        >>> from hopfuse import Index
+        >>> index = Index.build(passages=[{"id": 70, "text": "one"}, {"id": 7, "text": "two"}])
+        >>> index.find(7), index.find(8)
+        (1, -1)
+        """
+        row: int = self._once("rows", self._rows_by_id).get(id, -1)
+        return row
+
     def rows_of(self, ids: Iterable[PassageId]) -> NDArray[np.int64]:
         """Return the rows of the passages with these ids: int64, shape (n,).
 

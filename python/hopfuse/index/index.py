@@ -453,6 +453,64 @@ class Index(Contents):
 
         return publish(folder, write)
 
+    def copy_to(self, directory: str | os.PathLike[str]) -> int:
+        """Write a copy of the index with its seq to another directory, and make it current there.
+
+        An index that was opened from a directory can be copied while a writer changes it: the copy is the state that
+        was opened. All checksums are verified. If the process is killed, the directory keeps the copy before. Servers
+        of the copy change to the new one. POSIX systems only.
+
+        Parameters
+        ----------
+        directory : path
+            Created if absent; it may have an earlier copy.
+
+        Returns
+        -------
+        int
+            The seq.
+
+        Raises
+        ------
+        FormatError
+            This index is mapped from a damaged file; the directory keeps the copy before.
+        InputError
+            The directory is that of this index, or has an index at a later seq.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from hopfuse.index import Index
+        >>> with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory() as copy:
+        ...     saved = Index.build(passages=[{"text": "one"}]).save(directory)
+        ...     with Index.open(directory, writable=True) as live, live.change() as change:
+        ...         change.add_passages([{"id": 1, "text": "two"}])
+        ...     Index.open(directory).copy_to(copy), list(Index.open(copy).texts)
+        (1, ['one', 'two'])
+        """
+        folder = Path(directory)
+        if self._directory is not None and folder.exists() and folder.samefile(self._directory):
+            raise InputError(
+                "conflict", "directory", "{given} is the directory of this index; give another", given=str(directory)
+            )
+
+        def write(path: Path, generation: int) -> None:
+            before = self._next_seq(folder) - 1
+            if before > self._seq:
+                raise InputError(
+                    "conflict",
+                    "directory",
+                    "{given} has an index at seq {before}, and this one is at {seq}: it is no copy of this one; give "
+                    "another directory",
+                    given=str(directory),
+                    before=before,
+                    seq=self._seq,
+                )
+            write_file(path, generation, self._settings, self._sections, seq=self._seq)
+
+        publish(folder, write)
+        return self._seq
+
     def with_vectors(self, vectors: Any, *, encoder: Any = None) -> Index:
         """Return the index with other vectors of its passages, or with none; other parts are shared.
 

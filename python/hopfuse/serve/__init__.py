@@ -14,11 +14,13 @@ from ..errors import MissingExtraError
 if TYPE_CHECKING:
     from .app import make_app
     from .batcher import Batcher
-    from .config import IndexConfig, KeyConfig, Limits, LogConfig, ServeConfig
+    from .config import IndexConfig, KeyConfig, Limits, LogConfig, ProxyConfig, ServeConfig
     from .costs import BatchTimes, Load
     from .errors import RefusalError, status_of
+    from .guesses import Guesses
     from .keys import new_key
     from .logs import start_logging
+    from .proxies import Proxies
     from .searches import Search
     from .server import make_server, run, run_stdio
     from .service import Service
@@ -29,11 +31,14 @@ if TYPE_CHECKING:
 __all__ = [
     "BatchTimes",
     "Batcher",
+    "Guesses",
     "IndexConfig",
     "KeyConfig",
     "Limits",
     "Load",
     "LogConfig",
+    "Proxies",
+    "ProxyConfig",
     "Query",
     "RefusalError",
     "Search",
@@ -51,7 +56,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("IndexConfig", "KeyConfig", "Limits", "LogConfig", "ServeConfig"), "config"),
+    **dict.fromkeys(("IndexConfig", "KeyConfig", "Limits", "LogConfig", "ProxyConfig", "ServeConfig"), "config"),
     **dict.fromkeys(("BatchTimes", "Load"), "costs"),
     "Batcher": "batcher",
     **dict.fromkeys(("RefusalError", "status_of"), "errors"),
@@ -62,6 +67,8 @@ _HOMES = {
     "cards_of": "workers",
     "make_app": "app",
     "merge_metrics": "siblings",
+    "Guesses": "guesses",
+    "Proxies": "proxies",
     "new_key": "keys",
     "start_logging": "logs",
 }

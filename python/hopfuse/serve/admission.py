@@ -15,6 +15,7 @@ from starlette.requests import Request
 
 from .config import ServeConfig
 from .errors import RefusalError
+from .proxies import Proxies
 
 #: Further connections, on which /health alone is answered. Each has a second to send a request; the oldest gives way.
 RESERVE, RESERVE_SECONDS = 64, 1.0
@@ -25,7 +26,7 @@ CONNECTION = "hopfuse.connection"
 
 
 def address_of(peer: Any) -> str | None:
-    """Return the address by which the connections of a client are counted. Nothing else decides it.
+    """Return the address by which the connections of a client are counted; those of a trusted proxy are not.
 
     Parameters
     ----------
@@ -115,6 +116,7 @@ class Connections:
 
     def __init__(self, config: ServeConfig) -> None:
         limits = config.limits
+        self._proxies = Proxies(config.proxies)
         self._most = {"address": config.part(limits.address_connections), "key": config.part(limits.key_connections)}
         self._all = Group("all", "", limits.connections)
         self._groups: dict[tuple[str, str], Group] = {}
@@ -125,8 +127,9 @@ class Connections:
         """The number of open connections."""
         return self._all.count + len(self._reserve)
 
-    def open(self, one: Connection, address: str | None) -> RefusalError | None:
-        """Count a new connection; return the refusal of its requests if there are too many."""
+    def open(self, one: Connection, peer: Any) -> RefusalError | None:
+        """Count a new connection from a host and port; return the refusal of its requests if there are too many."""
+        address = None if peer and self._proxies.trusts(peer[0]) else address_of(peer)
         groups = [self._all] if address is None else [self._group("address", address), self._all]
         for group in groups:
             if group.is_full():

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -17,23 +18,46 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from ..errors import FormatError, HopfuseError, InputError
-from .answers import is_large, parted_response_of, response_of
+from ..errors import FormatError, HopfuseError
+from .answers import PartedResponse, is_large, parted_response_of, response_of
 from .arrow import ARROW, arrow_response, read_arrow
 from .batcher import stopping
-from .config import is_loopback
+from .compression import CompressedSend, accepted
 from .decoding import on_desk, read_change, read_search
 from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
 from .errors import RefusalError, damaged
-from .http import JSON, NOSNIFF, BodyReader, check_content_type, check_origin, json_response, refused
+from .http import JSON, NOSNIFF, BodyReader, check_content_type, check_origin, json_response, owner_of, refused
 from .keys import Principal, lacks_right
-from .logs import log_request
 from .mcp import OverHttp
 from .metrics import Metrics
-from .oip import InferRequest, InferResponse, infer, model_metadata, oip_error, server_metadata
+from .oip import (
+    InferRequest,
+    InferResponse,
+    RepositoryRequest,
+    infer,
+    model_config,
+    model_metadata,
+    model_of,
+    model_statistics,
+    oip_error,
+    read_repository,
+    server_metadata,
+)
 from .openapi import WITH_BODY, Endpoint, document
 from .page import page
-from .schema import ChangeResponse, Health, IndexesResponse, IndexOut, PassagesRequest, SearchRequest, SearchResponse
+from .passages import PassageReader, whole
+from .proxies import Proxies
+from .schema import (
+    ChangeResponse,
+    Health,
+    IndexesResponse,
+    IndexOut,
+    PassageOut,
+    PassagesPage,
+    PassagesRequest,
+    SearchRequest,
+    SearchResponse,
+)
 from .service import Service
 from .snapshots import Snapshot
 
@@ -91,6 +115,7 @@ def make_app(service: Service, *, start_first: bool = False) -> Starlette:
         middleware=[cors] if origins else [],
         routes=[Route(one.path, GuardedEndpoint(service, one), methods=[one.method]) for one in endpoints],
         lifespan=lifespan,
+        proxies=Proxies(service.config.proxies),
         exception_handlers={404: _no_route, 405: _no_method},
     )
 
@@ -98,19 +123,23 @@ def make_app(service: Service, *, start_first: bool = False) -> Starlette:
 class _Application(Starlette):
     """Starlette, except that requests go directly to a route whose path and method they have, if no middleware is set.
 
-    The handlers of errors that Starlette puts before the routes have nothing to do there: an endpoint answers all of
-    its own.
+    What a proxy says of a request is read first. A path with a further slash is not found: a redirect would need the
+    client's scheme and host. The handlers of errors that Starlette puts before the routes have nothing to do there: an
+    endpoint answers all of its own.
     """
 
-    def __init__(self, *, middleware: list[Middleware], routes: list[Route], **more: Any) -> None:
+    def __init__(self, *, middleware: list[Middleware], routes: list[Route], proxies: Proxies, **more: Any) -> None:
         super().__init__(middleware=middleware, routes=routes, **more)
+        self.router.redirect_slashes = False
+        self._proxies = proxies
         fixed = [] if middleware else [route for route in routes if "{" not in route.path]
         self._direct = {(method, route.path): route.endpoint for route in fixed for method in route.methods or ()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not scope.get("root_path"):
+        if scope["type"] == "http":
+            self._proxies.read(scope)
             endpoint = self._direct.get((scope["method"], scope["path"]))
-            if endpoint is not None:
+            if endpoint is not None and not scope.get("root_path"):
                 await endpoint(scope, receive, send)
                 return
         await super().__call__(scope, receive, send)
@@ -130,6 +159,7 @@ class Routes:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._page = page()
+        self._passages = PassageReader(service)
         self.document: dict[str, Any] = {}
 
     def endpoints(self) -> list[Endpoint]:
@@ -155,6 +185,26 @@ class Routes:
                 response=ChangeResponse,
                 errors=(*WITH_BODY, 409),
                 right="write",
+            ),
+            Endpoint(
+                method="GET",
+                path="/v1/passages",
+                summary="Read passages page by page, in ascending order of their ids.",
+                handler=self.read_page,
+                response=PassagesPage,
+                query={"index": str, "after": str, "limit": int, "at_least": int, "timeout_ms": int},
+                errors=(400, 404, 503, 504),
+                right="read",
+            ),
+            Endpoint(
+                method="GET",
+                path="/v1/passages/{id:path}",
+                summary="Read a passage.",
+                handler=self.read_passage,
+                response=PassageOut,
+                query={"index": str, "at_least": int, "timeout_ms": int},
+                errors=(400, 404, 503, 504),
+                right="read",
             ),
             Endpoint(
                 method="DELETE",
@@ -239,18 +289,20 @@ class Routes:
             asked = await read_change(self._service, body, held)
             return json_response(ChangeResponse(await self._service.add(asked, request.state.principal, held)))
 
+    async def read_page(self, request: Request) -> Response:
+        async with self._body(request):
+            page = await self._passages.page(request.query_params, request.state.principal, request.state.held.owner)
+            return PartedResponse([page], JSON).hold(request.state.held)
+
+    async def read_passage(self, request: Request) -> Response:
+        id, given, principal = request.path_params["id"], request.query_params, request.state.principal
+        async with self._body(request):
+            found = await self._passages.one(id, given, principal, request.state.held.owner)
+            return PartedResponse([found], JSON).hold(request.state.held)
+
     async def delete(self, request: Request) -> Response:
         given = request.query_params
-        timeout = given.get("timeout_ms")
-        if timeout is not None and not (timeout.isdecimal() and len(timeout) < 12):
-            raise InputError(
-                "range",
-                "timeout_ms",
-                "{field} is {given!r}; it must be {allowed}",
-                given=timeout[:50],
-                allowed="a whole number of milliseconds",
-            )
-        timeout_ms = None if timeout is None else int(timeout)
+        timeout_ms = whole(given, "timeout_ms", None)
         seq = await self._service.delete(
             request.path_params["id"], given.get("index"), request.state.principal, timeout_ms
         )
@@ -284,7 +336,7 @@ def dialects(service: Service) -> list[Endpoint]:
     """Return the routes of other systems' protocols."""
 
     def model(request: Request) -> Snapshot:
-        return service.snapshot(request.path_params["name"], request.state.principal)
+        return model_of(service, request)
 
     async def dify(request: Request) -> Response:
         return await retrieval(service, request)
@@ -308,9 +360,48 @@ def dialects(service: Service) -> list[Endpoint]:
     async def model_about(request: Request) -> Response:
         return json_response(model_metadata(model(request)))
 
+    async def config(request: Request) -> Response:
+        return json_response(model_config(model(request)))
+
+    async def stats(request: Request) -> Response:
+        return json_response(model_statistics(service, [model(request)]))
+
+    async def all_stats(request: Request) -> Response:
+        seen = service.snapshots_for(request.state.principal)
+        return json_response(model_statistics(service, list(seen.values())))
+
+    async def repository(request: Request) -> Response:
+        return json_response(await read_repository(service, request))
+
     shown: dict[str, Any] = {"response": dict[str, Any], "error": oip_error}
     named: dict[str, Any] = {**shown, "right": "read", "errors": (404, 503)}
-    name = "/v2/models/{name}"
+    counted: dict[str, Any] = {**named, "right": "admin"}  # they tell of all keys' requests, as /metrics does
+    models = []
+    for name in ("/v2/models/{name}", "/v2/models/{name}/versions/{version}"):
+        models += [
+            Endpoint(method="GET", path=name, summary="An index as a model.", handler=model_about, **named),
+            Endpoint(
+                method="GET", path=f"{name}/ready", summary="Whether the model is ready.", handler=model_ready, **named
+            ),
+            Endpoint(
+                method="GET", path=f"{name}/config", summary="The model's configuration.", handler=config, **named
+            ),
+            Endpoint(
+                method="GET", path=f"{name}/stats", summary="Counts of requests to infer.", handler=stats, **counted
+            ),
+            Endpoint(
+                method="POST",
+                path=f"{name}/infer",
+                summary="Search by vectors or texts.",
+                handler=run_infer,
+                request=InferRequest,
+                response=InferResponse,
+                also=("application/octet-stream",),
+                errors=WITH_BODY,
+                right="read",
+                error=oip_error,
+            ),
+        ]
     return [
         Endpoint(
             method="POST",
@@ -333,22 +424,19 @@ def dialects(service: Service) -> list[Endpoint]:
             errors=(503,),
             **shown,
         ),
-        Endpoint(method="GET", path=name, summary="An index as a model.", handler=model_about, **named),
-        Endpoint(
-            method="GET", path=f"{name}/ready", summary="Whether the model is ready.", handler=model_ready, **named
-        ),
+        Endpoint(method="GET", path="/v2/models/stats", summary="Counts of all models.", handler=all_stats, **counted),
         Endpoint(
             method="POST",
-            path=f"{name}/infer",
-            summary="Search by vectors or texts.",
-            handler=run_infer,
-            request=InferRequest,
-            response=InferResponse,
-            also=("application/octet-stream",),
+            path="/v2/repository/index",
+            summary="List the indexes as models.",
+            handler=repository,
+            request=RepositoryRequest,
+            response=list[dict[str, Any]],
             errors=WITH_BODY,
             right="read",
             error=oip_error,
         ),
+        *models,
     ]
 
 
@@ -383,7 +471,7 @@ class GuardedEndpoint:
 
     def __init__(self, service: Service, endpoint: Endpoint) -> None:
         self._service, self._endpoint = service, endpoint
-        self._local = not service.config.keys and is_loopback(service.config.host)
+        self._local = not service.config.keys and service.config.is_local
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request, task = Request(scope, receive, send), asyncio.current_task()
@@ -396,6 +484,10 @@ class GuardedEndpoint:
                 self._service.unanswered.discard(task)
             if NOSNIFF not in response.raw_headers:
                 response.raw_headers.append(NOSNIFF)
+            least = self._service.config.compress_bytes
+            if least is not None:
+                encoding = accepted(request.headers.get("accept-encoding", ""))
+                send = CompressedSend(send, encoding, least, partial(self._service.desk.run, owner_of(request)))
             await response(scope, receive, send)
         finally:
             self._service.requests.end(request)
@@ -403,9 +495,9 @@ class GuardedEndpoint:
     async def _answer(self, request: Request) -> Response:
         service, endpoint, code, arrived = self._service, self._endpoint, None, time.perf_counter()
         try:
-            check_origin(request, service.config.origins, local=self._local)
+            check_origin(request, service.config.origins, local=self._local, keyed=bool(service.config.keys))
             if endpoint.right is not None:
-                _check_key(service, request, endpoint.right)
+                await _check_key(service, request, endpoint.right)
                 service.requests.begin(request)
             response: Response = await endpoint.handler(request)
         except FormatError:
@@ -422,10 +514,10 @@ class GuardedEndpoint:
         except Exception:
             log.exception("a request to %s failed", endpoint.path)
             code = "failed"
-            response = refused(RefusalError("failed", None, "the request failed; the server's log says why"))
+            failure = RefusalError("failed", None, "the request failed; the server's log says why")
+            response = refused(failure, endpoint.error and endpoint.error(failure))
         service.metrics.answered(endpoint.path, response.status_code, code)
-        log_request(
-            service.config.log,
+        service.log_request(
             request,
             endpoint.path,
             status=response.status_code,
@@ -446,21 +538,30 @@ def ended(changes: bool) -> RefusalError:
     ).after(1)
 
 
-def _check_key(service: Service, request: Request, right: str) -> None:
+async def _check_key(service: Service, request: Request, right: str) -> None:
     """Set ``request.state.principal`` by the request's key, and refuse a key without the right."""
-    principal = service.keys.principal(request.headers.get("authorization", ""))
+    principal = await service.principal_of(request)
     request.state.principal = principal  # before the refusal: the log names the key
     if not principal.may(right):
         raise lacks_right(principal, right)
 
 
+def _refused_route(request: Request, refusal: RefusalError) -> Response:
+    """Return a refusal in the form of the protocol whose path it is."""
+    is_oip = request.url.path.startswith("/v2/")
+    return refused(refusal, oip_error(refusal) if is_oip else None)
+
+
 async def _no_route(request: Request, error: Exception) -> Response:
-    return refused(RefusalError("unknown", None, "there is no such route; /openapi.json lists the routes"))
+    return _refused_route(
+        request, RefusalError("unknown", None, "there is no such route; /openapi.json lists the routes")
+    )
 
 
 async def _no_method(request: Request, error: Exception) -> Response:
-    response = refused(
-        RefusalError("method", None, "{given} is not a method of this route; see /openapi.json", given=request.method)
+    response = _refused_route(
+        request,
+        RefusalError("method", None, "{given} is not a method of this route; see /openapi.json", given=request.method),
     )
     response.headers.update(getattr(error, "headers", None) or {})
     return response

@@ -6,6 +6,7 @@ import ipaddress
 import re
 import tomllib
 from collections.abc import Mapping
+from datetime import datetime
 from itertools import permutations
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -58,7 +59,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     conditions, condition_values : int
         Conditions of a filter, and values in the list of one.
     passages, writes : int
-        Passages of a change, and changes that wait for the disk.
+        Passages of a change and of a page of ``GET /v1/passages``, and changes that wait for the disk.
     traced : int
         Queries times k of a request with a trace, which takes many times as long as its search.
     batch : int
@@ -89,9 +90,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         have requests, new ones are answered 503. ``/health`` is answered on further ones.
     address_connections, key_connections : int
         Open connections of a client's address (of IPv6, its /64 network), and of a key, in all workers; further ones
-        replace those that wait, or are answered 429. Behind a proxy, all clients have its address.
+        replace those that wait, or are answered 429. Those of a trusted proxy are not counted by address.
     key_requests : int
         Requests of a key that are not answered yet, in all workers; further ones are answered 429.
+    wrong_keys : int
+        Wrong keys of an address in a minute. The refusal of each further one is sent a second later.
 
     Examples
     --------
@@ -137,6 +140,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     address_connections: Count = 512
     key_connections: Count = 512
     key_requests: Count = 512
+    wrong_keys: Count = 20
 
     def check(self) -> None:
         """Refuse limits that do not fit together."""
@@ -196,6 +200,8 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     prefix : str
         Prefix required of the ids of passages that the key adds, so that it cannot probe the ids of other keys'
         passages.
+    expires : datetime, optional
+        When the key ends, with an offset from UTC (RFC 3339): ``2027-01-31T00:00:00Z``.
 
     Examples
     --------
@@ -209,6 +215,7 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     filter: dict[str, Any] = {}
     indexes: tuple[Name, ...] | None = None
     prefix: str = ""
+    expires: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -219,9 +226,14 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     format : {"plain", "json"}
         Format of a line.
     requests : bool
-        Log each request: method, route, status, milliseconds, the key's name, index, seq and batch.
+        Log each request: method, route, status, milliseconds, the client's address, the key's name, index, seq and
+        batch.
     texts : bool
         Also log the texts of queries.
+    slow_ms : float, optional
+        Log requests that take so long as warnings, even without ``requests``.
+    most : int
+        Lines of requests in a second, and as many of slow ones; of further ones, only their number is logged.
 
     Examples
     --------
@@ -233,10 +245,57 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     format: Literal["plain", "json"] = "plain"
     requests: bool = False
     texts: bool = False
+    slow_ms: Annotated[float, msgspec.Meta(gt=0, le=86_400_000)] | None = None
+    most: Count = 1000
+
+
+class ProxyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The proxies in front of the server, which say who sends a request.
+
+    Attributes
+    ----------
+    trusted : sequence of str
+        Addresses and networks of the proxies, such as ``"127.0.0.1"`` or ``"10.0.0.0/8"``. Headers of others are
+        ignored.
+    header : {"x-forwarded", "forwarded"}
+        Which headers the proxies set themselves, whatever a client sends: X-Forwarded-For, X-Forwarded-Proto and
+        X-Forwarded-Host, or Forwarded (RFC 7239).
+
+    Examples
+    --------
+    >>> from hopfuse.serve import ProxyConfig
+    >>> ProxyConfig(trusted=("127.0.0.1",)).header
+    'x-forwarded'
+    """
+
+    trusted: tuple[str, ...] = ()
+    header: Literal["x-forwarded", "forwarded"] = "x-forwarded"
+
+    def networks(self) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+        """Return ``trusted`` as networks.
+
+        Raises
+        ------
+        InputError
+            One is neither an address nor a network.
+        """
+        found = []
+        for at, one in enumerate(self.trusted):
+            try:
+                found.append(ipaddress.ip_network(one))
+            except ValueError as error:
+                raise InputError(
+                    "syntax",
+                    f"proxies.trusted[{at}]",
+                    "{field} is {given!r}, which is no address or network: {error}; give one such as 10.0.0.0/8",
+                    given=one,
+                    error=error,
+                ) from None
+        return found
 
 
 #: Types of the tables of a configuration.
-_TABLES = {"indexes": IndexConfig, "keys": KeyConfig, "limits": Limits, "log": LogConfig}
+_TABLES = {"indexes": IndexConfig, "keys": KeyConfig, "limits": Limits, "log": LogConfig, "proxies": ProxyConfig}
 
 
 def check_name(name: str, field: str) -> None:
@@ -299,6 +358,9 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         a merge.
     mcp : bool
         Also answer the Model Context Protocol at ``/mcp`` (extra ``mcp``).
+    compress_bytes : int, optional
+        Compress answers of at least so many bytes, by gzip or deflate, for clients that accept it. By default none is,
+        since that costs processor time, and many clients on the same network accept it.
     compact_at : float
         A writable index is compacted when the log of its changes reaches this share of its size.
     origins : sequence of str
@@ -306,6 +368,8 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     limits : Limits
         Limits of each worker.
     log : LogConfig
+    proxies : ProxyConfig
+        Proxies in front of the server.
 
     Raises
     ------
@@ -331,10 +395,12 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     keys: dict[Name, KeyConfig] = {}
     follow_seconds: Seconds = 0.2
     mcp: bool = False
+    compress_bytes: Count | None = None
     compact_at: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 0.2
     origins: tuple[str, ...] = ()
     limits: Limits = Limits()
     log: LogConfig = LogConfig()
+    proxies: ProxyConfig = ProxyConfig()
 
     @classmethod
     def read(cls, text: str, changes: Mapping[str, Any] | None = None) -> ServeConfig:
@@ -372,6 +438,11 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             },
         )
 
+    def own(self) -> ServeConfig:
+        """Return a copy for a server, which changes its keys, limits and log in place when they are read again."""
+        copies = {name: msgspec.structs.replace(getattr(self, name)) for name in ("limits", "log")}
+        return msgspec.structs.replace(self, **copies)
+
     def check(self) -> ServeConfig:
         """Return the configuration itself; refuse values that do not fit together."""
         if not self.indexes:
@@ -381,14 +452,16 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 "{field} has no index; add [indexes.NAME] with path, the directory of an index",
             )
         self.limits.check()
+        self.proxies.networks()
         if self.is_open and not self.public:
             raise InputError(
                 "forbidden",
                 "host",
-                "{field} is {given!r}, which others can reach, and there are no keys: add [keys.NAME] "
+                "{field} is {given!r}, which others can reach{through}, and there are no keys: add [keys.NAME] "
                 "(hopfuse serve key NAME makes one), use 127.0.0.1, or set public = true in the "
                 "configuration and --public on the command line",
                 given=self.host,
+                through=" through [proxies]" if is_loopback(self.host) else "",
             )
         written = [name for name, one in self.indexes.items() if one.writable]
         if self.workers > 1 and written:
@@ -432,8 +505,13 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def is_open(self) -> bool:
-        """Whether other machines can reach the server without a key."""
-        return not self.keys and not is_loopback(self.host)
+        """Whether other machines can reach the server without a key, perhaps through a proxy."""
+        return not self.keys and not self.is_local
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only programs of this machine send requests."""
+        return is_loopback(self.host) and not self.proxies.trusted
 
     def check_public(self, confirmed: bool) -> None:
         """Refuse to listen beyond loopback without keys, unless the command line also allows it."""

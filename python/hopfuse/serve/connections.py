@@ -79,7 +79,7 @@ def protocol(
             self.groups: dict[str, Group] = {}
             self._own_app, self._framing, self.flow = self.app, Framing(limits), _Flow(transport)
             self.address = address_of(self.client)
-            self._excess = counted.open(self, self.address)
+            self._excess = counted.open(self, self.client)
             seconds = limits.header_seconds if self._excess is None else min(RESERVE_SECONDS, limits.header_seconds)
             self._headers = self.loop.call_later(seconds, self._abort)
 

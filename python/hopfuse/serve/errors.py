@@ -13,6 +13,7 @@ from ..errors import HopfuseError, InputError, MissingExtraError
 #: The HTTP status of a refusal by its code. An invalid argument is an InputError, and is answered 400.
 STATUSES = {
     "unauthorized": 401,
+    "expired": 401,
     "forbidden": 403,
     "unknown": 404,
     "method": 405,
@@ -32,6 +33,10 @@ STATUSES = {
 }
 #: The codes of refusals for which the request is at fault, so that clients raise an InputError.
 FAULTS = ("unknown", "too_large", "head_too_large", "unsupported")
+
+
+#: Most characters of a value in an error.
+MOST_SHOWN = 60
 
 
 class RefusalError(HopfuseError):
@@ -68,6 +73,11 @@ class RefusalError(HopfuseError):
 def gone_away() -> RefusalError:
     """Return the refusal of a request whose client has left."""
     return RefusalError("gone", None, "the client has left")
+
+
+def no_passage(id: str) -> RefusalError:
+    """Return the refusal of an id that no passage has, or none that the key sees."""
+    return RefusalError("unknown", "id", "there is no passage with the {field} {given!r}", given=id[:MOST_SHOWN])
 
 
 def damaged() -> RefusalError:
@@ -136,8 +146,6 @@ _CODES = {
 }
 
 
-#: Most characters of a value in an error.
-MOST_SHOWN = 60
 #: Types of JSON, as msgspec names them, in words.
 _KINDS = {
     "array": "a list",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from types import TracebackType
 from typing import Any
@@ -18,6 +18,7 @@ from .batcher import retry_after
 from .budget import Budget
 from .config import Limits, is_loopback
 from .errors import RefusalError, body_of, gone_away, status_of
+from .keys import Principal
 from .watching import Watching
 
 JSON = "application/json"
@@ -57,8 +58,10 @@ class BodyReader:
         limits: Limits,
         most: str = "json_bytes",
         admit: Callable[[], None] = lambda: None,
+        encodings: Iterable[str] = (),
     ) -> None:
         self._request, self._budget, self._limits, self._admit = request, budget, limits, admit
+        self._encodings = encodings
         self._limit = "body_bytes" if limits.body_bytes < getattr(limits, most) else most
         self._watching = Watching(request.receive)
 
@@ -80,7 +83,7 @@ class BodyReader:
         self._watching.end(kind)
 
     async def _read(self, most: int) -> bytes:
-        check_encoding(self._request)
+        check_encoding(self._request, self._encodings)
         stated = self._request.headers.get("content-length", "")
         length = int(stated) if stated.isdecimal() and len(stated) < 20 else 0
         if length > most:
@@ -131,11 +134,12 @@ class BodyReader:
 
 def owner_of(request: Request) -> str:
     """Return who sends a request, for limits of one key: the key's name; without keys, the client's address."""
-    name: str = request.state.principal.name
+    principal: Principal | None = getattr(request.state, "principal", None)
+    name = "" if principal is None else principal.name
     return name or ("" if request.client is None else request.client.host)
 
 
-def check_origin(request: Request, origins: tuple[str, ...], *, local: bool) -> None:
+def check_origin(request: Request, origins: tuple[str, ...], *, local: bool, keyed: bool) -> None:
     """Refuse requests that a page of another site makes a browser send.
 
     Parameters
@@ -146,13 +150,24 @@ def check_origin(request: Request, origins: tuple[str, ...], *, local: bool) -> 
     local : bool
         The server listens on loopback without keys. A request with another name in Host then comes from a page whose
         name was resolved to this machine (DNS rebinding).
+    keyed : bool
+        The server has keys, which no browser sends by itself. So a browser is believed that says (Sec-Fetch-Site) that
+        the page comes from where it sends its request, even if a proxy in between replaced Host.
     """
     host = request.headers.get("host", "")
     if local and not _is_local(host):
         raise RefusalError("forbidden", "Host", "{field} is not this machine; use localhost")
     origin = request.headers.get("origin")
-    if origin is not None and origin not in origins and origin.partition("://")[2] != host:
-        raise RefusalError("forbidden", "Origin", "{field} is another site; add it to the server's origins to allow it")
+    if origin is None or origin in origins or origin.partition("://")[2] == host:
+        return
+    if not (keyed and request.headers.get("sec-fetch-site") == "same-origin"):
+        raise RefusalError(
+            "forbidden",
+            "Origin",
+            "{field} is another site than the request's Host, {allowed!r}; add it to the server's origins to allow it, "
+            "or let the proxy in front of the server pass on Host",
+            allowed=host[:100],
+        )
 
 
 @lru_cache(64)
@@ -170,28 +185,23 @@ def check_content_type(request: Request, allowed: tuple[str, ...] = (JSON,)) -> 
     if given in ("", "application/x-www-form-urlencoded"):
         return JSON
     if given not in allowed:
-        raise RefusalError(
-            "unsupported",
-            "Content-Type",
-            "{field} is {given!r}; allowed: {allowed}",
-            given=given[:100],
-            allowed=", ".join(allowed),
-        )
+        raise unsupported("Content-Type", given, allowed)
     return given
 
 
-def check_encoding(request: Request) -> None:
-    """Refuse a body that is compressed or encoded otherwise."""
-    for name, allowed in (("content-encoding", "identity"), ("transfer-encoding", "chunked")):
-        given = request.headers.get(name, allowed).strip().lower()
-        if given != allowed:
-            raise RefusalError(
-                "unsupported",
-                name.title(),
-                "{field} is {given!r}; allowed: {allowed}, or no such header",
-                given=given[:100],
-                allowed=allowed,
-            )
+def check_encoding(request: Request, encodings: Iterable[str] = ()) -> None:
+    """Refuse a body that is compressed or encoded otherwise, except by ``encodings``."""
+    for name, allowed in (("content-encoding", ("identity", *encodings)), ("transfer-encoding", ("chunked",))):
+        given = request.headers.get(name, allowed[0]).strip().lower()
+        if given not in allowed:
+            raise unsupported(name.title(), given, (*allowed, "or no such header"))
+
+
+def unsupported(header: str, given: str, allowed: Iterable[str]) -> RefusalError:
+    """Return the refusal of a body of another type or encoding than a route takes."""
+    return RefusalError(
+        "unsupported", header, "{field} is {given!r}; allowed: {allowed}", given=given[:100], allowed=", ".join(allowed)
+    )
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

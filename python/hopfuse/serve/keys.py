@@ -7,6 +7,7 @@ import hmac
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from ..index import Where, where
@@ -36,6 +37,8 @@ class Principal:
         Indexes that the key sees; None for all.
     prefix : str
         Required prefix of the ids of passages that the key adds.
+    expires : datetime, optional
+        When the key ends.
     """
 
     name: str = ""
@@ -44,6 +47,7 @@ class Principal:
     sets: Mapping[str, Any] = field(default_factory=dict, hash=False)
     indexes: frozenset[str] | None = None
     prefix: str = ""
+    expires: datetime | None = None
 
     def may(self, right: str) -> bool:
         """Return whether the key has a right; admin has all."""
@@ -90,6 +94,14 @@ class Keys:
             raise RefusalError(
                 "unauthorized", None, "the request has no valid key; send the header Authorization: Bearer KEY"
             )
+        if found.expires is not None and datetime.now(UTC) >= found.expires:  # told only to who has the key
+            raise RefusalError(
+                "expired",
+                None,
+                "the key {key} was valid until {until}; ask the server's operator for another",
+                key=found.name,
+                until=found.expires.isoformat(),
+            )
         return found
 
 
@@ -119,4 +131,4 @@ def _principal(name: str, key: KeyConfig) -> Principal:
     conditions = {split_condition(name): value for name, value in key.filter.items()}
     sets = {column: value for (column, operator), value in conditions.items() if operator == "eq"}
     filter = where(**key.filter) if key.filter else None
-    return Principal(name, frozenset(key.rights), filter, sets, allowed, key.prefix)
+    return Principal(name, frozenset(key.rights), filter, sets, allowed, key.prefix, key.expires)

@@ -115,14 +115,61 @@ def start_logging(config: LogConfig, worker: int | None = None) -> None:
     logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs every call
 
 
-def log_request(
+class RequestLog:
+    """Logs requests as configured: all, or slow ones, as warnings; of both at most ``most`` lines a second each.
+
+    Parameters
+    ----------
+    config : LogConfig
+    clock : callable, optional
+        Returns seconds.
+    """
+
+    def __init__(self, config: LogConfig, clock: Callable[[], float] = time.monotonic) -> None:
+        self._config, self._clock = config, clock
+        self._ends: dict[bool, float] = {}
+        self._counts = {False: 0, True: 0}  # of requests in the present second: those that are not slow, and slow ones
+
+    def __call__(self, request: Request, route: str, *, status: int, seconds: float, code: str | None) -> None:
+        """Log a request, with the texts of its queries only if that is configured."""
+        config = self._config
+        slow = config.slow_ms is not None and 1000 * seconds >= config.slow_ms
+        if (config.requests or slow) and self._has_room(slow):
+            line = _line(config, request, route, status=status, seconds=seconds, code=code)
+            if slow:
+                line["slow"] = True
+            shown = " ".join(f"{name}={value}" for name, value in line.items())
+            requests.log(logging.WARNING if slow else logging.INFO, "%s", shown, extra={"request": line})
+
+    def close(self) -> None:
+        """Log how many lines were left out last."""
+        for slow in (False, True):
+            self._tell(slow)
+
+    def _has_room(self, slow: bool) -> bool:
+        now = self._clock()
+        if now >= self._ends.get(slow, now):
+            self._tell(slow)
+            self._ends[slow] = now + 1.0
+        self._counts[slow] += 1
+        return self._counts[slow] <= self._config.most
+
+    def _tell(self, slow: bool) -> None:
+        """Log how many lines of the second were left out, and begin another."""
+        left_out = self._counts[slow] - self._config.most
+        if left_out > 0:
+            requests.warning("%d lines of %srequests were left out", left_out, "slow " if slow else "")
+        self._counts[slow] = 0
+
+
+def _line(
     config: LogConfig, request: Request, route: str, *, status: int, seconds: float, code: str | None
-) -> None:
-    """Log a request, with the texts of its queries only if that is configured."""
-    if not config.requests:
-        return
+) -> dict[str, Any]:
+    """Return what is logged of a request."""
     state = request.state
     line: dict[str, Any] = {"method": request.method, "route": route, "status": status, "ms": round(1000 * seconds, 3)}
+    if request.client is not None:
+        line["client"] = request.client.host
     if code is not None:
         line["code"] = code
     principal = getattr(state, "principal", None)
@@ -136,5 +183,4 @@ def log_request(
     if answer is not None:
         timings = answer.timings
         line |= {"seq": answer.snapshot.seq, "batch": timings.batch, "queued_ms": timings.queued_ms}
-    shown = " ".join(f"{name}={value}" for name, value in line.items())
-    requests.info("%s", shown, extra={"request": line})
+    return line

@@ -122,7 +122,7 @@ class OverHttp:
     async def answer(self, request: Request) -> Response:
         """Answer a request; each tool checks the right of its key."""
         service = self._service
-        request.state.principal = service.keys.principal(request.headers.get("authorization", ""))
+        request.state.principal = await service.principal_of(request)
         service.requests.begin(request)
         async with BodyReader(request, service.budget, service.config.limits, "tool_bytes") as body:
             return await self._answer(request, body)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import (
@@ -29,10 +31,33 @@ PARTS = ("search", "passages")
 
 #: What the gauges of the queue count.
 QUEUE = {
-    "requests": "Requests, or parts of them, that wait for a batch.",
+    "requests": "Requests that wait for a batch.",
     "queries": "Queries that wait for a batch.",
     "bytes": "Bytes of bodies that are arriving, and of requests and changes until they are answered.",
 }
+
+
+@dataclass
+class InferenceCounts:
+    """What is counted of the inference protocol's requests for an index, in nanoseconds.
+
+    Attributes
+    ----------
+    queries, succeeded, failed : int
+    success_ns, fail_ns, queue_ns, search_ns : int
+        Of successful and failed requests, and of the former the time in the queue and in the search.
+    last_ms : int
+        Time of the last successful request, in milliseconds since 1970; 0 before.
+    """
+
+    queries: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    success_ns: int = 0
+    fail_ns: int = 0
+    queue_ns: int = 0
+    search_ns: int = 0
+    last_ms: int = 0
 
 
 class Metrics:
@@ -42,6 +67,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.inferences: defaultdict[str, InferenceCounts] = defaultdict(InferenceCounts)
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         named: Any = {"registry": self.registry}
@@ -70,6 +96,9 @@ class Metrics:
             "hopfuse_change_seconds", "Seconds of a commit, until it is on the disk.", buckets=SECONDS, **named
         )
         self._connections = Gauge("hopfuse_connections", "Open connections.", **named)
+        self.wrong_keys_delayed = Counter(
+            "hopfuse_wrong_keys_delayed", "Requests with a wrong key whose refusal was delayed.", **named
+        )
         self._changes = Gauge("hopfuse_changes_waiting", "Changes not yet on the disk.", **named)
         self.compactions = Counter("hopfuse_compactions", "Compactions of an index.", ("index",), **named)
         self.reload_seconds = Histogram(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import time
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -16,9 +18,12 @@ from .._validation import check_flag, check_names, check_whole
 from ..errors import HopfuseError, InputError
 from .answers import is_large
 from .bounds import check_most
+from .compression import WINDOWS, decompressed
 from .config import Limits
 from .decoding import LARGE, decode_checked, on_desk
+from .errors import MOST_SHOWN, RefusalError
 from .http import BodyReader, encode, json_response
+from .metrics import InferenceCounts
 from .queries import QueryReader
 from .schema import QueryIn, Value
 from .searches import Answer, Search
@@ -28,6 +33,8 @@ from .vectors import check_vector
 
 #: Header with the length of the JSON part of a body, which binary tensors follow.
 HEADER = "Inference-Header-Content-Length"
+#: Triton's names of the types of tensors.
+_TYPES = {"FP32": "TYPE_FP32", "INT64": "TYPE_INT64", "BYTES": "TYPE_STRING"}
 FLOATS: dict[str, np.dtype[Any]] = {"FP16": np.dtype("<f2"), "FP32": np.dtype("<f4"), "FP64": np.dtype("<f8")}
 
 
@@ -70,12 +77,103 @@ class InferResponse(msgspec.Struct, omit_defaults=True):
     parameters: dict[str, Any] = {}
 
 
+class RepositoryRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """Which models to list; all are ready."""
+
+    ready: bool = False
+
+
 _DECODER = msgspec.json.Decoder(InferRequest)
+_REPOSITORY = msgspec.json.Decoder(RepositoryRequest)
+_EXTENSIONS = ["binary_tensor_data", "model_configuration", "model_repository(index)", "statistics"]
 
 
 def server_metadata() -> dict[str, Any]:
     """Return the response of ``GET /v2``."""
-    return {"name": "hopfuse", "version": __version__, "extensions": ["binary_tensor_data"]}
+    return {"name": "hopfuse", "version": __version__, "extensions": _EXTENSIONS}
+
+
+def model_of(service: Service, request: Request) -> Snapshot:
+    """Return the state of the index that a request names, whose version is its seq.
+
+    Raises
+    ------
+    RefusalError
+        404: there is no such index, or it is at another seq than a version in the path.
+    """
+    snapshot = service.snapshot(request.path_params["name"], request.state.principal)
+    version = request.path_params.get("version")
+    if version is not None and version != str(snapshot.seq):
+        raise RefusalError(
+            "unknown",
+            "version",
+            "{field} is {given!r}, and the index is at {allowed}; leave the version out, or give that one",
+            given=version[:MOST_SHOWN],
+            allowed=snapshot.seq,
+        )
+    return snapshot
+
+
+async def read_repository(service: Service, request: Request) -> list[dict[str, Any]]:
+    """Return the response of ``POST /v2/repository/index``."""
+    limits = service.config.limits
+    async with BodyReader(request, service.budget, limits) as body:
+        if body:
+            await on_desk(service, request.state.held, len(body) > LARGE, decode_checked, _REPOSITORY, body, limits)
+    seen = service.snapshots_for(request.state.principal)
+    return [{"name": one.name, "version": str(one.seq), "state": "READY", "reason": ""} for one in seen.values()]
+
+
+def model_config(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the response of ``GET /v2/models/{name}/config``, whose shapes include the batch."""
+    about = model_metadata(snapshot)
+
+    def tensors(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [{"name": one["name"], "data_type": _TYPES[one["datatype"]], "dims": one["shape"]} for one in given]
+
+    return {
+        "name": snapshot.name,
+        "platform": about["platform"],
+        "backend": "hopfuse",
+        "version_policy": {"latest": {"num_versions": 1}},
+        "max_batch_size": 0,
+        "input": tensors(about["inputs"]),
+        "output": tensors(about["outputs"]),
+    }
+
+
+def model_statistics(service: Service, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
+    """Return the response of ``GET /v2/models/{name}/stats``: the requests that this process answered.
+
+    A request shares its executions with others, so each counts as one.
+    """
+    return {"model_stats": [_statistics(one, service.metrics.inferences[one.name]) for one in snapshots]}
+
+
+def _statistics(snapshot: Snapshot, counts: InferenceCounts) -> dict[str, Any]:
+    succeeded = counts.succeeded
+
+    def part(count: int, ns: int) -> dict[str, int]:
+        return {"count": count, "ns": ns}
+
+    return {
+        "name": snapshot.name,
+        "version": str(snapshot.seq),
+        "last_inference": counts.last_ms,
+        "inference_count": counts.queries,
+        "execution_count": succeeded,
+        "inference_stats": {
+            "success": part(succeeded, counts.success_ns),
+            "fail": part(counts.failed, counts.fail_ns),
+            "queue": part(succeeded, counts.queue_ns),
+            "compute_input": part(succeeded, 0),
+            "compute_infer": part(succeeded, counts.search_ns),
+            "compute_output": part(succeeded, 0),
+            "cache_hit": part(0, 0),
+            "cache_miss": part(0, 0),
+        },
+        "batch_stats": [],
+    }
 
 
 def model_metadata(snapshot: Snapshot) -> dict[str, Any]:
@@ -99,14 +197,37 @@ def model_metadata(snapshot: Snapshot) -> dict[str, Any]:
 
 
 async def infer(service: Service, request: Request) -> Response:
-    """Answer a request for inference."""
-    binary = HEADER.lower() in request.headers
-    most = "body_bytes" if binary else "json_bytes"
-    async with BodyReader(request, service.budget, service.config.limits, most) as body:
-        return await _answer(service, request, body)
+    """Answer a request for inference, and count it."""
+    began = time.perf_counter_ns()
+    snapshot = model_of(service, request)
+    counts = service.metrics.inferences[snapshot.name]
+    try:
+        response = await _infer(service, request, snapshot)
+    except BaseException:
+        counts.failed += 1
+        counts.fail_ns += time.perf_counter_ns() - began
+        raise
+    answer: Answer = request.state.answer
+    counts.succeeded += 1
+    counts.queries += len(answer.results)
+    counts.success_ns += time.perf_counter_ns() - began
+    counts.queue_ns += round(1e6 * answer.timings.queued_ms)
+    counts.search_ns += round(1e6 * answer.timings.search_ms)
+    counts.last_ms = time.time_ns() // 1_000_000
+    return response
 
 
-async def _answer(service: Service, request: Request, body: bytes) -> Response:
+async def _infer(service: Service, request: Request, snapshot: Snapshot) -> Response:
+    limits, most = service.config.limits, "body_bytes" if HEADER.lower() in request.headers else "json_bytes"
+    async with BodyReader(request, service.budget, limits, most, encodings=WINDOWS) as body:
+        encoding, held = request.headers.get("content-encoding", "identity"), request.state.held
+        if encoding.strip().lower() != "identity":
+            body = await service.desk.run(held.owner, decompressed, body, encoding, limits, most)
+            held.add(len(body))
+        return await _answer(service, request, snapshot, body)
+
+
+async def _answer(service: Service, request: Request, snapshot: Snapshot, body: bytes) -> Response:
     limits, principal, held = service.config.limits, request.state.principal, request.state.held
     head = request.headers.get(HEADER.lower())
     if head is not None and not (head.isdecimal() and len(head) < 12 and int(head) <= len(body)):
@@ -114,7 +235,7 @@ async def _answer(service: Service, request: Request, body: bytes) -> Response:
             "range", HEADER, "{field} is {given!r}; the body has {allowed} bytes", given=head[:20], allowed=len(body)
         )
     size = len(body) if head is None else int(head)
-    snapshot, is_long = service.snapshot(request.path_params["name"], principal), len(body) > LARGE
+    is_long = len(body) > LARGE
     reader = QueryReader(snapshot, principal, limits, held)
     asked, queries = await on_desk(service, held, is_long, _read, body, size, reader, snapshot, limits)
     held.add(reader.nbytes)

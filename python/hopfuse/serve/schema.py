@@ -175,6 +175,28 @@ class HitOut(msgspec.Struct, omit_defaults=True):
     metadata: dict[str, Any] | None = None
 
 
+class PassageOut(msgspec.Struct, omit_defaults=True):
+    """A passage, with what is known of it."""
+
+    id: str | int
+    text: str
+    title: str | None = None
+    metadata: dict[str, Any] | None = None
+    document: str | int | None = None
+    language: str | None = None
+
+
+class PassagesPage(msgspec.Struct):
+    """Passages in ascending order of their ids, from one state of the index.
+
+    ``after`` is what the next page's ``after`` must be; null if there is no next page.
+    """
+
+    passages: list[PassageOut]
+    seq: int
+    after: str | int | None
+
+
 class NoteOut(msgspec.Struct):
     """What was not used of a query, or is not known: the code and sentence of an error, and the query's field."""
 

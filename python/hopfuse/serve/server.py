@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -20,13 +21,15 @@ import uvicorn
 from ..errors import InputError
 from .admission import RESERVE, Connections
 from .app import make_app
+from .buserror import end_at_bus_error
 from .config import Limits, ServeConfig
 from .connections import protocol
 from .errors import RefusalError
 from .logs import start_logging
 from .mcp import serve_stdio
+from .reloading import Reloader
 from .service import END_SECONDS, Service
-from .workers import NOTIFY, Place, check_port, kept_port, notify_ready, run_workers, url_of
+from .workers import HUP, NOTIFY, Place, check_port, kept_port, notify_ready, run_workers, url_of
 
 log = logging.getLogger("hopfuse.serve")
 #: Python's switch interval, in seconds. With the default of 5 ms the event loop would wait several times for the
@@ -43,21 +46,41 @@ class Server(uvicorn.Server):
     """uvicorn's server, which tells when it listens, and accepts the connections that wait before it stops to.
 
     When it stops, open requests are answered for ``drain_seconds``; the others are then refused. If ``alone``, the
-    process ends at most ``LAST_SECONDS`` later, whatever hangs in it.
+    process ends at most ``LAST_SECONDS`` later, whatever hangs in it. On SIGHUP it calls ``reload``.
     """
 
     def __init__(
-        self, config: uvicorn.Config, service: Service, ready: Callable[[], None], *, alone: bool = False
+        self,
+        config: uvicorn.Config,
+        service: Service,
+        ready: Callable[[], None],
+        reload: Callable[[], Awaitable[None]] | None = None,
+        *,
+        alone: bool = False,
     ) -> None:
         super().__init__(config)
-        self._service, self._ready, self._alone = service, ready, alone
+        self._service, self._ready, self._reload, self._alone = service, ready, reload, alone
         self._drain = service.config.limits.drain_seconds
         config.timeout_graceful_shutdown = self._drain + FLUSH_SECONDS  # type: ignore[assignment]  # any number will do
+        self._reloads: set[asyncio.Future[None]] = set()
+        self._turn = asyncio.Lock()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen."""
         await super().startup(sockets)
+        if self._reload is not None and HUP is not None and _is_main_thread():
+            asyncio.get_running_loop().add_signal_handler(HUP, self._begin_reload)
         self._ready()
+
+    def _begin_reload(self) -> None:
+        task = asyncio.ensure_future(self._reload_in_turn())
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
+
+    async def _reload_in_turn(self) -> None:
+        async with self._turn:
+            assert self._reload is not None
+            await self._reload()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop to listen, refuse requests that wait for a change, and finish the other open ones."""
@@ -105,7 +128,12 @@ def make_server(config: ServeConfig, encoders: Mapping[str, Any] | None = None) 
 
 
 def _server(
-    service: Service, ready: Callable[[], None] = lambda: None, *, start_first: bool = False, alone: bool = False
+    service: Service,
+    ready: Callable[[], None] = lambda: None,
+    *,
+    start_first: bool = False,
+    alone: bool = False,
+    reloader: Reloader | None = None,
 ) -> Server:
     config, limits, connections = service.config, service.config.limits, Connections(service.config)
     service.metrics.watch_connections(lambda: connections.count)
@@ -125,18 +153,27 @@ def _server(
         ),
         service,
         ready,
+        None if reloader is None else partial(reloader.reload, service),
         alone=alone,
     )
 
 
-def run(config: ServeConfig, encoders: Mapping[str, Any] | None = None) -> None:
-    """Serve until SIGINT or SIGTERM, then finish open requests.
+def run(
+    config: ServeConfig,
+    encoders: Mapping[str, Any] | None = None,
+    *,
+    reread: Callable[[], ServeConfig] | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM, then finish open requests. SIGHUP reads the configuration again.
 
     Parameters
     ----------
     config : ServeConfig
     encoders : mapping of str to Encoder, optional
         As in :class:`Service`.
+    reread : callable, optional
+        Returns the configuration as it is now, at SIGHUP. Keys, limits and the log then change; the log says what else
+        needs a restart. An error is logged, and the configuration before stays. By default SIGHUP is only logged.
 
     Raises
     ------
@@ -149,21 +186,25 @@ def run(config: ServeConfig, encoders: Mapping[str, Any] | None = None) -> None:
     >>> config = ServeConfig.read("", {"indexes": {"wiki": {"path": "wiki-index"}}})
     >>> run(config)  # doctest: +SKIP
     """
+    reloader = Reloader(config, reread)
     with _process(config):
         allow_files(config.limits)
+        if HUP is not None and _is_main_thread():
+            signal.signal(HUP, signal.SIG_IGN)  # until the server answers
         if config.workers > 1:
-            run_workers(config, partial(_answer, encoders))
+            run_workers(config, partial(_answer, encoders, reloader), reloader)
             return
         if not config.share_port:
             check_port(config)
         service = Service(config, encoders, alone=True)
+        end_at_bus_error(service)
         service.open_all()
         if not config.share_port:
-            _server(service, notify_ready, start_first=NOTIFY in os.environ, alone=True).run()
+            _server(service, notify_ready, start_first=NOTIFY in os.environ, alone=True, reloader=reloader).run()
             return
         with kept_port(config) as port:
             log.info("process %d answers at %s", os.getpid(), url_of(port))
-            _server(service, notify_ready, start_first=True, alone=True).run(sockets=[port])
+            _server(service, notify_ready, start_first=True, alone=True, reloader=reloader).run(sockets=[port])
 
 
 def allow_files(limits: Limits) -> None:
@@ -196,6 +237,7 @@ def allow_files(limits: Limits) -> None:
 
 def _answer(
     encoders: Mapping[str, Any] | None,
+    reloader: Reloader,
     config: ServeConfig,
     place: Place,
     bound: socket.socket,
@@ -204,8 +246,9 @@ def _answer(
     """Serve as a worker until a signal."""
     start_logging(config.log, place.number)
     service = Service(config, encoders, place, alone=True)
+    end_at_bus_error(service)
     service.open_all()
-    _server(service, ready, start_first=True, alone=True).run(sockets=[bound])
+    _server(service, ready, start_first=True, alone=True, reloader=reloader).run(sockets=[bound])
 
 
 def run_stdio(config: ServeConfig, encoders: Mapping[str, Any] | None = None, *, key: str = "") -> None:
@@ -236,7 +279,9 @@ def run_stdio(config: ServeConfig, encoders: Mapping[str, Any] | None = None, *,
         service = Service(config, encoders)
         try:
             principal = service.keys.principal(f"Bearer {key}")
-        except RefusalError:
+        except RefusalError as refusal:
+            if refusal.code == "expired":
+                raise
             raise InputError(
                 "unauthorized",
                 "HOPFUSE_KEY",
@@ -245,6 +290,11 @@ def run_stdio(config: ServeConfig, encoders: Mapping[str, Any] | None = None, *,
         with contextlib.redirect_stdout(sys.stderr):  # encoders may print, and standard output is the protocol's
             service.open_all()
         asyncio.run(serve_stdio(service, principal))
+
+
+def _is_main_thread() -> bool:
+    """Return whether this thread may handle signals."""
+    return threading.current_thread() is threading.main_thread()
 
 
 @contextlib.contextmanager

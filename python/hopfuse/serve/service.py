@@ -16,6 +16,8 @@ from contextlib import AbstractContextManager
 from itertools import chain
 from typing import Any
 
+from starlette.requests import Request
+
 from .. import Index, LiveIndex, backend_info
 from .._validation import check_whole, counted
 from ..errors import HopfuseError, InputError
@@ -30,7 +32,9 @@ from .desk import Desk
 from .encoders import TimedEncoders
 from .errors import RefusalError, gone_away, in_request
 from .following import Follower
+from .guesses import Guesses
 from .keys import Keys, Principal
+from .logs import RequestLog
 from .metrics import Metrics
 from .options import RetrieverCache
 from .pieces import Piece, pieces_of
@@ -92,10 +96,13 @@ class Service:
         *,
         alone: bool = False,
     ) -> None:
+        config = config.own()
         self.config, self.metrics, self._alone = config, Metrics(), alone
         self.worker = None if place is None else place.number
         self._siblings = None if place is None else Siblings(place, self.metrics)
         self.keys, self.requests = Keys(config.keys), Requests(config)
+        self.guesses = Guesses(config.limits, self.metrics.wrong_keys_delayed.inc)
+        self.log_request = RequestLog(config.log)
         self._encoders = encoders or {}
         limits = config.limits
         self.encoders = TimedEncoders(limits, self.metrics, lambda: self.batcher.lent())
@@ -196,6 +203,7 @@ class Service:
         self.batcher.close()
         self.desk.close()
         self.changes.close()
+        self.log_request.close()
         for pool in (self._maker, self._reader):
             pool.shutdown()
         for live in self._lives.values():
@@ -224,9 +232,7 @@ class Service:
         snapshot = Snapshot(name, self.config.indexes[name], retriever)
         if self.config.limits.part_bytes is not None:
             snapshot.index.keep_parts(self.config.limits.part_bytes)
-        for principal in self.keys.all():
-            if principal.sees(name):
-                snapshot.rows(None, principal, "filter")  # now, not at the key's first request
+        _check_filters(snapshot, self.keys)
         return snapshot
 
     def _follow(self, snapshot: Snapshot) -> None:
@@ -277,6 +283,33 @@ class Service:
                     until = time.monotonic() + 3600.0
                     work = self.batcher.submit(plan, asked, size=size, owner="", deadline=until, usual=usual)
                     await work.future
+
+    async def check_keys(self, keys: Keys) -> None:
+        """Refuse keys whose filters do not fit the indexes.
+
+        Raises
+        ------
+        InputError
+            The filter of a key names a column that an index does not have.
+        """
+        for snapshot in list(self.snapshots.values()):
+            await self._in_maker(_check_filters, snapshot, keys)
+
+    async def principal_of(self, request: Request) -> Principal:
+        """Return the principal of a request's key; a client that sends many wrong ones waits for the refusal.
+
+        Raises
+        ------
+        RefusalError
+            401.
+        """
+        given = request.headers.get("authorization", "")
+        try:
+            return self.keys.principal(given)
+        except RefusalError as refusal:
+            if given and refusal.code == "unauthorized":
+                await self.guesses.delay(request)
+            raise
 
     async def counters(self) -> bytes:
         """Return the text of ``/metrics``, for all workers."""
@@ -482,6 +515,13 @@ class Service:
     def _observe(self, works: list[Work], seconds: float) -> None:
         if not works[0].payload.warms_up:
             self.metrics.batch_queries.observe(works[0].batch)
+
+
+def _check_filters(snapshot: Snapshot, keys: Keys) -> None:
+    """Find the passages that keys see now, not at the first request of each."""
+    for principal in keys.all():
+        if principal.sees(snapshot.name):
+            snapshot.rows(None, principal, "filter")
 
 
 def _stages(works: Sequence[Work]) -> tuple[float, float]:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from .. import Index
 from ..errors import HopfuseError, InputError
-from ..index import where
+from ..index import Where, where
+from ..index.generations import generation_name
 from ..recipes import RECIPES
 from ..retriever import Retriever
 from .config import IndexConfig
@@ -68,12 +69,13 @@ class Snapshot:
     def __init__(self, name: str, config: IndexConfig, retriever: Retriever) -> None:
         self.name, self.retriever, self.index = name, retriever, retriever.index
         self.seq = self.index.seq
+        self._bytes = _file_bytes(self.index)
         #: Retrievers that are made in advance, by recipe, the default one first.
         self.retrievers = {retriever.recipe.name: retriever}
         for recipe in config.recipes:
             if recipe not in self.retrievers:
                 self.retrievers[recipe] = retriever.variant(recipe)
-        self._rows: dict[str, NDArray[np.int64]] = {}  # by key
+        self._rows: dict[Where, NDArray[np.int64]] = {}  # by the filter of keys
         # Bound to the index, not to the snapshot, which would then be in a reference cycle.
         self.passage = lru_cache(PASSAGES)(partial(_passage, self.index))
 
@@ -90,6 +92,10 @@ class Snapshot:
         except HopfuseError:
             return False
         return True
+
+    def is_shortened(self) -> bool:
+        """Return whether the index's file is shorter than it was, so that its pages cannot be read."""
+        return _file_bytes(self.index, self._bytes) < self._bytes
 
     def warm_up(self) -> None:
         """Search one query by each recipe, so that the first request does not wait for what is made only once."""
@@ -124,7 +130,7 @@ class Snapshot:
         seen = self.visible(principal)
         try:
             if allow is None:
-                return None if seen is None else self._rows_of_key(principal, seen)
+                return None if principal.where is None or seen is None else self._rows_of_key(principal.where, seen)
             if isinstance(allow, Mapping):
                 mask = self.index.mask(where(**allow))
                 return np.flatnonzero(mask if seen is None else mask & seen)
@@ -138,11 +144,11 @@ class Snapshot:
         mask[rows] = True
         return mask in self.index.parts
 
-    def _rows_of_key(self, principal: Principal, seen: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def _rows_of_key(self, filter: Where, seen: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return a key's rows as the same object each time, so that a batch of one key has one filter."""
-        if principal.name not in self._rows:
-            self._rows[principal.name] = np.flatnonzero(seen)
-        return self._rows[principal.name]
+        if filter not in self._rows:
+            self._rows[filter] = np.flatnonzero(seen)
+        return self._rows[filter]
 
     def _rows_of(self, ids: Sequence[Any], seen: NDArray[np.bool_] | None) -> NDArray[np.int64]:
         """Return passages' rows; one that the key does not see is refused like one that does not exist."""
@@ -164,8 +170,29 @@ class Snapshot:
             return False
 
 
+def _file_bytes(index: Index, otherwise: int = 0) -> int:
+    """Return the size of the index's file; ``otherwise`` if it is removed, which does a mapped one no harm."""
+    if index.directory is None or index.generation is None:
+        return otherwise
+    try:
+        return (index.directory / generation_name(index.generation)).stat().st_size
+    except OSError:
+        return otherwise
+
+
 def _passage(index: Index, row: int) -> Passage:
     return Passage(index.passage_ids[row], index.titles[row], index.texts[row], index.metadata.row(row) or None)
+
+
+def own_id(index: Index, given: str) -> str | int | None:
+    """Return an id of a path or a query in the type of the index's ids; None if no id can be written so."""
+    ids = index.passage_ids
+    if not (len(ids) and isinstance(ids[0], int)):
+        return given
+    digits = given.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) < 20):
+        return None
+    return int(given) if str(int(given)) == given else None
 
 
 def allowed(queries: Sequence[Query], num_passages: int) -> NDArray[np.bool_] | None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from multiprocessing import connection, get_all_start_methods, get_context, parent_process
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -34,6 +34,8 @@ RESTART_SECONDS = 1.0
 GRACE_SECONDS = 1.9
 #: Environment variable with systemd's socket, of units that say when they are ready.
 NOTIFY = "NOTIFY_SOCKET"
+#: The signal to read the configuration again, where there is one.
+HUP = getattr(signal, "SIGHUP", None)
 #: Folder with an entry for each GPU of NVIDIA's driver.
 CARDS = Path("/proc/driver/nvidia/gpus")
 
@@ -65,11 +67,22 @@ class _Worker:
     place: Place
     process: Any
     pipe: connection.Connection
+    reloads: int = 0
     ready: bool = False
     fault: HopfuseError | None = None
 
 
-def run_workers(config: ServeConfig, answer: Answer) -> None:
+class Rereading(Protocol):
+    """Reads the configuration again; see :class:`hopfuse.serve.reloading.Reloader`."""
+
+    def next(self) -> Any:
+        """Return what has changed, or None."""
+
+    def take(self, found: Any) -> None:
+        """Note that it is used."""
+
+
+def run_workers(config: ServeConfig, answer: Answer, reloader: Rereading) -> None:
     """Serve by ``config.workers`` processes until SIGINT or SIGTERM, then let them finish open requests.
 
     Raises
@@ -96,15 +109,22 @@ def run_workers(config: ServeConfig, answer: Answer) -> None:
         )
     config = msgspec.structs.replace(config, threads=config.threads or max(1, thread_count(None) // config.workers))
     with kept_port(config) as port, tempfile.TemporaryDirectory(prefix="hopfuse-serve-") as folder:
-        _Parent(config, answer, port, Path(folder), cards).run()
+        _Parent(config, answer, port, Path(folder), cards, reloader).run()
 
 
 class _Parent:
     """Starts workers, replaces those that die, and stops all of them."""
 
     def __init__(
-        self, config: ServeConfig, answer: Answer, port: socket.socket, folder: Path, cards: list[str]
+        self,
+        config: ServeConfig,
+        answer: Answer,
+        port: socket.socket,
+        folder: Path,
+        cards: list[str],
+        reloader: Rereading,
     ) -> None:
+        self._reloader, self._hups, self._reloads = reloader, 0, 0
         self._config, self._answer, self._port, self._cards = config, answer, port, cards
         self._places = [Place(number, config.workers, folder) for number in range(config.workers)]
         self._context: Any = get_context("fork")
@@ -113,6 +133,8 @@ class _Parent:
 
     def run(self) -> None:
         before = {kind: signal.signal(kind, self._signalled) for kind in (signal.SIGTERM, signal.SIGINT)}
+        if HUP is not None:
+            before[HUP] = signal.signal(HUP, self._hung_up)
         workers = [self._start(place) for place in self._places]
         try:
             log.info("%d workers of process %d answer at %s", len(workers), os.getpid(), url_of(self._port))
@@ -128,17 +150,42 @@ class _Parent:
         self._signals += 1
         os.write(self._wake, b".")
 
+    def _hung_up(self, kind: int, frame: Any) -> None:
+        self._hups += 1
+        os.write(self._wake, b".")
+
+    def _reload(self, workers: list[_Worker]) -> None:
+        """Read the configuration again for workers that start later, and let the others read it themselves."""
+        os.read(self._woken, 4096)
+        self._reloads = self._hups
+        found = self._reloader.next()
+        if found is None:
+            return
+        self._reloader.take(found)
+        self._config = msgspec.structs.replace(found.config, threads=self._config.threads)
+        for one in workers:
+            if one.ready:
+                self._pass_on(one)
+
+    def _pass_on(self, one: _Worker) -> None:
+        """Tell a worker that listens to read the configuration again."""
+        if HUP is not None and one.process.is_alive():
+            os.kill(one.process.pid, HUP)
+            one.reloads = self._reloads
+
     def _start(self, place: Place) -> _Worker:
         hears, says = self._context.Pipe(duplex=False)
         process = self._context.Process(target=self._work, args=(place, says), name=f"hopfuse-{place.number}")
         process.start()
         says.close()
-        return _Worker(place, process, hears)
+        return _Worker(place, process, hears, self._reloads)
 
     def _work(self, place: Place, says: connection.Connection) -> None:
         """Run as a worker."""
         for kind in (signal.SIGTERM, signal.SIGINT):
             signal.signal(kind, signal.SIG_DFL)
+        if HUP is not None:
+            signal.signal(HUP, signal.SIG_IGN)  # until it listens
         threading.Thread(target=_end_with_parent, name="hopfuse-parent", daemon=True).start()
         if self._cards:
             os.environ["CUDA_VISIBLE_DEVICES"] = self._cards[place.number]
@@ -156,8 +203,12 @@ class _Parent:
             for one in workers:
                 if not (one.ready or one.fault) and one.pipe.poll():
                     _hear(one)
+                    if one.ready and one.reloads < self._reloads:
+                        self._pass_on(one)
                     if all(one.ready for one in workers):
                         notify_ready()
+            if self._reloads < self._hups and not self._signals:
+                self._reload(workers)
             dead = [one for one in workers if not one.process.is_alive()]
             if dead and not any(one.ready for one in workers) and not self._signals:
                 raise dead[0].fault or HopfuseError(

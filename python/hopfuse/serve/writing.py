@@ -28,11 +28,11 @@ from ..index.generations import generation_name, log_path
 from .bounds import check_most
 from .budget import Held
 from .config import ServeConfig
-from .errors import RefusalError, in_row
+from .errors import RefusalError, in_row, no_passage
 from .keys import Principal
 from .metrics import Metrics
 from .schema import EdgeIn, EntityIn, PassageIn, PassagesRequest
-from .snapshots import Snapshot
+from .snapshots import Snapshot, own_id
 from .threads import DaemonThreads
 from .vectors import vector_of, wrong_dim
 
@@ -114,18 +114,13 @@ class Writer:
 
     def delete(self, id: str, snapshot: Snapshot, principal: Principal) -> int:
         """Commit the deletion of a passage, and return the seq; called on a separate thread."""
-        ids = snapshot.index.passage_ids
-        own: str | int = id
-        if len(ids) and isinstance(ids[0], int):
-            if not (id.removeprefix("-").isdecimal() and len(id) < 20):
-                raise RefusalError(
-                    "unknown", "id", "{field} is {given!r}; the ids of this index are integers", given=id
-                )
-            own = int(id)
+        own = own_id(snapshot.index, id)
         try:
-            return self._commit(lambda change: change.delete_passages([own]), principal)
+            if own is not None:
+                return self._commit(lambda change: change.delete_passages([own]), principal)
         except InputError:
-            raise RefusalError("unknown", "id", "there is no passage with the {field} {given!r}", given=own) from None
+            pass
+        raise no_passage(id)
 
     def _commit(self, fill: Callable[[Change], None], principal: Principal) -> int:
         began = time.perf_counter()

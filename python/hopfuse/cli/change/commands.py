@@ -147,6 +147,19 @@ def compact(directory: Path) -> None:
     note(f"Saved generation {generation} in {directory}, at seq {live.seq}")
 
 
+@click.command()
+@index_argument
+@click.argument("out", type=click.Path(file_okay=False, path_type=Path))
+def snapshot(directory: Path, out: Path) -> None:
+    """Copy an index to the directory OUT, as it is now.
+
+    The index can be changed and searched meanwhile; the copy is one state of it, with its seq, and verified. If the
+    command is interrupted, OUT keeps the copy before: run it again. Servers of OUT change to the new copy.
+    """
+    seq = Index.open(directory).copy_to(out)
+    note(f"Saved a copy in {out}, at seq {seq}")
+
+
 @click.command("log")
 @index_argument
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one line per batch.")

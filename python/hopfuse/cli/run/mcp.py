@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from ...recipes import RECIPES
 from ..checks import check_rules
 from ..options import FILE, encoder_option
 from ..recipes import threads_option, words_option
-from .serve import read_config
+from .serve import read_config, run_again
 
 
 @click.command("mcp")
@@ -44,14 +45,13 @@ def mcp_command(
     HOPFUSE_KEY is the client's. With --http the command is a server that clients connect to. The tools search,
     explain_hit and add_passage have the same limits and rights as HTTP requests. See docs/serving.md.
     """
-    from ...serve import run, run_stdio  # needs the extra serve
+    from ...serve import run_stdio  # needs the extra serve
 
     given = {**options, "public": public, "http": http}
     check_rules(given, needs=[(name, "http", "which listens") for name in ("host", "port", "public")])
     about = {"recipe": recipe, "encoder": encoder, "words": options.pop("words"), "writable": writable or None}
-    config = read_config(indexes, file, about, {**options, "mcp": http})
+    read = partial(read_config, indexes, file, about, {**options, "mcp": http})
     if http:
-        config.check_public(public)
-        run(config)
+        run_again(read, public=public, file=file)
     else:
-        run_stdio(config, key=os.environ.get("HOPFUSE_KEY", ""))
+        run_stdio(read(), key=os.environ.get("HOPFUSE_KEY", ""))

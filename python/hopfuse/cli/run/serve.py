@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,16 +48,25 @@ def serve(
     requests that name none go to the first. "hopfuse serve key NAME" makes a key, and prints it with the lines to add
     to the file of --config. See docs/serving.md.
     """
-    from ...serve import run  # needs the extra serve
-
     if indexes[:1] == ("key",):
         _print_key(indexes[1:])
         return
 
     about = {"recipe": recipe, "encoder": encoder, "words": options.pop("words"), "writable": writable or None}
-    config = read_config(indexes, file, about, options)
-    config.check_public(public)
-    run(config)
+    read = partial(read_config, indexes, file, about, options)
+    run_again(read, public=public, file=file)
+
+
+def run_again(read: Callable[[], ServeConfig], *, public: bool, file: Path | None) -> None:
+    """Serve with a configuration, which is read again at SIGHUP if it has a file."""
+    from ...serve import run
+
+    def checked() -> ServeConfig:
+        config = read()
+        config.check_public(public)
+        return config
+
+    run(checked(), reread=None if file is None else checked)
 
 
 def read_config(

@@ -1,0 +1,155 @@
+"""Read the configuration again on SIGHUP, and use what can change while the server runs: keys, limits and the log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ..errors import HopfuseError, InputError
+from .config import ServeConfig, table_of
+from .keys import Keys
+from .service import Service
+
+log = logging.getLogger("hopfuse.serve")
+#: Limits, and fields of the log, that are read only at the start.
+AT_START = {
+    "limits": {
+        "address_connections",
+        "batch",
+        "connections",
+        "drain_seconds",
+        "encoder_seconds",
+        "encoder_threads",
+        "idle_seconds",
+        "key_bytes",
+        "key_connections",
+        "key_requests",
+        "part_bytes",
+        "queue_bytes",
+        "queue_requests",
+    },
+    "log": {"format"},
+}
+#: Seconds between two looks whether the server has started.
+SOON = 0.05
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a configuration changes: the configuration that is used, and the names of what differs in it.
+
+    Attributes
+    ----------
+    config : ServeConfig
+    made, later : list of str
+        Names of what is used at once, and of what needs a restart.
+    """
+
+    config: ServeConfig
+    made: list[str]
+    later: list[str]
+
+
+class Reloader:
+    """Reads the configuration of a server again.
+
+    Parameters
+    ----------
+    config : ServeConfig
+        The configuration with which the server started.
+    read : callable, optional
+        Reads it again; None if it came from no file.
+    """
+
+    def __init__(self, config: ServeConfig, read: Callable[[], ServeConfig] | None) -> None:
+        self._config, self._read = config, read
+
+    def next(self) -> Changes | None:
+        """Return what has changed; None, after a line in the log, if the configuration cannot be used."""
+        if self._read is None:
+            log.warning("the configuration is not read again: the server was started without a file")
+            return None
+        try:
+            return changes(self._config, self._read())
+        except HopfuseError as error:
+            log.error("the configuration is not used, and the one before stays: %s", error)
+        except OSError as error:
+            log.error("the configuration cannot be read, and the one before stays: %s", error.strerror)
+        return None
+
+    def take(self, found: Changes) -> None:
+        """Compare the next configuration with this one."""
+        self._config = found.config
+        log.info("the configuration was read again; %s", "changed: " + ", ".join(found.made) if found.made else "equal")
+        if found.later:
+            log.warning("a restart is needed to change: %s", ", ".join(found.later))
+
+    async def reload(self, service: Service) -> None:
+        """Read the configuration again, and use it if it is valid."""
+        found = await asyncio.to_thread(self.next)
+        while service.status == "starting":
+            await asyncio.sleep(SOON)
+        if found is None:
+            return
+        keys = Keys(found.config.keys)
+        try:
+            await service.check_keys(keys)
+        except InputError as error:
+            log.error("the configuration is not used, and the one before stays: %s", error)
+            return
+        use(service.config, found.config)
+        service.keys = keys
+        self.take(found)
+
+
+def changes(before: ServeConfig, after: ServeConfig) -> Changes:
+    """Return how a configuration differs from the one that is used.
+
+    Examples
+    --------
+    >>> from hopfuse.serve import ServeConfig
+    >>> text = '[indexes.wiki]\\npath = "a"\\n[limits]\\nk = {}\\nbatch = {}\\n'
+    >>> found = changes(ServeConfig.read(text.format(100, 8)), ServeConfig.read(text.format(200, 16)))
+    >>> found.made, found.later, found.config.limits.k, found.config.limits.batch
+    (['limits.k'], ['limits.batch'], 200, 8)
+    """
+    made: list[str] = []
+    later: list[str] = []
+    used: dict[str, Any] = {}
+    for name in ServeConfig.__struct_fields__:
+        old, new = getattr(before, name), getattr(after, name)
+        if old == new:
+            continue
+        if name in AT_START:
+            fields = _differing(old, new)
+            now = [field for field in fields if field not in AT_START[name]]
+            used[name] = msgspec.structs.replace(old, **{field: getattr(new, field) for field in now})
+            made += [f"{name}.{field}" for field in now]
+            later += [f"{name}.{field}" for field in fields if field in AT_START[name]]
+        elif name == "keys" and bool(old) == bool(new):
+            used[name] = new
+            made += [table_of(name, key) for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+        elif name == "indexes":
+            later += [table_of(name, one) for one in sorted({*old, *new}) if old.get(one) != new.get(one)]
+        else:
+            later.append(name)
+    return Changes(msgspec.structs.replace(before, **used), made, later)
+
+
+def use(own: ServeConfig, config: ServeConfig) -> None:
+    """Change a service's own configuration, which all parts of it hold, in place."""
+    msgspec.structs.force_setattr(own, "keys", config.keys)
+    for table in AT_START:
+        part, new = getattr(own, table), getattr(config, table)
+        for field in _differing(part, new):
+            if field not in AT_START[table]:
+                msgspec.structs.force_setattr(part, field, getattr(new, field))
+
+
+def _differing(old: Any, new: Any) -> list[str]:
+    return [field for field in old.__struct_fields__ if getattr(old, field) != getattr(new, field)]
