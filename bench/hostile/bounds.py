@@ -1,7 +1,7 @@
 """Attacks by what a request contains and by what waits: values, nesting, bytes of bodies, seqs that never come.
 
-Each function takes the server's address and a key (None without keys) and needs nothing but the standard library, so
-that any program can send them. Those that hold connections are context managers.
+Each function takes the server's address and a key (None without keys). Those that hold connections are context
+managers.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ import http.client
 import json
 import socket
 import struct
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
+
+from .attacks import Counts, Target, answers_of, attack, only
 
 SEARCH = "/v1/search"
 #: A seq that no index reaches.
@@ -212,3 +216,63 @@ def far_ahead(
             with contextlib.suppress(OSError):
                 one.sendall(head(SEARCH, key, len(body)) + body)
         yield opened
+
+
+# ---- Attacks --------------------------------------------------------------------------------------------------------
+
+#: Growth of memory by what one key may hold (``limits.key_bytes``), with room for buffers of connections.
+HELD_MIB = 160.0
+
+
+def _again_and_again(one: Callable[[str, str | None], object]) -> Callable[[Target], Counts]:
+    def run(target: Target) -> Counts:
+        counts: Counter[str] = Counter()
+        while target.goes_on():
+            found = one(target.url, target.key)
+            counts[str(found) if isinstance(found, int) else "answers without a status"] += 1
+        return counts
+
+    run.__doc__ = one.__doc__
+    return run
+
+
+def _answered(*statuses: int) -> Callable[[Counts], str | None]:
+    """Return a judge of counts: something was answered, and each status is one of these."""
+
+    def wrong(counts: Counts) -> str | None:
+        return only(*statuses, least=0)(counts) if counts else "answers: none"
+
+    return wrong
+
+
+for _one in REQUESTS:
+    attack(_one.__name__.replace("_", " "), _answered(200, 400, 404, 413))(_again_and_again(_one))
+
+
+@attack("numbers as JSON", only(400, 413))
+def numbers_as_json(target: Target) -> Counts:
+    """Many numbers as JSON by the inference protocol."""
+    counts: Counter[str] = Counter()
+    while target.goes_on():
+        counts[str(infer_numbers(target.url, target.key, "small"))] += 1
+    return counts
+
+
+@attack("bodies that lack a byte", only(429), memory_mib=HELD_MIB)
+def bodies_that_lack_a_byte(target: Target) -> Counts:
+    """60 bodies of 4 MiB of one key, each without its last byte."""
+    with one_byte_short(target.url, target.key) as connections:
+        return _waited(target, connections)
+
+
+@attack("a seq that never comes", only(429, least=0), memory_mib=HELD_MIB)
+def a_seq_that_never_comes(target: Target) -> Counts:
+    """12 requests of 4 MB of one key that wait for a seq which no index reaches."""
+    with far_ahead(target.url, target.key) as connections:
+        return _waited(target, connections)
+
+
+def _waited(target: Target, connections: list[socket.socket]) -> Counts:
+    while target.goes_on():
+        time.sleep(0.1)
+    return answers_of(connections)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hopfuse.index import where
 from hopfuse.serve import Query, Search, Service, new_key
+from hopfuse.serve.pieces import pieces_of
 from serve.served import CITIES, DIM, ENCODERS, Letters, configured, running, save
 
 TEXTS = [f"What is far from {city}?" for city in CITIES]
@@ -92,6 +93,23 @@ def test_the_pieces_of_a_request_wait_as_one_request(service):
         assert service.batcher.requests == service.batcher.queries == 0
 
     service(test, "[limits]\nqueue_requests = 1\n")
+
+
+def test_questions_with_vectors_and_with_texts_share_a_part_and_no_batch(service):
+    async def test(service: Service) -> None:
+        snapshot, vectors = service.snapshot("cities"), Letters().encode_queries(TEXTS)
+        rows = np.flatnonzero(snapshot.index.mask(where(number__ge=3)))
+        queries = [Query(TEXTS[0], allow=rows), Query(vector=vectors[1], entities=[], allow=rows), Query(TEXTS[2])]
+        encodes = [snapshot.retriever.encodes(one.text, one.vector) for one in queries]
+        assert encodes == [True, False, True]
+        pieces = pieces_of(queries, encodes, snapshot, 64)
+        assert sorted(pieces) == [([0], True, 0), ([1], False, 1), ([2], True, None)]
+        together = await service.search(Search(snapshot=snapshot, queries=queries, k=5))
+        assert snapshot.index.parts.made == 1
+        alone = [await service.search(Search(snapshot=snapshot, queries=[one], k=5)) for one in queries]
+        assert found(together) == [found(one)[0] for one in alone]
+
+    service(test)
 
 
 def test_a_snapshot_whose_parts_do_not_fit_makes_them_again_with_the_same_answers(service):
