@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from hopfuse.index import where
 from hopfuse.serve import Query, Search, Service, new_key
-from hopfuse.serve.pieces import pieces_of
 from serve.served import CITIES, DIM, ENCODERS, Letters, configured, running, save
 
 TEXTS = [f"What is far from {city}?" for city in CITIES]
@@ -100,12 +99,8 @@ def test_questions_with_vectors_and_with_texts_share_a_part_and_no_batch(service
         snapshot, vectors = service.snapshot("cities"), Letters().encode_queries(TEXTS)
         rows = np.flatnonzero(snapshot.index.mask(where(number__ge=3)))
         queries = [Query(TEXTS[0], allow=rows), Query(vector=vectors[1], entities=[], allow=rows), Query(TEXTS[2])]
-        encodes = [snapshot.retriever.encodes(one.text, one.vector) for one in queries]
-        assert encodes == [True, False, True]
-        pieces = pieces_of(queries, encodes, snapshot, 64)
-        assert sorted(pieces) == [([0], True, 0), ([1], False, 1), ([2], True, None)]
         together = await service.search(Search(snapshot=snapshot, queries=queries, k=5))
-        assert snapshot.index.parts.made == 1
+        assert (snapshot.index.parts.made, together.timings.batch) == (1, 1)
         alone = [await service.search(Search(snapshot=snapshot, queries=[one], k=5)) for one in queries]
         assert found(together) == [found(one)[0] for one in alone]
 
