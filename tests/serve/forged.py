@@ -21,6 +21,13 @@ from serve.served import DIM, configured, running, save
 JSON, ARROW, BINARY = "application/json", "application/vnd.apache.arrow.stream", "application/octet-stream"
 HEADER = "Inference-Header-Content-Length"
 NAN, INFINITY = float("nan"), float("inf")
+#: What an error may be about: fields of requests, columns of a stream, parameters and headers.
+FIELDS = {
+    "queries", "k", "index", "recipe", "options", "timeout_ms", "at_least", "trace", "strict", "per_document",
+    "fields", "passages", "entities", "aliases", "edges", "facts", "replace", "knowledge_id", "query",
+    "retrieval_setting", "metadata_condition", "inputs", "id", "parameters", "outputs", "columns", "Host", "Origin",
+    "Content-Type", "text", "vector", "name", "version", HEADER,
+}  # fmt: skip
 #: MiB that the process may grow by, after a tenth of the cases: an index that changes is in memory twice at times.
 GROWTH = 64
 #: Small limits of a server, which requests exceed.
@@ -404,9 +411,9 @@ def fault(request: Request, answered: Answered) -> str:
     message = found.get("message", found.get("error_msg", ""))
     if not message or "Traceback" in message or "object at 0x" in message:
         return f"the message is {message!r}"
-    named = found.get("field")
-    if named and named.partition("[")[0].partition(".")[0] not in message:
-        return f"the message does not name {named}: {message!r}"
+    named = re.split(r"[.\[]", found.get("field") or "")[0]
+    if named and named not in FIELDS and named.encode() not in request.body:
+        return f"the field {found['field']} is in no request: {message!r}"
     return ""
 
 

@@ -30,7 +30,15 @@ class Held:
         self.go.wait()
         return [("done", payload) for payload in payloads]
 
-    def add(self, payload: Any, group: str = "g", size: int = 1, owner: str = "a", within: float = FAR, **more: Any):
+    def add(
+        self,
+        payload: Any,
+        group: str = "g",
+        size: int = 1,
+        owner: str = "a",
+        within: float = FAR,
+        **more: Any,
+    ):
         deadline = time.monotonic() + within
         return self.batcher.submit(group, payload, size=size, owner=owner, deadline=deadline, **more)
 

@@ -64,7 +64,7 @@ def test_forged_requests_are_refused_and_nothing_fails(url, wire):
         (Answered(400, b"Traceback"), "the refusal is"),
         (Answered(400, b'{"error": {"code": "range", "message": ""}}'), "the message is"),
         (Answered(400, b'{"error": {"message": "<X object at 0x7f>"}}'), "the message is"),
-        (Answered(400, b'{"error": {"message": "it is wrong", "field": "k"}}'), "does not name k"),
+        (Answered(400, b'{"error": {"message": "it is wrong", "field": "nope[0]"}}'), "is in no request"),
         (Answered(200, b"{}"), ""),
         (Answered(429, b'{"error": {"message": "k is large", "field": "k"}}'), ""),
     ],

@@ -193,9 +193,8 @@ def _converted(name: str, column: _Values, where: Callable[[int], str]) -> _Valu
             raise InputError(
                 "type",
                 f"metadata.{name}",
-                "{column!r} is {given!r}, and the column is of the type {kind}; it must be {allowed}: convert it, "
-                "or give the column another type with {@metadata_types}",
-                column=f"metadata.{name}",
+                "{field} is {given!r}, and the column is of the type {kind}; it must be {allowed}: convert it, or give "
+                "the column another type with {@metadata_types}",
                 given=value,
                 kind=kind,
                 allowed=VALUES[kind],

@@ -7,7 +7,6 @@ sends nothing shuts nobody out.
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter, OrderedDict
 from typing import Any, Protocol
 
@@ -15,18 +14,16 @@ from starlette.requests import Request
 
 from .config import ServeConfig
 from .errors import RefusalError
-from .proxies import Proxies
+from .guesses import client_of
 
 #: Further connections, on which /health alone is answered. Each has a second to send a request; the oldest gives way.
 RESERVE, RESERVE_SECONDS = 64, 1.0
-#: Bits of an IPv6 address that tell clients apart; a client chooses the others itself.
-CLIENT_BITS = 64
 #: The name in a request's scope of its connection, which has ``identify(key)``.
 CONNECTION = "hopfuse.connection"
 
 
 def address_of(peer: Any) -> str | None:
-    """Return the address by which the connections of a client are counted; those of a trusted proxy are not.
+    """Return the address by which the connections of a client are counted. Nothing else decides it.
 
     Parameters
     ----------
@@ -44,15 +41,7 @@ def address_of(peer: Any) -> str | None:
     >>> address_of(("192.0.2.7", 40000)), address_of(("2001:db8:0:1::7", 40000)), address_of(None)
     ('192.0.2.7', '2001:db8:0:1::', None)
     """
-    if not peer:
-        return None
-    host: str = peer[0]
-    if ":" not in host:
-        return host
-    address = ipaddress.IPv6Address(host.partition("%")[0])
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(ipaddress.IPv6Network((int(address), CLIENT_BITS), strict=False).network_address)
+    return client_of(peer[0]) if peer else None
 
 
 class Connection(Protocol):
@@ -116,7 +105,6 @@ class Connections:
 
     def __init__(self, config: ServeConfig) -> None:
         limits = config.limits
-        self._proxies = Proxies(config.proxies)
         self._most = {"address": config.part(limits.address_connections), "key": config.part(limits.key_connections)}
         self._all = Group("all", "", limits.connections)
         self._groups: dict[tuple[str, str], Group] = {}
@@ -127,9 +115,8 @@ class Connections:
         """The number of open connections."""
         return self._all.count + len(self._reserve)
 
-    def open(self, one: Connection, peer: Any) -> RefusalError | None:
-        """Count a new connection from a host and port; return the refusal of its requests if there are too many."""
-        address = None if peer and self._proxies.trusts(peer[0]) else address_of(peer)
+    def open(self, one: Connection, address: str | None) -> RefusalError | None:
+        """Count a new connection; return the refusal of its requests if there are too many."""
         groups = [self._all] if address is None else [self._group("address", address), self._all]
         for group in groups:
             if group.is_full():

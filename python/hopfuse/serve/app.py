@@ -476,6 +476,7 @@ class GuardedEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request, task = Request(scope, receive, send), asyncio.current_task()
         assert task is not None
+        least = self._service.config.compress_bytes
         self._service.unanswered.add(task)
         try:
             try:

@@ -126,7 +126,7 @@ class Batcher:
         ``outside(group)`` returns whether batches of the group may wait for something outside the server's control.
         While ``workers`` of them run, further ones are not taken.
     died : callable, optional
-        Called when a thread has died, by an error such as SystemExit, and another one has taken its place.
+        Called when a thread has died, by an error such as SystemExit; another one takes its place.
 
     Examples
     --------
@@ -446,6 +446,7 @@ class Batcher:
     def _replace(self, number: int, error: BaseException) -> None:
         """Let another thread take the place of this one, whose batch fails."""
         log.critical("the thread %s died and is replaced", threading.current_thread().name, exc_info=error)
+        self._died()
         batch = self._at_work.get(threading.get_ident())
         if batch is not None:
             self._end(batch, time.monotonic(), [contained(error)] * len(batch.works))
@@ -454,7 +455,6 @@ class Batcher:
                 return
             self._threads[number] = self._thread(number)
             self._threads[number].start()
-        self._died()
 
     def _finish(self, works: list[Work], outcomes: list[Any], took: float) -> None:
         if self._observe is not None:
@@ -496,19 +496,16 @@ class Batcher:
     def _allowed(self, owner: str) -> list[Hashable]:
         """Return the groups of an owner's queued work of which a batch may be taken.
 
-        At most ``workers`` batches may wait for something outside. While other owners send work too, one worker makes
-        no parts of an index, which take longer than most batches.
+        At most as many batches as workers may wait for something outside. While other owners send work too, one worker
+        makes no parts of an index, which take longer than most batches.
         """
-        groups = self._queues[owner]
-        outside = sum(one.outside for one in self._running) < self._workers
+        inside = sum(one.outside for one in self._running) >= self._workers
         making = sum(one.load.parts > 0 for one in self._running)
-        makes = making + 1 < self._workers or not making or not self._others_send(owner)
-        if outside and makes:
-            return list(groups)
+        made = making > 0 and making + 1 >= self._workers and self._others_send(owner)
         return [
             group
-            for group, works in groups.items()
-            if (outside or not self._outside(group)) and (makes or not works[0].load.parts)
+            for group, works in self._queues[owner].items()
+            if not (inside and self._outside(group)) and not (made and works[0].load.parts)
         ]
 
     def _others_send(self, owner: str) -> bool:

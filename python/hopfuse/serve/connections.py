@@ -19,6 +19,7 @@ from .errors import RefusalError, status_of
 from .framing import END, Framing
 from .http import refused
 from .logs import FewLines
+from .proxies import Proxies
 from .turns import OF_ONE, Turns
 
 #: Bytes that are read while a request of the connection is answered, which shows that its client is still there.
@@ -28,6 +29,8 @@ STOP_SECONDS = 0.5
 #: What is read and dropped after the last answer of a connection. If it were closed at once, the system would send a
 #: reset for what the client still sends, and that may destroy the answer before it is read.
 LINGER_SECONDS, LINGER_BYTES = 1.0, 2**20
+#: What is read and dropped of a body after an answer, such as 413, which many clients read only after they sent all.
+REST_BYTES = 2**24
 #: Answered on further connections when there are too many.
 HEALTH = frozenset((b"/health/live", b"/health/ready", b"/v2/health/live", b"/v2/health/ready"))
 
@@ -45,7 +48,7 @@ def protocol(
     - **Work.** :class:`Turns` grants what is parsed in a turn of the event loop. While a request is answered, further
       ones of the connection are not parsed, and at most ``READ_AHEAD`` bytes and what the system hands over are read.
     - **Time.** A connection is closed if its headers do not arrive within ``header_seconds``, if its client reads
-      nothing of an answer for ``idle_seconds``, or still sends a body ``body_seconds`` or ``body_bytes`` after the
+      nothing of an answer for ``idle_seconds``, or still sends a body ``body_seconds`` or ``REST_BYTES`` after the
       answer.
     - **Number.** Requests on connections beyond a limit of :class:`Connections` are refused, except for ``/health``.
     - **Upgrade** is ignored: the head is parsed anew without it, since the parser takes the body for another protocol.
@@ -61,7 +64,7 @@ def protocol(
         ``answered(route, status, code)`` counts a refusal of a connection.
     """
     limits, counted = config.limits, Connections(config) if connections is None else connections
-    turns, few = Turns(), FewLines(logging.getLogger("hopfuse.serve"))
+    proxies, turns, few = Proxies(config.proxies), Turns(), FewLines(logging.getLogger("hopfuse.serve"))
 
     class LimitedProtocol(HttpToolsProtocol):
         flow: _Flow
@@ -78,8 +81,9 @@ def protocol(
             super().connection_made(transport)
             self.groups: dict[str, Group] = {}
             self._own_app, self._framing, self.flow = self.app, Framing(limits), _Flow(transport)
-            self.address = address_of(self.client)
-            self._excess = counted.open(self, self.client)
+            trusted = self.client is not None and proxies.trusts(self.client[0])
+            self.address = None if trusted else address_of(self.client)  # a proxy has many clients
+            self._excess = counted.open(self, self.address)
             seconds = limits.header_seconds if self._excess is None else min(RESERVE_SECONDS, limits.header_seconds)
             self._headers = self.loop.call_later(seconds, self._abort)
 
@@ -253,7 +257,7 @@ def protocol(
         def _drop(self, size: int) -> None:
             """Count bytes that nobody reads, and close the connection if there are too many."""
             self._dropped += size
-            if self._dropped > (LINGER_BYTES if self._over else limits.body_bytes):
+            if self._dropped > (LINGER_BYTES if self._over else max(REST_BYTES, limits.body_bytes)):
                 self._abort()
 
         # ---- Answers -------------------------------------------------------------------------------------------------

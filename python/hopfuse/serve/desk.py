@@ -34,9 +34,14 @@ class Desk:
     """
 
     def __init__(self) -> None:
-        self._threads = DaemonThreads(THREADS, "hopfuse-read")
+        self._pool = DaemonThreads(THREADS, "hopfuse-read")
         self._turns: dict[str, asyncio.Lock] = {}
         self._jobs: Counter[str] = Counter()  # that run or wait, by owner
+
+    @property
+    def threads(self) -> list[threading.Thread]:
+        """The threads that were started."""
+        return self._pool.threads
 
     @property
     def jobs(self) -> int:
@@ -63,7 +68,7 @@ class Desk:
                 loop.call_soon_threadsafe(end)
 
         try:
-            running = self._threads.submit(job, *given, **named)
+            running = self._pool.submit(job, *given, **named)
         except BaseException:
             end()
             raise
@@ -75,11 +80,6 @@ class Desk:
         if not self._jobs[owner]:
             del self._jobs[owner], self._turns[owner]
 
-    @property
-    def threads(self) -> list[threading.Thread]:
-        """The threads."""
-        return list(self._threads.threads)
-
     def close(self) -> None:
         """Wait for running jobs, and drop the others."""
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._pool.shutdown(cancel_futures=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 
 from starlette.requests import Request
 
-from .admission import address_of
 from .config import Limits
 from .errors import RefusalError
 
@@ -17,6 +17,8 @@ from .errors import RefusalError
 WINDOW, DELAY = 60.0, 1.0
 #: Addresses that are remembered, and refusals that are delayed at a time.
 ADDRESSES, DELAYED = 4096, 64
+#: Bits of an IPv6 address that tell clients apart; a client chooses the others itself.
+CLIENT_BITS = 64
 
 
 class Guesses:
@@ -63,7 +65,7 @@ class Guesses:
         RefusalError
             429: many refusals wait.
         """
-        if not self._is_over(address_of(request.client) or ""):
+        if not self._is_over("" if request.client is None else request.client.host):
             return
         self._count()
         if self._delayed >= DELAYED:
@@ -76,8 +78,8 @@ class Guesses:
         finally:
             self._delayed -= 1
 
-    def _is_over(self, address: str) -> bool:
-        now = self._clock()
+    def _is_over(self, host: str) -> bool:
+        address, now = client_of(host), self._clock()
         count, end = self._counts.get(address, (0, 0.0))
         if now >= end:
             self._counts.pop(address, None)  # it becomes the newest
@@ -86,3 +88,19 @@ class Guesses:
         while len(self._counts) > ADDRESSES:
             self._counts.popitem(last=False)
         return count >= self._limits.wrong_keys
+
+
+def client_of(host: str) -> str:
+    """Return the address by which a client is known: its own, or its network if it is one of IPv6.
+
+    Examples
+    --------
+    >>> client_of("192.0.2.7"), client_of("2001:db8:0:1::7"), client_of("::ffff:192.0.2.7")
+    ('192.0.2.7', '2001:db8:0:1::', '192.0.2.7')
+    """
+    if ":" not in host:
+        return host
+    address = ipaddress.IPv6Address(host.partition("%")[0])
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(address), CLIENT_BITS), strict=False).network_address)

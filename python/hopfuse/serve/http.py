@@ -43,6 +43,8 @@ class BodyReader:
         Name of the limit of the body's bytes.
     admit : callable, optional
         Called before the body is read, and may refuse it.
+    encodings : iterable of str
+        Encodings of the body (Content-Encoding) that the caller undoes.
 
     Raises
     ------

@@ -46,7 +46,7 @@ class Server(uvicorn.Server):
     """uvicorn's server, which tells when it listens, and accepts the connections that wait before it stops to.
 
     When it stops, open requests are answered for ``drain_seconds``; the others are then refused. If ``alone``, the
-    process ends at most ``LAST_SECONDS`` later, whatever hangs in it. On SIGHUP it calls ``reload``.
+    process ends at most ``LAST_SECONDS`` later, whatever hangs in it.
     """
 
     def __init__(
@@ -59,9 +59,10 @@ class Server(uvicorn.Server):
         alone: bool = False,
     ) -> None:
         super().__init__(config)
-        self._service, self._ready, self._reload, self._alone = service, ready, reload, alone
+        self._service, self._ready, self._alone = service, ready, alone
         self._drain = service.config.limits.drain_seconds
         config.timeout_graceful_shutdown = self._drain + FLUSH_SECONDS  # type: ignore[assignment]  # any number will do
+        self._reload = reload
         self._reloads: set[asyncio.Future[None]] = set()
         self._turn = asyncio.Lock()
 
@@ -84,8 +85,8 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop to listen, refuse requests that wait for a change, and finish the other open ones."""
-        self._service.ends = time.monotonic() + self._drain + END_SECONDS
         self._service.refuse_waiting()
+        self._service.ends = time.monotonic() + self._drain + END_SECONDS
         await asyncio.sleep(0)  # the event loop accepts what waits; the system would reset these connections
         over = asyncio.get_running_loop().call_later(self._drain, self._service.refuse_open)
         try:
