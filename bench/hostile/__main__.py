@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import math
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ..markdown import table
 from .attacks import ATTACKS, load
-from .harness import QUICK, Lengths, Outcome, Seen, fortress, share
+from .harness import QUICK, Fortress, Lengths, Outcome, Seen, fortress, share
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the attacks one after the other against one server."""
+    """Run the attacks one after the other against one server, and those on its encoder against one each."""
     load()
     options = _parser().parse_args(argv)
     lengths = QUICK if options.quick else Lengths()
     if options.seconds is not None:
         lengths = replace(lengths, attack=options.seconds)
     timed, outcomes = not options.quick, []
-    with tempfile.TemporaryDirectory() as folder, fortress(Path(folder), lengths) as attacked:
+    with contextlib.ExitStack() as stack:
+        shared: Fortress | None = None
         for name in options.attack or ATTACKS:
-            outcomes.append(attacked.attacked(ATTACKS[name], lengths))
+            one = ATTACKS[name]
+            if one.triggered:
+                with started(lengths, triggered=True) as own:
+                    outcomes.append(own.attacked(one, lengths))
+            else:
+                shared = shared or stack.enter_context(started(lengths))
+                outcomes.append(shared.attacked(one, lengths))
             print(f"{name}: {'; '.join(outcomes[-1].faults(timed)) or 'ok'}", file=sys.stderr, flush=True)
             if options.out is not None:
                 options.out.write_text("".join(json.dumps(one.row(timed)) + "\n" for one in outcomes))
@@ -33,13 +42,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(any(one.faults(timed) for one in outcomes))
 
 
+@contextlib.contextmanager
+def started(lengths: Lengths, *, triggered: bool = False) -> Iterator[Fortress]:
+    """Start a server that is attacked."""
+    with tempfile.TemporaryDirectory() as folder, fortress(Path(folder), lengths, triggered=triggered) as one:
+        yield one
+
+
 def page(outcomes: Sequence[Outcome], timed: bool) -> str:
     """Return the table of outcomes; times are judged only if ``timed``."""
-    head = ("attack", "health before, ms", "health under attack, ms", "searches answered", "memory, MiB", "bound", "")
+    head = (
+        "attack",
+        "health before, ms",
+        "health under attack, ms",
+        "searches answered",
+        "their p95, times",
+        "memory, MiB",
+        "bound",
+        "",
+    )
     lines = []
     for one in outcomes:
         of = one.attack
         bounds = [f"p99 {1000 * of.health_seconds:g} ms"] if timed else []
+        bounds += [f"searches p95 {of.search_ratio:g} times"] if timed and of.search_ratio < math.inf else []
+        bounds += [f"answers {of.slowest_seconds:g} s"] if timed and of.slowest_seconds < math.inf else []
         bounds += [f"searches {100 * of.searched:g} %", f"+{of.memory_mib:g} MiB"]
         lines.append(
             [
@@ -47,6 +74,7 @@ def page(outcomes: Sequence[Outcome], timed: bool) -> str:
                 _latency(one.before),
                 _latency(one.under),
                 f"{100 * share(one.under.searches):.1f} % of {sum(one.under.searches.values())}",
+                f"{one.ratio:.1f}",
                 f"{one.growth:+.1f}",
                 ", ".join(bounds),
                 "; ".join(one.faults(timed)) or "ok",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import selectors
 import socket
 import time
@@ -10,9 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from typing import Any
 
 #: The modules with attacks.
-FAMILIES = ("heads", "upgrades", "many")
+FAMILIES = ("heads", "upgrades", "many", "bounds", "different_filters", "encoders")
 #: Most seconds without an answer, after which the server counts as frozen.
 FROZEN = 30.0
 
@@ -37,6 +39,11 @@ class Target:
     seconds: float
     begun: float = field(default_factory=time.monotonic)
 
+    @property
+    def url(self) -> str:
+        """The address."""
+        return f"http://127.0.0.1:{self.port}"
+
     def goes_on(self) -> bool:
         """Whether the time is not over."""
         return time.monotonic() < self.begun + self.seconds
@@ -51,6 +58,8 @@ class Target:
         return "".join(f"{line}\r\n" for line in (f"{start} HTTP/1.1", "Host: localhost", *given, *lines)).encode()
 
 
+#: The count of the milliseconds of the slowest answer.
+SLOWEST = "slowest, ms"
 #: What an attacker counted: answers by status ("200"), and what else it did.
 Counts = Mapping[str, int]
 
@@ -72,6 +81,12 @@ class Attack:
         Bound of the growth of the server's memory.
     searched : float
         Least share of the searches of another client that are answered 200.
+    search_ratio : float
+        Bound of the 95th percentile of these searches, as a multiple of that before the attack.
+    slowest_seconds : float
+        Bound of the attacker's slowest answer, which it counts as ``SLOWEST``.
+    triggered : bool
+        Whether it attacks a server of its own, whose encoder does what texts say (:mod:`bench.hostile.triggered`).
     """
 
     name: str
@@ -81,6 +96,9 @@ class Attack:
     health_seconds: float = 0.02
     memory_mib: float = 64.0
     searched: float = 1.0
+    search_ratio: float = math.inf
+    slowest_seconds: float = math.inf
+    triggered: bool = False
 
 
 #: All attacks by name, in the order of their definition.
@@ -90,16 +108,13 @@ ATTACKS: dict[str, Attack] = {}
 def attack(
     name: str,
     wrong: Callable[[Counts], str | None],
-    *,
-    health_seconds: float = 0.02,
-    memory_mib: float = 64.0,
-    searched: float = 1.0,
+    **bounds: Any,
 ) -> Callable[[Callable[[Target], Counts]], Callable[[Target], Counts]]:
-    """Make a function an attack; the first line of its docstring says what it does."""
+    """Make a function an attack with bounds of :class:`Attack`; the first line of its docstring says what it does."""
 
     def added(run: Callable[[Target], Counts]) -> Callable[[Target], Counts]:
         says = (run.__doc__ or "").strip().partition("\n")[0]
-        ATTACKS[name] = Attack(name, says, run, wrong, health_seconds, memory_mib, searched)
+        ATTACKS[name] = Attack(name, says, run, wrong, **bounds)
         return run
 
     return added

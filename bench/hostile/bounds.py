@@ -1,7 +1,7 @@
 """Attacks by what a request contains and by what waits: values, nesting, bytes of bodies, seqs that never come.
 
-Each function takes the server's address and a key (None without keys) and needs nothing but the standard library, so
-that any program can send them. Those that hold connections are context managers.
+Each function takes the server's address and a key (None without keys). Those that hold connections are context
+managers.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ import http.client
 import json
 import socket
 import struct
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
+
+from .attacks import Counts, Target, answers_of, attack, only
 
 SEARCH = "/v1/search"
 #: A seq that no index reaches.
@@ -26,27 +30,27 @@ def connected(url: str, seconds: float = 120.0) -> socket.socket:
     return socket.create_connection((parts.hostname or "", parts.port or 80), timeout=seconds)
 
 
-def head(path: str, key: str | None, length: int, kind: str = "application/json") -> bytes:
-    """Return the head of a POST whose body has so many bytes."""
-    bearer = "" if key is None else f"Authorization: Bearer {key}\r\n"
-    return (
-        f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{bearer}Content-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
-    ).encode()
+def head(path: str, key: str | None, length: int, kind: str = "application/json", *lines: str) -> bytes:
+    """Return the head of a POST whose body has so many bytes, with further headers."""
+    bearer = () if key is None else (f"Authorization: Bearer {key}",)
+    fixed = (f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Type: {kind}", f"Content-Length: {length}")
+    return ("\r\n".join((*fixed, *bearer, *lines)) + "\r\n\r\n").encode()
 
 
 def post(url: str, key: str | None, body: bytes, path: str = SEARCH, **headers: str) -> tuple[int, bytes]:
-    """Send a body, and return the status and the body of the answer."""
-    parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
-    try:
-        own = {"Content-Type": "application/json", **{name.replace("_", "-"): one for name, one in headers.items()}}
-        if key is not None:
-            own["Authorization"] = f"Bearer {key}"
-        connection.request("POST", path, body, own)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()
+    """Send a body if the server wants it (Expect), and return the status and the body of the answer.
+
+    What is sent after a refusal may reset the connection before the answer is read.
+    """
+    lines = [f"{name.replace('_', '-')}: {one}" for name, one in headers.items()]
+    with contextlib.closing(connected(url)) as one:
+        one.sendall(head(path, key, len(body), "application/json", "Expect: 100-continue", *lines))
+        while len(status := one.recv(12, socket.MSG_PEEK)) < 12:
+            if not status:
+                raise ConnectionError("the server closed the connection without an answer")
+        if status.endswith(b" 100"):
+            one.sendall(body)
+        return reply(one)
 
 
 def reply(connection: socket.socket) -> tuple[int, bytes]:
@@ -212,3 +216,63 @@ def far_ahead(
             with contextlib.suppress(OSError):
                 one.sendall(head(SEARCH, key, len(body)) + body)
         yield opened
+
+
+# ---- Attacks --------------------------------------------------------------------------------------------------------
+
+#: Growth of memory by what one key may hold (``limits.key_bytes``), with room for buffers of connections.
+HELD_MIB = 160.0
+
+
+def _again_and_again(one: Callable[[str, str | None], object]) -> Callable[[Target], Counts]:
+    def run(target: Target) -> Counts:
+        counts: Counter[str] = Counter()
+        while target.goes_on():
+            found = one(target.url, target.key)
+            counts[str(found) if isinstance(found, int) else "answers without a status"] += 1
+        return counts
+
+    run.__doc__ = one.__doc__
+    return run
+
+
+def _answered(*statuses: int) -> Callable[[Counts], str | None]:
+    """Return a judge of counts: something was answered, and each status is one of these."""
+
+    def wrong(counts: Counts) -> str | None:
+        return only(*statuses, least=0)(counts) if counts else "answers: none"
+
+    return wrong
+
+
+for _one in REQUESTS:
+    attack(_one.__name__.replace("_", " "), _answered(200, 400, 404, 413))(_again_and_again(_one))
+
+
+@attack("numbers as JSON", only(400, 413))
+def numbers_as_json(target: Target) -> Counts:
+    """Many numbers as JSON by the inference protocol."""
+    counts: Counter[str] = Counter()
+    while target.goes_on():
+        counts[str(infer_numbers(target.url, target.key, "small"))] += 1
+    return counts
+
+
+@attack("bodies that lack a byte", only(429), memory_mib=HELD_MIB)
+def bodies_that_lack_a_byte(target: Target) -> Counts:
+    """60 bodies of 4 MiB of one key, each without its last byte."""
+    with one_byte_short(target.url, target.key) as connections:
+        return _waited(target, connections)
+
+
+@attack("a seq that never comes", only(429, least=0), memory_mib=HELD_MIB)
+def a_seq_that_never_comes(target: Target) -> Counts:
+    """12 requests of 4 MB of one key that wait for a seq which no index reaches."""
+    with far_ahead(target.url, target.key) as connections:
+        return _waited(target, connections)
+
+
+def _waited(target: Target, connections: list[socket.socket]) -> Counts:
+    while target.goes_on():
+        time.sleep(0.1)
+    return answers_of(connections)

@@ -8,9 +8,12 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from .attacks import SLOWEST, Counts, Target, attack, only
 
 #: Seconds of the victim's searches alone, before the attack.
 ALONE_SECONDS = 3.0
@@ -121,3 +124,31 @@ def different_filters(
 
 def _p95(times: Sequence[float]) -> float:
     return statistics.quantiles(times, n=20)[-1] if len(times) > 1 else times[0]
+
+
+@attack("a filter for each query", only(200), search_ratio=5.0, slowest_seconds=6.0, memory_mib=400.0)
+def a_filter_for_each_query(target: Target) -> Counts:
+    """Requests of 256 queries with 256 filters that nobody used before."""
+    counts: Counter[str] = Counter()
+    vector = [1.0 / (1 + at) for at in range(32)]
+    while target.goes_on():
+        last = 2000 - counts["200"]
+        queries = [
+            {"vector": vector, "entities": [], "allow": {"year__ge": 1500 + at, "year__lt": last}} for at in range(256)
+        ]
+        began = time.monotonic()
+        counts[str(_sent(target, queries))] += 1
+        counts[SLOWEST] = max(counts[SLOWEST], round(1000 * (time.monotonic() - began)))
+    return counts
+
+
+def _sent(target: Target, queries: list[dict[str, Any]]) -> int:
+    body = json.dumps({"queries": queries, "k": 10, "timeout_ms": 60_000, "fields": []}).encode()
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {target.key}"}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(f"{target.url}/v1/search", body, headers)) as answer:
+            answer.read()
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code

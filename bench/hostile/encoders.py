@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from .attacks import Counts, Target, attack, only
+
 #: What a text says to make the encoder behave so.
 HANG, FAIL, EXIT, INTERRUPT, NAN, DIM = (f"please {one}" for one in ("hang", "fail", "exit", "interrupt", "nan", "dim"))
 #: A question that no encoder minds.
@@ -67,9 +69,10 @@ class Triggered:
     encode_passages = encode_queries
 
 
-def post(url: str, body: Any, path: str = "/v1/search") -> tuple[int, dict[str, Any]]:
+def post(url: str, body: Any, path: str = "/v1/search", key: str = "") -> tuple[int, dict[str, Any]]:
     """Return the status and the JSON of an answer."""
-    request = urllib.request.Request(url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+    request = urllib.request.Request(url + path, json.dumps(body).encode(), headers)
     try:
         with urllib.request.urlopen(request, timeout=600) as answer:
             return answer.status, json.load(answer)
@@ -109,6 +112,31 @@ def status(url: str, path: str = "/health/ready") -> tuple[int, dict[str, Any]]:
     except urllib.error.HTTPError as error:
         with error:
             return error.code, json.load(error)
+
+
+def _repeated(target: Target, text: str) -> Counts:
+    counts: Counter[str] = Counter()
+    while target.goes_on():
+        counts[str(post(target.url, {"queries": [text], "timeout_ms": 500}, key=target.key)[0])] += 1
+    return counts
+
+
+@attack("texts that hang the encoder", only(503, 504), triggered=True)
+def texts_that_hang(target: Target) -> Counts:
+    """Texts that no thread of the encoder comes back from, until all hang."""
+    return _repeated(target, HANG)
+
+
+@attack("texts that fail the encoder", only(500), triggered=True)
+def texts_that_fail(target: Target) -> Counts:
+    """Texts at which the encoder raises an error of its own."""
+    return _repeated(target, FAIL)
+
+
+@attack("texts that end the encoder's thread", only(500), triggered=True)
+def texts_that_exit(target: Target) -> Counts:
+    """Texts at which the encoder raises SystemExit."""
+    return _repeated(target, EXIT)
 
 
 def main(arguments: Sequence[str], run: Callable[..., None] | None = None) -> None:

@@ -21,7 +21,8 @@ from ..errors import UnavailableError
 from ..serving.processes import Server, serving
 from ..serving.setting import program
 from . import attacker
-from .attacks import FROZEN, Attack, Counts
+from . import triggered as triggered_server
+from .attacks import FROZEN, SLOWEST, Attack, Counts
 
 #: Requests a second of the client beside the attack, of each kind.
 RATE = 20.0
@@ -44,15 +45,21 @@ QUICK = Lengths(passages=300, before=0.4, attack=1.0)
 
 @dataclass(frozen=True)
 class Seen:
-    """What a client saw: latencies of ``/health/live`` in seconds, and statuses of both kinds of requests."""
+    """What a client saw: latencies of ``/health/live`` and of searches in seconds, and statuses of both."""
 
     health: tuple[float, ...]
     live: Counts
     searches: Counts
+    searching: tuple[float, ...] = ()
 
     def percentile(self, percent: float) -> float:
         """Return a percentile of the latencies."""
         return float(np.percentile(self.health, percent)) if self.health else FROZEN
+
+    @property
+    def search_p95(self) -> float:
+        """The 95th percentile of the latencies of searches."""
+        return float(np.percentile(self.searching, 95)) if self.searching else FROZEN
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,11 @@ class Outcome:
     counts: Counts
     growth: float
     alive: bool
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long another client's searches take under attack, by their 95th percentiles."""
+        return self.under.search_p95 / self.before.search_p95
 
     def faults(self, timed: bool) -> list[str]:
         """Return the bounds that are exceeded; those of time only if ``timed``."""
@@ -79,6 +91,11 @@ class Outcome:
             found.append(f"memory: +{self.growth:.0f} MiB")
         if timed and self.under.percentile(99) > one.health_seconds:
             found.append(f"/health/live p99: {1000 * self.under.percentile(99):.1f} ms")
+        if timed and self.ratio > one.search_ratio:
+            found.append(f"searches p95: {self.ratio:.1f} times as long")
+        slowest = self.counts.get(SLOWEST, 0) / 1000
+        if timed and slowest > one.slowest_seconds:
+            found.append(f"the slowest answer: {slowest:.1f} s")
         wrong = one.wrong(self.counts)
         return [*found, wrong] if wrong else found
 
@@ -134,6 +151,7 @@ class Fortress:
     def watched(self, seconds: float, least: Any = None) -> Seen:
         """Request health and searches for some seconds, and until the process ``least`` has ended."""
         end, health, live, searches = time.monotonic() + seconds, [], Counter[str](), Counter[str]()
+        searching: list[float] = []
 
         def goes_on() -> bool:
             return time.monotonic() < end or (least is not None and least.poll() is None)
@@ -142,6 +160,7 @@ class Fortress:
             while goes_on():
                 begun = time.monotonic()
                 searches[self._asked("POST", "/v1/search", self._search)] += 1
+                searching.append(time.monotonic() - begun)
                 time.sleep(max(0.0, begun + 1 / RATE - time.monotonic()))
 
         thread = threading.Thread(target=search)
@@ -152,7 +171,7 @@ class Fortress:
             health.append(time.monotonic() - begun)
             time.sleep(max(0.0, begun + 1 / RATE - time.monotonic()))
         thread.join()
-        return Seen(tuple(health), dict(live), dict(searches))
+        return Seen(tuple(health), dict(live), dict(searches), tuple(searching))
 
     def _asked(self, method: str, path: str, body: bytes | None = None) -> str:
         """Return the status of a request on a connection of its own; ``"lost"`` if there was no answer."""
@@ -168,14 +187,15 @@ class Fortress:
 
 
 @contextlib.contextmanager
-def fortress(folder: Path, lengths: Lengths) -> Iterator[Fortress]:
-    """Build the index, and run ``hopfuse serve`` over it with the default limits."""
+def fortress(folder: Path, lengths: Lengths, *, triggered: bool = False) -> Iterator[Fortress]:
+    """Build the index, and run ``hopfuse serve`` with the default limits over it, or with an encoder to be attacked."""
     small_index(lengths.passages).save(folder / "index")
     keys = {name: new_key() for name in ("attacker", "client")}
     lines = [f'[indexes.small]\npath = "{folder / "index"}"\nrecipe = "phase-graph"\n']
     lines += [f'[keys.{name}]\nsha256 = "{digest}"\n' for name, (_, digest) in keys.items()]
     (folder / "serve.toml").write_text("".join(lines))
-    arguments = ["hopfuse", "serve", "--config", str(folder / "serve.toml"), "--port", "{port}"]
+    served = [triggered_server.__name__] if triggered else ["hopfuse", "serve", "--config"]
+    arguments = [*served, str(folder / "serve.toml"), "--port", "{port}"]
     with serving(arguments, "/health/ready") as server:
         yield Fortress(server, {name: key for name, (key, _) in keys.items()})
 

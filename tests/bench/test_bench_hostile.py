@@ -15,7 +15,16 @@ from bench.hostile.harness import Outcome, Seen
 
 load()
 #: One of each kind, for the quick tier.
-SHORT = ["endless header", "small chunks", "a hidden request behind Upgrade", "bodies that do not end"]
+SHORT = [
+    "endless header",
+    "small chunks",
+    "a hidden request behind Upgrade",
+    "bodies that do not end",
+    "invalid vector",
+    "a filter for each query",
+    "texts that hang the encoder",
+    "texts that fail the encoder",
+]
 
 
 def run(tmp_path, *more):

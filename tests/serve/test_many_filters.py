@@ -94,6 +94,19 @@ def test_the_pieces_of_a_request_wait_as_one_request(service):
     service(test, "[limits]\nqueue_requests = 1\n")
 
 
+def test_questions_with_vectors_and_with_texts_share_a_part_and_no_batch(service):
+    async def test(service: Service) -> None:
+        snapshot, vectors = service.snapshot("cities"), Letters().encode_queries(TEXTS)
+        rows = np.flatnonzero(snapshot.index.mask(where(number__ge=3)))
+        queries = [Query(TEXTS[0], allow=rows), Query(vector=vectors[1], entities=[], allow=rows), Query(TEXTS[2])]
+        together = await service.search(Search(snapshot=snapshot, queries=queries, k=5))
+        assert (snapshot.index.parts.made, together.timings.batch) == (1, 1)
+        alone = [await service.search(Search(snapshot=snapshot, queries=[one], k=5)) for one in queries]
+        assert found(together) == [found(one)[0] for one in alone]
+
+    service(test)
+
+
 def test_a_snapshot_whose_parts_do_not_fit_makes_them_again_with_the_same_answers(service):
     async def test(service: Service) -> None:
         index = service.snapshot("cities").index

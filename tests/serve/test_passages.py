@@ -145,7 +145,7 @@ def test_the_event_loop_reads_no_ids(tmp_path, monkeypatch):
         assert httpx.get(f"{url}/v1/passages", params={"after": "p3"}).status_code == 200
         assert httpx.get(f"{url}/v1/passages/p3").status_code == 200
     assert readers
-    assert all(name.startswith("hopfuse-passages") for name in readers)
+    assert all(name.startswith("hopfuse-read") for name in readers)
 
 
 def test_many_ids_are_sorted_as_by_sorted(tmp_path):

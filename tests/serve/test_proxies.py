@@ -12,6 +12,7 @@ from hopfuse.errors import InputError
 from hopfuse.serve import Proxies, ProxyConfig, new_key
 from refusals import refused
 from serve.nginx import NAME, SITE, free_port, nginx, program
+from serve.raw import Raw
 from serve.served import configured, running
 
 SEARCH = {"queries": ["What is far from Ankara?"]}
@@ -122,6 +123,16 @@ def test_the_origin_check_behind_a_proxy(path):
         assert statuses(url, page, plain, evil) == [403, 200, 403]
     with running(configured(path)) as url:  # without keys, a name may have been resolved to this machine
         assert statuses(url, plain, evil) == [403, 403]
+
+
+@pytest.mark.parametrize(("trusted", "status"), [((), 429), (("127.0.0.0/8",), 200)])
+def test_connections_of_a_proxy_are_those_of_many_clients(path, trusted, status):
+    given = {"keys": KEYS, "proxies": {"trusted": trusted}, "limits": {"address_connections": 1}}
+    begun = f"POST /v1/search HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {KEY}\r\nExpect: 100-continue\r\n"
+    with running(configured(path, **given)) as url, Raw(url) as open_one:
+        open_one.send(f"{begun}Content-Length: 9\r\n\r\n".encode())
+        assert open_one.socket.recv(12) == b"HTTP/1.1 100"  # it is counted, and waits for its body
+        assert httpx.post(f"{url}/v1/search", json=SEARCH, headers=AUTHORIZED, timeout=60).status_code == status
 
 
 def test_no_route_redirects(path):

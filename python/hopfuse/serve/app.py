@@ -7,6 +7,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -18,14 +19,14 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ..errors import FormatError, HopfuseError
-from .answers import is_large, parted_response_of, response_of
+from .answers import PartedResponse, is_large, parted_response_of, response_of
 from .arrow import ARROW, arrow_response, read_arrow
 from .batcher import stopping
 from .compression import CompressedSend, accepted
 from .decoding import on_desk, read_change, read_search
 from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
 from .errors import RefusalError, damaged
-from .http import JSON, NOSNIFF, BodyReader, check_content_type, check_origin, json_response, refused
+from .http import JSON, NOSNIFF, BodyReader, check_content_type, check_origin, json_response, owner_of, refused
 from .keys import Principal, lacks_right
 from .mcp import OverHttp
 from .metrics import Metrics
@@ -100,7 +101,6 @@ def make_app(service: Service, *, start_first: bool = False) -> Starlette:
                 yield
             finally:
                 starting.cancel()
-                routes.close()
                 await service.stop()
 
     origins = service.config.origins
@@ -161,10 +161,6 @@ class Routes:
         self._page = page()
         self._passages = PassageReader(service)
         self.document: dict[str, Any] = {}
-
-    def close(self) -> None:
-        """End the threads of the routes."""
-        self._passages.close()
 
     def endpoints(self) -> list[Endpoint]:
         """Return every route."""
@@ -294,15 +290,15 @@ class Routes:
             return json_response(ChangeResponse(await self._service.add(asked, request.state.principal, held)))
 
     async def read_page(self, request: Request) -> Response:
-        async with self._body(request):  # which ends when the client leaves
-            page = await self._passages.page(request.query_params, request.state.principal)
-        return Response(page, media_type=JSON)
+        async with self._body(request):
+            page = await self._passages.page(request.query_params, request.state.principal, request.state.held.owner)
+            return PartedResponse([page], JSON).hold(request.state.held)
 
     async def read_passage(self, request: Request) -> Response:
-        id, given = request.path_params["id"], request.query_params
+        id, given, principal = request.path_params["id"], request.query_params, request.state.principal
         async with self._body(request):
-            passage = await self._passages.one(id, given, request.state.principal)
-        return Response(passage, media_type=JSON)
+            found = await self._passages.one(id, given, principal, request.state.held.owner)
+            return PartedResponse([found], JSON).hold(request.state.held)
 
     async def delete(self, request: Request) -> Response:
         given = request.query_params
@@ -490,8 +486,10 @@ class GuardedEndpoint:
                 self._service.unanswered.discard(task)
             if NOSNIFF not in response.raw_headers:
                 response.raw_headers.append(NOSNIFF)
+            least = self._service.config.compress_bytes
             if least is not None:
-                send = CompressedSend(send, accepted(request.headers.get("accept-encoding", "")), least)
+                encoding = accepted(request.headers.get("accept-encoding", ""))
+                send = CompressedSend(send, encoding, least, partial(self._service.desk.run, owner_of(request)))
             await response(scope, receive, send)
         finally:
             self._service.requests.end(request)

@@ -242,7 +242,7 @@ class Batcher:
 
         Parameters
         ----------
-        group, payload, size, nbytes, owner, deadline, usual
+        group, payload, size, owner, deadline, usual
             As of :class:`Work`.
         parts : int, optional
             For queries with filters: the parts of an index that have to be made for them.

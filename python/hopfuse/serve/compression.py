@@ -7,13 +7,14 @@ one to a request by itself.
 
 from __future__ import annotations
 
-import asyncio
 import zlib
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.types import Message, Send
 
 from ..errors import InputError
+from .config import Limits
 from .errors import RefusalError
 from .http import unsupported
 
@@ -24,7 +25,7 @@ LEVEL = 4
 SMALL = 16384
 
 
-def decompressed(body: bytes, encoding: str, most: int) -> bytes:
+def decompressed(body: bytes, encoding: str, limits: Limits, most: str) -> bytes:
     """Return the content of a compressed body of a request.
 
     Parameters
@@ -32,8 +33,9 @@ def decompressed(body: bytes, encoding: str, most: int) -> bytes:
     body : bytes
     encoding : str
         The header Content-Encoding.
-    most : int
-        Bytes that the content may have; no more are made.
+    limits : Limits
+    most : str
+        The limit of the content's bytes; no more are made.
 
     Raises
     ------
@@ -45,18 +47,21 @@ def decompressed(body: bytes, encoding: str, most: int) -> bytes:
     kind = encoding.strip().lower()
     if kind not in WINDOWS:
         raise unsupported("Content-Encoding", encoding, WINDOWS)
+    limit = min((most, "body_bytes"), key=lambda name: getattr(limits, name))
+    allowed = getattr(limits, limit)
     reader = zlib.decompressobj(WINDOWS[kind])
     problem = ""
     try:
-        found = reader.decompress(body, most + 1)
+        found = reader.decompress(body, allowed + 1)
     except zlib.error as error:
         found, problem = b"", str(error)
-    if len(found) > most:
+    if len(found) > allowed:
         raise RefusalError(
             "too_large",
             None,
-            "the decompressed body has more than {allowed} bytes (limits.body_bytes); send fewer queries at a time",
-            allowed=most,
+            "the decompressed body has more than {allowed} bytes ({limit} of the server); send fewer queries at a time",
+            allowed=allowed,
+            limit=f"limits.{limit}",
         )
     if not reader.eof or reader.unused_data:
         problem = problem or ("something follows it" if reader.eof else "it ends early")
@@ -91,10 +96,14 @@ class CompressedSend:
     encoding : str or None
         None if the client accepts none.
     least : int
+    in_thread : callable
+        Returns what a call returns that takes long.
     """
 
-    def __init__(self, send: Send, encoding: str | None, least: int) -> None:
-        self._send, self._encoding, self._least = send, encoding, least
+    def __init__(
+        self, send: Send, encoding: str | None, least: int, in_thread: Callable[..., Awaitable[bytes]]
+    ) -> None:
+        self._send, self._encoding, self._least, self._in_thread = send, encoding, least, in_thread
         self._start: Message | None = None
         self._compressor: Any = None
 
@@ -132,7 +141,7 @@ class CompressedSend:
 
     async def _part(self, message: Message) -> bytes:
         body, ends = message.get("body", b""), not message.get("more_body", False)
-        return await asyncio.to_thread(self._compress, body, ends) if len(body) > SMALL else self._compress(body, ends)
+        return await self._in_thread(self._compress, body, ends) if len(body) > SMALL else self._compress(body, ends)
 
     def _compress(self, body: bytes, ends: bool) -> bytes:
         found: bytes = self._compressor.compress(body) + (self._compressor.flush() if ends else b"")

@@ -90,7 +90,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         have requests, new ones are answered 503. ``/health`` is answered on further ones.
     address_connections, key_connections : int
         Open connections of a client's address (of IPv6, its /64 network), and of a key, in all workers; further ones
-        replace those that wait, or are answered 429. Behind a proxy, all clients have its address.
+        replace those that wait, or are answered 429. Those of a trusted proxy are not counted by address.
     key_requests : int
         Requests of a key that are not answered yet, in all workers; further ones are answered 429.
     wrong_keys : int

@@ -19,6 +19,7 @@ from .budget import Budget
 from .config import Limits, is_loopback
 from .errors import RefusalError, body_of, gone_away, status_of
 from .guesses import client_of
+from .keys import Principal
 from .watching import Watching
 
 JSON = "application/json"
@@ -43,8 +44,8 @@ class BodyReader:
         Name of the limit of the body's bytes.
     admit : callable, optional
         Called before the body is read, and may refuse it.
-    compressed : bool
-        The body may have a Content-Encoding, which the caller undoes.
+    encodings : iterable of str
+        Encodings of the body (Content-Encoding) that the caller undoes.
 
     Raises
     ------
@@ -60,11 +61,10 @@ class BodyReader:
         limits: Limits,
         most: str = "json_bytes",
         admit: Callable[[], None] = lambda: None,
-        *,
-        compressed: bool = False,
+        encodings: Iterable[str] = (),
     ) -> None:
-        self._compressed = compressed
         self._request, self._budget, self._limits, self._admit = request, budget, limits, admit
+        self._encodings = encodings
         self._limit = "body_bytes" if limits.body_bytes < getattr(limits, most) else most
         self._watching = Watching(request.receive)
 
@@ -86,7 +86,7 @@ class BodyReader:
         self._watching.end(kind)
 
     async def _read(self, most: int) -> bytes:
-        check_encoding(self._request, compressed=self._compressed)
+        check_encoding(self._request, self._encodings)
         stated = self._request.headers.get("content-length", "")
         length = int(stated) if stated.isdecimal() and len(stated) < 20 else 0
         if length > most:
@@ -137,7 +137,8 @@ class BodyReader:
 
 def owner_of(request: Request) -> str:
     """Return who sends a request, for limits of one key: the key's name; without keys, the client's address."""
-    name: str = request.state.principal.name
+    principal: Principal | None = getattr(request.state, "principal", None)
+    name = "" if principal is None else principal.name
     return name or ("" if request.client is None else client_of(request.client.host))
 
 
@@ -191,12 +192,12 @@ def check_content_type(request: Request, allowed: tuple[str, ...] = (JSON,)) -> 
     return given
 
 
-def check_encoding(request: Request, *, compressed: bool = False) -> None:
-    """Refuse a body that is compressed, unless the route reads such ones, or encoded otherwise."""
-    for name, allowed in (("content-encoding", "identity"), ("transfer-encoding", "chunked")):
-        given = request.headers.get(name, allowed).strip().lower()
-        if given != allowed and not (compressed and name == "content-encoding"):
-            raise unsupported(name.title(), given, (allowed,))
+def check_encoding(request: Request, encodings: Iterable[str] = ()) -> None:
+    """Refuse a body that is compressed or encoded otherwise, except by ``encodings``."""
+    for name, allowed in (("content-encoding", ("identity", *encodings)), ("transfer-encoding", ("chunked",))):
+        given = request.headers.get(name, allowed[0]).strip().lower()
+        if given not in allowed:
+            raise unsupported(name.title(), given, (*allowed, "or no such header"))
 
 
 def unsupported(header: str, given: str, allowed: Iterable[str]) -> RefusalError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import struct
 import time
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from .._validation import check_flag, check_names, check_whole
 from ..errors import HopfuseError, InputError
 from .answers import is_large
 from .bounds import check_most
-from .compression import decompressed
+from .compression import WINDOWS, decompressed
 from .config import Limits
 from .decoding import LARGE, decode_checked, on_desk
 from .errors import MOST_SHOWN, RefusalError
@@ -117,9 +116,10 @@ def model_of(service: Service, request: Request) -> Snapshot:
 
 async def read_repository(service: Service, request: Request) -> list[dict[str, Any]]:
     """Return the response of ``POST /v2/repository/index``."""
-    async with BodyReader(request, service.budget, service.config.limits) as body:
+    limits = service.config.limits
+    async with BodyReader(request, service.budget, limits) as body:
         if body:
-            decode_checked(_REPOSITORY, body, service.config.limits)
+            await on_desk(service, request.state.held, len(body) > LARGE, decode_checked, _REPOSITORY, body, limits)
     seen = service.snapshots_for(request.state.principal)
     return [{"name": one.name, "version": str(one.seq), "state": "READY", "reason": ""} for one in seen.values()]
 
@@ -218,13 +218,12 @@ async def infer(service: Service, request: Request) -> Response:
 
 
 async def _infer(service: Service, request: Request, snapshot: Snapshot) -> Response:
-    limits = service.config.limits
-    most = "body_bytes" if HEADER.lower() in request.headers else "json_bytes"
-    async with BodyReader(request, service.budget, limits, most, compressed=True) as body:
-        encoding = request.headers.get("content-encoding", "identity")
+    limits, most = service.config.limits, "body_bytes" if HEADER.lower() in request.headers else "json_bytes"
+    async with BodyReader(request, service.budget, limits, most, encodings=WINDOWS) as body:
+        encoding, held = request.headers.get("content-encoding", "identity"), request.state.held
         if encoding.strip().lower() != "identity":
-            body = await asyncio.to_thread(decompressed, body, encoding, min(limits.body_bytes, getattr(limits, most)))
-            request.state.held.add(len(body))
+            body = await service.desk.run(held.owner, decompressed, body, encoding, limits, most)
+            held.add(len(body))
         return await _answer(service, request, snapshot, body)
 
 

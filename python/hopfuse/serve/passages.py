@@ -6,11 +6,9 @@ thread, since that takes long in a large index.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from heapq import merge
 from itertools import islice
 from typing import Any
@@ -37,8 +35,6 @@ PAGE_CHARS = 2**20
 RUN = 4096
 #: Passages whose visibility is looked at together.
 BLOCK = 65536
-#: Threads that read passages.
-THREADS = 2
 
 
 class PassageReader:
@@ -51,11 +47,10 @@ class PassageReader:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._threads = ThreadPoolExecutor(THREADS, "hopfuse-passages")
         self._orders: WeakKeyDictionary[Index, NDArray[np.int64]] = WeakKeyDictionary()
         self._lock = threading.Lock()  # one order is made at a time
 
-    async def one(self, id: str, given: Mapping[str, str], principal: Principal) -> bytes:
+    async def one(self, id: str, given: Mapping[str, str], principal: Principal, owner: str) -> bytes:
         """Return a passage as JSON.
 
         Parameters
@@ -64,6 +59,8 @@ class PassageReader:
         given : mapping
             The parameters ``index``, ``at_least`` and ``timeout_ms``.
         principal : Principal
+        owner : str
+            Whose turn it takes on the threads.
 
         Raises
         ------
@@ -71,9 +68,9 @@ class PassageReader:
             404: no passage that the key sees has the id.
         """
         snapshot = await self._snapshot(given, principal)
-        return await self._in_thread(self._one, snapshot, id, principal)
+        return await self._service.desk.run(owner, self._one, snapshot, id, principal)
 
-    async def page(self, given: Mapping[str, str], principal: Principal) -> bytes:
+    async def page(self, given: Mapping[str, str], principal: Principal, owner: str) -> bytes:
         """Return the passages after an id, in ascending order of ids, as JSON.
 
         Parameters
@@ -82,24 +79,19 @@ class PassageReader:
             The parameters ``after``, ``limit``, ``index``, ``at_least`` and ``timeout_ms``. ``after`` need not be the
             id of a passage.
         principal : Principal
+        owner : str
+            Whose turn it takes on the threads.
         """
         most = self._service.config.limits.passages
         limit = check_whole(whole(given, "limit", min(PAGE, most)), "limit", most)
         snapshot = await self._snapshot(given, principal)
-        return await self._in_thread(self._page, snapshot, given.get("after"), limit, principal)
-
-    def close(self) -> None:
-        """End the threads."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        return await self._service.desk.run(owner, self._page, snapshot, given.get("after"), limit, principal)
 
     async def _snapshot(self, given: Mapping[str, str], principal: Principal) -> Snapshot:
         at_least = whole(given, "at_least", None)
         return await self._service.snapshot_at(
             given.get("index"), principal, at_least, whole(given, "timeout_ms", None)
         )
-
-    async def _in_thread(self, read: Callable[..., bytes], *given: Any) -> bytes:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, read, *given)
 
     def _one(self, snapshot: Snapshot, id: str, principal: Principal) -> bytes:
         index, seen = snapshot.index, snapshot.visible(principal)

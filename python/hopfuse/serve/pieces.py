@@ -18,49 +18,49 @@ class Piece(NamedTuple):
     ----------
     places : list of int
         Their positions in the request.
+    encodes : bool
+        Whether the encoder is called for them.
     parts : int, optional
         Parts of the index that have to be made for their filters; None for queries without filters.
     """
 
     places: list[int]
+    encodes: bool = False
     parts: int | None = None
 
 
-def pieces_of(queries: Sequence[Query], snapshot: Snapshot, limit: int, encodes: Sequence[bool]) -> list[Piece]:
+def pieces_of(queries: Sequence[Query], encodes: Sequence[bool], snapshot: Snapshot, limit: int) -> list[Piece]:
     """Return the pieces of a request's queries, each of at most ``limit``.
 
-    Queries with filters and queries without are in different pieces. The queries of a filter whose part of the index
-    has to be made are pieces of their own. All queries of a piece have vectors or none, and need the encoder or none
-    does: so no query with a vector waits for a text, and the texts that the encoder gets are those of the piece, in its
-    order.
+    Queries with filters and queries without are in different pieces, and so are queries with vectors and without, and
+    those for which the encoder is called: so no query with a vector waits for a text, and the texts that the encoder
+    gets are those of the piece, in its order. The queries of a filter whose part of the index has to be made are
+    pieces of their own.
 
     Parameters
     ----------
     queries : sequence of Query
         Equal filters are the same object.
+    encodes : sequence of bool
+        Whether the encoder is called, by query.
     snapshot : Snapshot
     limit : int
-    encodes : sequence of bool
-        Whether each query needs the encoder.
     """
-    is_new: dict[int, bool] = {}  # by filter
-    places: dict[tuple[int, int, bool, bool], list[int]] = {}  # without filters first, then of parts that exist
+    found: dict[tuple[int, bool, bool], list[int]] = {}  # by filter, 0 for none and 1 for those whose parts exist
+    of_filter: dict[int, int] = {}
     left = LOOKED_UP
     for at, query in enumerate(queries):
-        order, of = 0, 0
+        which = 0
         if query.allow is not None:
-            of = id(query.allow)
-            if of not in is_new:
+            if id(query.allow) not in of_filter:
                 left -= snapshot.index.num_passages
-                is_new[of] = left < 0 or not snapshot.has_part(query.allow)
-            order, of = (2, of) if is_new[of] else (1, 0)
-        places.setdefault((order, of, query.vector is None, encodes[at]), []).append(at)
-    found = list[Piece]()
-    for (order, of, _, _), some in sorted(places.items(), key=lambda one: (one[0][0], one[1])):
-        for chunk in _chunks(some, limit):
-            found.append(Piece(chunk, None if order == 0 else int(is_new.get(of, False))))
-    return found
-
-
-def _chunks(places: list[int], limit: int) -> list[list[int]]:
-    return [places[at : at + limit] for at in range(0, len(places), limit)]
+                is_known = left >= 0 and snapshot.has_part(query.allow)
+                of_filter[id(query.allow)] = 1 if is_known else 2 + len(of_filter)
+            which = of_filter[id(query.allow)]
+        found.setdefault((which, query.vector is None, encodes[at]), []).append(at)
+    pieces = list[Piece]()
+    for (which, _, encoded), places in sorted(found.items()):
+        for start in range(0, len(places), limit):
+            parts = None if which == 0 else int(which > 1)  # of a part that has to be made, each
+            pieces.append(Piece(places[start : start + limit], encoded, parts))
+    return pieces

@@ -50,8 +50,10 @@ log = logging.getLogger("hopfuse.serve")
 #: Batches that are searched at a time on the CPU, and divide its processors. One leaves some idle while Python prepares
 #: it, and where its threads wait for each other.
 BATCHES = 2
-#: Queries and names from which on a request is checked on a thread, in terms of names; a query counts as 16.
+#: Queries, names and filters from which on a request is checked and divided on a thread, in terms of names.
 LONG = 2048
+#: What a query counts as, and the passages of the index that count as one, for each filter.
+OF_QUERY, OF_FILTER = 16, 1024
 #: Seconds beyond the drain time for which the end waits for threads.
 END_SECONDS = 1.0
 
@@ -98,8 +100,8 @@ class Service:
         self.config, self.metrics, self._alone = config, Metrics(), alone
         self.worker = None if place is None else place.number
         self._siblings = None if place is None else Siblings(place, self.metrics)
-        self.keys, self.guesses = Keys(config.keys), Guesses(config.limits, self.metrics.wrong_keys_delayed.inc)
-        self.requests = Requests(config)
+        self.keys, self.requests = Keys(config.keys), Requests(config)
+        self.guesses = Guesses(config.limits, self.metrics.wrong_keys_delayed.inc)
         self.log_request = RequestLog(config.log)
         self._encoders = encoders or {}
         limits = config.limits
@@ -192,9 +194,8 @@ class Service:
             closing.result()
             return
         self.batcher.close(0.0)  # batches that hang are refused, too
-        pools = (self.batcher, self.changes, self.desk, self._maker, self._reader)
-        threads = [one for pool in pools for one in pool.threads]
-        hanging = [one.name for one in threads if one.is_alive()] or ["of a compaction"]
+        pools = (self.batcher, self.desk, self.changes, self._maker, self._reader)
+        hanging = [one.name for pool in pools for one in pool.threads if one.is_alive()] or ["of a compaction"]
         log.error("the server ends without waiting any longer for the threads %s", ", ".join(hanging))
 
     def _close(self) -> None:
@@ -420,14 +421,12 @@ class Service:
             )
         deadline = search.arrived + timeout_ms / 1000
         retriever = await self._retrievers.of(search.snapshot, search.recipe, search.options, deadline)
-        if sum(16 + len(one.entities or ()) for one in search.queries) > LONG:
-            await self.desk.run(search.owner, _check, retriever, search.queries)
+        if _is_long(search):
+            pieces = await self.desk.run(search.owner, _divided, search, retriever, self.batcher.limit)
         else:
-            _check(retriever, search.queries)
-        encodes = [retriever.encodes(query.text, query.vector) for query in search.queries]
-        if any(encodes):
+            pieces = _divided(search, retriever, self.batcher.limit)
+        if any(piece.encodes for piece in pieces):
             self._check_encoder(retriever)
-        pieces = pieces_of(search.queries, search.snapshot, self.batcher.limit, encodes)
         places = [piece.places for piece in pieces]
         works = self._submit(search, retriever, pieces, deadline)
         timer = asyncio.get_running_loop().call_later(deadline - time.monotonic(), self._end, works, late())
@@ -489,15 +488,14 @@ class Service:
         k = min(search.k, max(1, search.snapshot.index.num_passages))
         alone = search if search.trace else None  # a trace would delay other requests
         try:
-            for places, parts in pieces:
-                first = search.queries[places[0]]
-                which: dict[str, Any] = {"restricted": parts is not None, "makes": bool(parts), "alone": alone}
-                which["encodes"] = retriever.encodes(first.text, first.vector)
-                plan = Plan(search.snapshot, retriever, k, search.trace, per_document=search.per_document, **which)
-                sees_all = search.principal.where is None
-                asked = RequestShare([search.queries[at] for at in places], search.fields, search.strict, sees_all)
+            for piece in pieces:
+                which: dict[str, Any] = {"encodes": piece.encodes, "makes": bool(piece.parts), "alone": alone}
+                restricted = piece.parts is not None
+                plan = Plan(search.snapshot, retriever, k, search.trace, restricted, search.per_document, **which)
+                queries, sees_all = [search.queries[at] for at in piece.places], search.principal.where is None
+                asked = RequestShare(queries, search.fields, search.strict, sees_all)
                 who: dict[str, Any] = {"owner": search.principal.name, "deadline": deadline, "usual": not search.trace}
-                what: dict[str, Any] = {"size": len(places), "parts": parts, "request": search}
+                what: dict[str, Any] = {"size": len(queries), "parts": piece.parts, "request": search}
                 works.append(self.batcher.submit(plan, asked, **what, **who))
         except RefusalError as refusal:
             self._end(works, refusal)
@@ -519,17 +517,31 @@ class Service:
             self.metrics.batch_queries.observe(works[0].batch)
 
 
+def _check_filters(snapshot: Snapshot, keys: Keys) -> None:
+    """Find the passages that keys see now, not at the first request of each."""
+    for principal in keys.all():
+        if principal.sees(snapshot.name):
+            snapshot.rows(None, principal, "filter")
+
+
 def _stages(works: Sequence[Work]) -> tuple[float, float]:
     """Return the seconds until the first piece of a request was searched, and from then until the last one was."""
     began = min(work.started for work in works)
     return began - works[0].queued, max(work.started + work.took for work in works) - began
 
 
-def _check_filters(snapshot: Snapshot, keys: Keys) -> None:
-    """Find the passages that keys see now, not at the first request of each."""
-    for principal in keys.all():
-        if principal.sees(snapshot.name):
-            snapshot.rows(None, principal, "filter")
+def _is_long(search: Search) -> bool:
+    """Return whether a request takes long to check and divide."""
+    filters = len({id(one.allow) for one in search.queries if one.allow is not None})
+    names = sum(OF_QUERY + len(one.entities or ()) for one in search.queries)
+    return names + filters * search.snapshot.index.num_passages // OF_FILTER > LONG
+
+
+def _divided(search: Search, retriever: Retriever, limit: int) -> list[Piece]:
+    """Check a request's queries, and return its pieces."""
+    _check(retriever, search.queries)
+    encodes = [retriever.encodes(query.text, query.vector) for query in search.queries]
+    return pieces_of(search.queries, encodes, search.snapshot, limit)
 
 
 def _check(retriever: Retriever, queries: Sequence[Query]) -> None:
