@@ -1,4 +1,4 @@
-"""What an attack is, and the sockets that attacks share."""
+"""Describe attacks, and open the sockets that they share."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Target:
         return f"http://127.0.0.1:{self.port}"
 
     def goes_on(self) -> bool:
-        """Whether the time is not over."""
+        """Return whether the time is not over."""
         return time.monotonic() < self.begun + self.seconds
 
     def connect(self) -> socket.socket:

@@ -75,7 +75,7 @@ class Outcome:
 
     @property
     def ratio(self) -> float:
-        """How many times as long another client's searches take under attack, by their 95th percentiles."""
+        """Return how many times as long another client's searches take under attack, by their 95th percentiles."""
         return self.under.search_p95 / self.before.search_p95
 
     def faults(self, timed: bool) -> list[str]:

@@ -740,7 +740,7 @@ class Index(Contents):
 
     @property
     def part_of(self) -> PartOf[Index] | None:
-        """What :meth:`part` made this index from; None for any other index."""
+        """Return what :meth:`part` made this index from; None for any other index."""
         return self._made.get("part_of")
 
     def __reduce__(self) -> tuple[Any, ...]:

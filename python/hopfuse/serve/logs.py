@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -44,6 +45,39 @@ class JsonLines(logging.Formatter):
         return encode(line).decode()
 
 
+class _Room:
+    """Room for ``most`` lines in each ``seconds``; ``tell(number)`` says how many more there were.
+
+    Parameters
+    ----------
+    seconds : float
+    tell : callable
+    clock : callable
+    """
+
+    def __init__(self, seconds: float, tell: Callable[[int], None], clock: Callable[[], float]) -> None:
+        self._seconds, self._tell, self._clock = seconds, tell, clock
+        self._end, self._left_out, self._count = float("-inf"), 0, 0
+
+    def take(self, most: int) -> bool:
+        """Return whether there is room for one more line."""
+        now = self._clock()
+        if now >= self._end:
+            self.close()
+            self._end, self._count = now + self._seconds, 0
+        self._count += 1
+        if self._count <= most:
+            return True
+        self._left_out += 1
+        return False
+
+    def close(self) -> None:
+        """Tell how many lines had no room."""
+        if self._left_out:
+            self._tell(self._left_out)
+            self._left_out = 0
+
+
 class FewLines:
     """Logs warnings that a client can cause at will: at most ``most`` in each ``seconds``, and how many were left out.
 
@@ -69,18 +103,12 @@ class FewLines:
         seconds: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._log, self._most, self._seconds, self._clock = log, most, seconds, clock
-        self._end, self._count = float("-inf"), 0
+        self._log, self._most = log, most
+        self._room = _Room(seconds, partial(log.warning, "%d more such lines were left out"), clock)
 
     def warning(self, message: str, *given: object) -> bool:
         """Log a line; return whether it was logged."""
-        now = self._clock()
-        if now >= self._end:
-            if self._count > self._most:
-                self._log.warning("%d more such lines were left out", self._count - self._most)
-            self._end, self._count = now + self._seconds, 0
-        self._count += 1
-        if self._count > self._most:
+        if not self._room.take(self._most):
             return False
         self._log.warning(message, *given)
         return True
@@ -126,15 +154,15 @@ class RequestLog:
     """
 
     def __init__(self, config: LogConfig, clock: Callable[[], float] = time.monotonic) -> None:
-        self._config, self._clock = config, clock
-        self._ends: dict[bool, float] = {}
-        self._counts = {False: 0, True: 0}  # of requests in the present second: those that are not slow, and slow ones
+        self._config = config
+        told = {False: "%d lines of requests were left out", True: "%d lines of slow requests were left out"}
+        self._rooms = {slow: _Room(1.0, partial(requests.warning, said), clock) for slow, said in told.items()}
 
     def __call__(self, request: Request, route: str, *, status: int, seconds: float, code: str | None) -> None:
         """Log a request, with the texts of its queries only if that is configured."""
         config = self._config
         slow = config.slow_ms is not None and 1000 * seconds >= config.slow_ms
-        if (config.requests or slow) and self._has_room(slow):
+        if (config.requests or slow) and self._rooms[slow].take(config.most):
             line = _line(config, request, route, status=status, seconds=seconds, code=code)
             if slow:
                 line["slow"] = True
@@ -143,23 +171,8 @@ class RequestLog:
 
     def close(self) -> None:
         """Log how many lines were left out last."""
-        for slow in (False, True):
-            self._tell(slow)
-
-    def _has_room(self, slow: bool) -> bool:
-        now = self._clock()
-        if now >= self._ends.get(slow, now):
-            self._tell(slow)
-            self._ends[slow] = now + 1.0
-        self._counts[slow] += 1
-        return self._counts[slow] <= self._config.most
-
-    def _tell(self, slow: bool) -> None:
-        """Log how many lines of the second were left out, and begin another."""
-        left_out = self._counts[slow] - self._config.most
-        if left_out > 0:
-            requests.warning("%d lines of %srequests were left out", left_out, "slow " if slow else "")
-        self._counts[slow] = 0
+        for room in self._rooms.values():
+            room.close()
 
 
 def _line(
