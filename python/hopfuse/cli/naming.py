@@ -133,7 +133,8 @@ def _code(error: click.UsageError, kind: Any) -> str:
 
 def left_out_lines(left_out: Mapping[str, HopfuseError]) -> list[str]:
     """Return a line for each reason why rankings are left out, in the words of the command that runs."""
-    said = {name: why.sentence(Names.here()) for name, why in left_out.items()}
+    names = Names.here()
+    said = {name: why.sentence(names) for name, why in left_out.items()}
     return [
         f"Left out: {', '.join(name for name in said if said[name] == why)}: {why}"
         for why in dict.fromkeys(said.values())

@@ -51,7 +51,7 @@ class RecipeComparison:
         Rankings that walk the graph from the names in a question.
     walk_weight : float or None
         How far the names of the first 256 questions lead: the mean of 1 - w, with w the weight of vectors and words in
-        the trace of guided-walk or hybrid-rrf. None if neither is compared and walks.
+        the trace of guided-walk or hybrid-rrf. None unless weighed, or if neither is compared and walks.
     search_bytes : mapping of str to int
         Peak allocation of Python and NumPy during the search of a batch; empty unless timed.
     index_bytes, array_bytes, process_bytes : int
@@ -100,6 +100,7 @@ def compare_recipes(
     words: Any = None,
     rankings: Collection[str] = tuple(RANKINGS),
     timed: bool = False,
+    weighed: bool = False,
     cache: Path | None = None,
     runs: Mapping[str, Hits | Run] | None = None,
 ) -> RecipeComparison:
@@ -126,6 +127,8 @@ def compare_recipes(
         Which of :data:`RANKINGS` to run; the baseline is always run.
     timed : bool
         Also measure the time, after an untimed first search, and the memory of searches.
+    weighed : bool
+        Also trace a search, for :attr:`RecipeComparison.walk_weight`.
     cache : Path, optional
         A folder that keeps the encoder's vectors (:class:`CachedEncoder`).
     runs : mapping of str to Hits or Run, optional
@@ -198,8 +201,8 @@ def compare_recipes(
     arrays = sum(s["bytes"] for name, s in info["sections"].items() if not name.endswith((".offsets", ".bytes")))
     memory = info["bytes"], int(arrays), process_peak()
     walks = frozenset(name for name in searches if made[name].needs.entities)
-    weighed = next((made[name] for name in WEIGHED if name in walks), None)
-    weight = None if weighed is None else _walk_weight(weighed, asked)
+    traced = next((made[name] for name in WEIGHED if name in walks), None) if weighed else None
+    weight = None if traced is None else _walk_weight(traced, asked)
     took = {name: 1e3 * one for name, one in seconds.items()}
     return RecipeComparison(evaluation, left_out, leg, timings, took, walks, weight, peaks, *memory)
 

@@ -138,7 +138,7 @@ def judge(
     is_words = whole.index.corpus is None and PLAIN in rankings
     same = {PLAIN: InputError("missing", "index", "without vectors it is words")} if is_words else {}
     asked = {"vectors": vectors, "entities": entities, "rankings": [name for name in rankings if name not in same]}
-    found = verdict(compare_recipes(whole, questions, qrels, METRICS, **asked))
+    found = verdict(compare_recipes(whole, questions, qrels, METRICS, weighed=True, **asked))
     return replace(found, left_out={**found.left_out, **same})
 
 
