@@ -429,7 +429,8 @@ class Batcher:
             works, late_ones = self._take()
             if works:
                 outside = self._outside(works[0].group)
-                batch = _Batch(total(works), self._may_be_stale(outside), works, outside)
+                load = sum((one.load for one in works), Load())
+                batch = _Batch(load, self._may_be_stale(outside), works, outside)
                 self._count_costs()
                 self._running.append(batch)
                 self._at_work[threading.get_ident()] = batch
@@ -602,15 +603,13 @@ class Batcher:
 
 
 def load_of(size: int, parts: int | None, outside: bool = False) -> Load:
-    """Return the amount of work of queries without filters, or with filters for which parts have to be made."""
+    """Return the amount of work of queries without filters, or with filters for which parts have to be made.
+
+    ``outside``: whether their batch may wait outside.
+    """
     if outside:
         return Load(outside=size, parts=parts or 0, outside_parts=parts or 0)
     return Load(plain=size) if parts is None else Load(filtered=size, parts=parts)
-
-
-def total(works: Sequence[Work]) -> Load:
-    """Return the amount of all work."""
-    return sum((one.load for one in works), Load())
 
 
 def late() -> RefusalError:
