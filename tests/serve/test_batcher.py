@@ -384,13 +384,14 @@ def test_what_waits_outside_makes_no_other_work_hopeless(monkeypatch, workers):
     async def test() -> None:
         for at in range(3):
             await one.waits(at, 30.0)
+        one.batcher.costs.add(Load(outside=1, parts=1, outside_parts=1), 2.0, 28.0)  # which says little about the part
         await one.add("inside").future
         waiting = [one.add(f"o{at}", "outside", parts=at) for at in range(20)]
         for _ in range(workers):
             await asyncio.to_thread(one.waiting.acquire)
         one.now += 5.0
         for at in range(40):  # few of them find an empty queue
-            beside = [one.add(f"i{at}", within=1.0), one.add(f"j{at}", within=1.0, parts=0)]
+            beside = [one.add(f"i{at}", within=1.0), one.add(f"j{at}", within=1.0, parts=at % 2)]
             await asyncio.gather(*(work.future for work in beside))
         assert not any(work.future.done() for work in waiting)
         # What waits outside itself is told how long that takes.

@@ -139,7 +139,7 @@ class Costs:
 
     def add(self, load: Load, seconds: float, waited: float = 0.0, *, corrects: bool = False) -> None:
         """Add the time of a batch, whose queries are all of one kind, without and with its wait outside."""
-        if load.parts:
+        if load.parts and not waited:  # beside a wait, little is known of theirs
             searched = self.of(replace(load, parts=0))
             self._part = averaged(self._part, max(0.0, seconds - searched) / load.parts, corrects=corrects)
         elif load.outside:
