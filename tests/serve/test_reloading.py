@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 from hopfuse.serve import new_key
+from serve.limits_page import rows
 from serve.served import save
 
 KEYS = {name: new_key() for name in ("a", "b")}
@@ -227,3 +228,12 @@ def test_a_hangup_of_the_terminal_reaches_workers_and_ends_none(server):
     server.reload("changed: ")
     assert server.posts("b") == {200}
     assert not server.said("is replaced")
+
+
+def test_the_page_says_which_limits_need_a_restart(server):
+    changed = {row.key: 2**28 if row.default is None else row.default - 1 for row in rows()}
+    server.write(keys=("a",), more="[limits]\n" + "".join(f"{key} = {value}\n" for key, value in changed.items()))
+    line = server.reload("changed: ")
+    later = server.wait(lambda: server.said("a restart is needed"))[0]
+    assert set(names_in(line)) == {f"limits.{row.key}" for row in rows() if not row.needs_restart}
+    assert set(names_in(later)) == {f"limits.{row.key}" for row in rows() if row.needs_restart}
