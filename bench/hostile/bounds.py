@@ -148,7 +148,8 @@ def many_digits(url: str, key: str | None, digits: int = 4000) -> list[tuple[int
 
 def many_hits(url: str, key: str | None, queries: int = 100, k: int = 1000) -> int:
     """Ask for as many hits as are allowed."""
-    return post(url, key, json.dumps({"queries": [whole_query()] * queries, "k": k}).encode())[0]
+    asked = {"queries": [whole_query()] * queries, "k": k, "recipe": "phase-graph", "options": {"dense_k": k}}
+    return post(url, key, json.dumps(asked).encode())[0]
 
 
 def dify_text(url: str, key: str | None, index: str = INDEX, nbytes: int = 4 * 2**20 - 100) -> int:

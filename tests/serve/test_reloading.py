@@ -199,6 +199,7 @@ def replaced(server, workers):
     server.all_answer()
 
 
+@pytest.mark.full
 @with_workers
 def test_a_worker_that_dies_or_starts_during_a_reload(server):
     """What a worker has not checked is not used; one that starts meanwhile has the keys that the others have."""
@@ -219,6 +220,7 @@ def test_a_worker_that_dies_or_starts_during_a_reload(server):
     assert (server.posts("a"), server.posts("b")) == ({401}, {200})
 
 
+@pytest.mark.full
 @with_workers
 def test_a_hangup_of_the_terminal_reaches_workers_and_ends_none(server):
     server.write(keys=("b",))
