@@ -165,6 +165,11 @@ def test_reads_whose_clients_have_left_hold_no_place(path):
             for _ in range(9):
                 with Raw(url) as raw:
                     raw.send(head("GET", f"{route}?at_least=99&timeout_ms=3600000") + b"\r\n")
-        while 'hopfuse_seq_waiting{index="cities"} 0.0' not in httpx.get(f"{url}/metrics").text:
-            pass
+        until(lambda: "\nhopfuse_connections 1.0\n" in metrics(url))
+        for _ in range(1000):  # the server notices clients that left within 0.1 s
+            if 'hopfuse_seq_waiting{index="cities"} 0.0' in metrics(url):
+                break
+            time.sleep(0.02)
+        else:
+            pytest.fail("reads without clients wait")
         assert httpx.get(f"{url}/v1/passages", params={"limit": 1}).status_code == 200

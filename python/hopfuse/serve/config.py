@@ -41,6 +41,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     json_bytes, tool_bytes : int
         Bytes of JSON in a body, and of a call of a tool by MCP. One of 4 MiB is decoded in about 10 ms, during which no
         other Python runs; Arrow streams and binary tensors may have ``body_bytes``.
+    tool_answer_bytes : int
+        Bytes of JSON of a tool's answer by MCP, whose library makes the response on the event loop.
     values : int
         Values of a JSON body: numbers of vectors, too, and 4 for each list and each member of an object. And ids, names
         and values of conditions of a request together, whatever its format.
@@ -108,6 +110,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     headers: Annotated[int, msgspec.Meta(ge=16, le=10_000)] = 100
     json_bytes: Count = 4 * 2**20
     tool_bytes: Count = 128 * 2**10
+    tool_answer_bytes: Count = 2**20
     values: Count = 200_000
     depth: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
     queries: Count = 256
