@@ -469,7 +469,9 @@ def test_an_answer_holds_its_bytes_until_it_is_read(long_texts, protocol):
         with contextlib.closing(bounds.connected(url)) as one:
             kind, accept = headers["content-type"], f"Accept: {headers['accept']}"
             one.sendall(bounds.head(path, None, len(body), kind, accept) + body)
-            until(lambda: metric(url, "hopfuse_queue_bytes") > 30_000_000)
+            route = path.replace("cities", "{name}")
+            until(lambda: metric(url, f'hopfuse_requests_total{{route="{route}",status="200"}}') == 1)
+            assert metric(url, "hopfuse_queue_bytes") > 30_000_000
             refused = httpx.post(f"{url}{path}", content=body, headers=headers, timeout=600)
             assert refused.status_code == 429, refused.content[:200]
             given = refused.json()
