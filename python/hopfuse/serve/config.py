@@ -79,8 +79,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     queue_requests : int
         Requests that wait for a batch, and requests that wait for a seq.
     queue_bytes, key_bytes : int
-        Bytes of all requests, and of those of one key (without keys, of one address): bodies that are arriving, and
-        requests until they are answered or their client leaves. The workers divide ``key_bytes``.
+        Bytes of all requests, and of those of one key (without keys, of one address): bodies that are arriving,
+        requests until they are answered or their client leaves, and large answers until they are read. The workers
+        divide ``key_bytes``.
     timeout_ms, max_timeout_ms : int
         Default and maximum of a request's ``timeout_ms``.
     body_seconds, header_seconds, idle_seconds : float

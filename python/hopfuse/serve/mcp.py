@@ -126,11 +126,11 @@ class OverHttp:
             return await self._answer(request, body)
 
     async def _answer(self, request: Request, body: bytes) -> Response:
-        bodies, sent = [body], list[Any]()
+        arrived, sent = [body], list[Any]()
 
         async def receive() -> Any:
-            if bodies:
-                return {"type": "http.request", "body": bodies.pop(), "more_body": False}
+            if arrived:
+                return {"type": "http.request", "body": arrived.pop(), "more_body": False}
             return await request.receive()
 
         async def send(message: Any) -> None:
