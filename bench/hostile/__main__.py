@@ -65,7 +65,7 @@ def page(outcomes: Sequence[Outcome], timed: bool) -> str:
     for one in outcomes:
         of = one.attack
         bounds = [f"p99 {1000 * of.health_seconds:g} ms"] if timed else []
-        bounds += [f"searches p95 {of.search_ratio:g} times"] if timed and of.search_ratio < math.inf else []
+        bounds += [f"searches p95 {of.search_ratio:g} times"] if timed else []
         bounds += [f"answers {of.slowest_seconds:g} s"] if timed and of.slowest_seconds < math.inf else []
         bounds += [f"searches {100 * of.searched:g} %", f"+{of.memory_mib:g} MiB"]
         lines.append(

@@ -96,7 +96,7 @@ class Attack:
     health_seconds: float = 0.02
     memory_mib: float = 64.0
     searched: float = 1.0
-    search_ratio: float = math.inf
+    search_ratio: float = 20.0
     slowest_seconds: float = math.inf
     triggered: bool = False
 

@@ -90,7 +90,7 @@ BARS = (
         5,
         unit="MiB",
     ),
-    Bar("/health's p99 under overload", "overload", lambda f: f["health"]["p99"], 0.02, unit="ms"),
+    Bar("/health/live's p99 under overload", "overload", lambda f: f["health"]["p99"], 0.02, unit="ms"),
     Bar("recovery after overload", "overload", lambda f: f["recovery"], 2, unit="s"),
     Bar("CPU of a refusal", "without search", lambda f: f["refused"]["cpu"], 0.00015, unit="ms"),
     Bar(
@@ -101,7 +101,9 @@ BARS = (
         unit="ms",
     ),
     Bar("requests that failed while the index was changed", "reload", lambda f: f["failed"], 0),
-    Bar("growth of memory over very many requests", "very many", lambda f: f["growth"], 5, unit="MiB"),
+    Bar("growth of memory over very many requests", "very many", lambda f: f["growth"]["memory"], 5, unit="MiB"),
+    Bar("growth of descriptors over very many requests", "very many", lambda f: f["growth"]["descriptors"], 0),
+    Bar("growth of threads over very many requests", "very many", lambda f: f["growth"]["threads"], 0),
 )
 
 

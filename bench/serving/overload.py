@@ -30,6 +30,8 @@ NORMAL = 0.05
 SHORT = 10.0
 #: Share of very many requests after which memory has settled, and seconds of each part.
 WARM, PART = 0.1, 10.0
+#: Seconds for a server to close the connections of clients that have ended.
+CLOSING = 0.5
 
 
 def overload_of_many(setting: Setting) -> dict[str, Any]:
@@ -126,12 +128,14 @@ def watched_memory(server: Server) -> Iterator[dict[str, Any]]:
 
 
 def very_many(setting: Setting) -> dict[str, Any]:
-    """Return the memory of a server before and after very many requests without a search."""
+    """Return what a server holds in the course of very many requests without a search, and how much that grows."""
     with setting.still() as server:
-        side, done, memory = Side(server, setting.one, CALLERS, 1), 0, []
+        side, done, parts = Side(server, setting.one, CALLERS, 1), 0, []
         while done < setting.lengths.requests:
             counted = side.saturated(min(PART, setting.lengths.closed))
             done += counted["requests"]
-            memory.append((done, server.resident()))
-    warm = next(resident for count, resident in memory if count >= WARM * done)
-    return {"requests": done, "warm": warm, "end": memory[-1][1], "growth": memory[-1][1] - warm, "parts": memory}
+            time.sleep(CLOSING)
+            parts.append({"requests": done, **server.holds()})
+    warm = next(part for part in parts if part["requests"] >= WARM * done)
+    growth = {name: parts[-1][name] - warm[name] for name in warm if name != "requests"}
+    return {"requests": done, "growth": growth, "parts": parts}

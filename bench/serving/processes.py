@@ -45,6 +45,15 @@ class Server:
         """Return the resident memory of all its processes in MiB."""
         return sum(_resident(pid) for pid in _family(self.pid))
 
+    def holds(self) -> dict[str, float]:
+        """Return what all its processes hold: memory in MiB, open descriptors, threads."""
+        found = {"memory": self.resident(), "descriptors": 0.0, "threads": 0.0}
+        for pid in _family(self.pid):
+            with contextlib.suppress(OSError):
+                found["descriptors"] += len(os.listdir(f"/proc/{pid}/fd"))
+                found["threads"] += len(os.listdir(f"/proc/{pid}/task"))
+        return found
+
 
 @contextlib.contextmanager
 def serving(arguments: Sequence[str], ready: str, environment: Mapping[str, str] | None = None) -> Iterator[Server]:

@@ -6,6 +6,8 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -325,6 +327,145 @@ def test_what_waits_outside_gives_its_place_to_what_does_not():
         assert batcher.close()
 
     asyncio.run(test())
+
+
+class Outside:
+    """Batches of the group "outside" wait in ``lent()`` until they are let go, unless they are quick.
+
+    Time passes as the test says, and by ``SECONDS`` in each batch.
+    """
+
+    SECONDS = 0.01
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, quick: bool = False, **options: Any) -> None:
+        self.now, self.quick = time.monotonic(), quick
+        self.go, self.waiting = threading.Semaphore(0), threading.Semaphore(0)
+        monkeypatch.setattr("hopfuse.serve.batcher.time", SimpleNamespace(monotonic=lambda: self.now))
+        given = {"limit": 1, "max_requests": 100, "outside": lambda group: group == "outside", **options}
+        self.batcher = Batcher(self._run, **given)
+
+    def _run(self, group: str, payloads: list[Any]) -> list[Any]:
+        if group == "held" or (group == "outside" and not self.quick):
+            with self.batcher.lent() if group == "outside" else nullcontext():
+                self.waiting.release()
+                self.go.acquire()
+        self.now += self.SECONDS
+        return payloads
+
+    def add(self, payload: Any, group: str = "inside", owner: str = "a", within: float = FAR, **more: Any):
+        more = {"size": 1, "owner": owner, "deadline": self.now + within, **more}
+        return self.batcher.submit(group, payload, **more)
+
+    async def waits(self, payload: Any, seconds: float, **more: Any) -> None:
+        """Run a batch that waits so long outside."""
+        work = self.add(payload, "outside", **more)
+        await asyncio.to_thread(self.waiting.acquire)
+        self.now += seconds
+        self.go.release()
+        await work.future
+
+    def run(self, test: Callable[[], Awaitable[None]]) -> None:
+        async def run() -> None:
+            self.batcher.start()
+            try:
+                await test()
+            finally:
+                self.batcher.refuse()
+                self.go.release(100)
+                await asyncio.to_thread(self.batcher.close)
+
+        asyncio.run(run())
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_waits_outside_makes_no_other_work_hopeless(monkeypatch, workers):
+    one = Outside(monkeypatch, workers=workers)
+
+    async def test() -> None:
+        for at in range(3):
+            await one.waits(at, 30.0)
+        one.batcher.costs.add(Load(outside=1, parts=1, outside_parts=1), 2.0, 28.0)  # which says little about the part
+        await one.add("inside").future
+        waiting = [one.add(f"o{at}", "outside", parts=at) for at in range(20)]
+        for _ in range(workers):
+            await asyncio.to_thread(one.waiting.acquire)
+        one.now += 5.0
+        for at in range(40):  # few of them find an empty queue
+            beside = [one.add(f"i{at}", within=1.0), one.add(f"j{at}", within=1.0, parts=at % 2)]
+            await asyncio.gather(*(work.future for work in beside))
+        assert not any(work.future.done() for work in waiting)
+        # What waits outside itself is told how long that takes.
+        assert 19 * 30 < one.batcher.wait_of("a", 1, outside=True) < 22 * 31
+        assert one.batcher.wait_of("a", 1) < 1.0
+        with pytest.raises(RefusalError) as refused:
+            one.add("hopeless", "outside", within=100.0)
+        assert refused.value.code == "overloaded"
+        one.go.release(len(waiting))
+        await asyncio.gather(*(work.future for work in waiting))
+
+    one.run(test)
+
+
+def test_what_is_quick_outside_counts_for_all_work_behind_it(monkeypatch):
+    """It does not give its place to others."""
+    one = Outside(monkeypatch, quick=True)
+
+    async def test() -> None:
+        for at in range(3):
+            await one.add(at, "outside").future
+            await one.add(at).future
+        works = [one.add("held", "held")]
+        await asyncio.to_thread(one.waiting.acquire)
+        works += [one.add(at, "outside") for at in range(20)]
+        for outside in (False, True):
+            assert one.batcher.wait_of("a", 1, outside=outside) == pytest.approx(22 * one.SECONDS)
+        with pytest.raises(RefusalError) as refused:
+            one.add("hopeless", within=0.2)
+        assert refused.value.code == "overloaded"
+        one.go.release()
+        await asyncio.gather(*(work.future for work in works))
+
+    one.run(test)
+
+
+def test_waiting_outside_is_charged_to_nobody_and_searching_to_who_searches(monkeypatch):
+    one = Outside(monkeypatch)
+
+    async def test() -> None:
+        await one.waits("first", 30.0)
+        works = [one.add(at, "outside", owner=owner) for at, owner in enumerate(("waits", "waits", "searches"))]
+        await asyncio.to_thread(one.waiting.acquire)
+        before = dict(one.batcher._turns)
+        for at in range(16):
+            one.now += 30.0
+            await one.add(at, owner="searches").future
+        one.go.release()
+        await works[0].future
+        spent = {owner: one.batcher._turns[owner] - before[owner] for owner in before}
+        # What is taken next is charged as an estimate.
+        assert spent["waits"] <= 2.1 * one.SECONDS
+        assert spent["searches"] == pytest.approx(16 * one.SECONDS, abs=1.1 * one.SECONDS)
+        one.go.release(2)
+        await asyncio.gather(*(work.future for work in works))
+
+    one.run(test)
+
+
+def test_what_waits_outside_keeps_nobody_from_making_parts(monkeypatch):
+    one = Outside(monkeypatch, workers=2)
+
+    async def test() -> None:
+        waits = one.add("waits", "outside", owner="a", parts=1)
+        await asyncio.to_thread(one.waiting.acquire)
+        makes, last = one.add("makes", owner="b", parts=1), one.add("last", "other", owner="b")
+        await last.future
+        assert not makes.waits
+        assert await makes.future == "makes"
+        assert not waits.future.done()
+        one.go.release()
+        await waits.future
+
+    one.run(test)
 
 
 def test_a_batch_that_hangs_at_closing_is_left_behind_and_its_work_refused():

@@ -129,6 +129,32 @@ def test_vectors_do_not_wait_for_texts(path):
         assert [one.result()[0] for one in hanging] == [200] * 8
 
 
+class Slow(attack.Triggered):
+    """Takes longer than a thread waits for it, until ``go``."""
+
+    calls = 0
+
+    def encode_queries(self, texts):
+        self.calls += 1
+        self.go.wait(0.15)
+        return super().encode_queries(texts)
+
+
+def test_vectors_are_not_refused_because_texts_wait_for_a_slow_encoder(path):
+    encoder, vector = Slow(), {"queries": [{"vector": [1.0] * 8, "entities": []}], "timeout_ms": 1000}
+    limits = "[limits]\nbatch = 1\n"
+    with running(configured(path, limits), {"cities": encoder}) as url, ThreadPoolExecutor(80) as pool:
+        texts = [pool.submit(attack.search, url, attack.HEALTHY) for _ in range(80)]
+        until(lambda: encoder.calls > 12)  # how long they take is known
+        answers = []
+        while encoder.calls < 20:
+            answers.append(attack.post(url, vector)[0])
+        encoder.go.set()
+        assert [one.result()[0] for one in texts] == [200] * 80
+    assert 200 in answers
+    assert 429 not in answers
+
+
 def test_answers_have_the_same_bits_whatever_they_wait_for(path):
     """A request of texts and vectors is searched in two parts, and equals its queries one by one."""
     queries = [attack.HEALTHY, {"vector": [1.0, 2, 3, 4, 5, 6, 7, 8], "entities": ["Lima"]}, "Where is Lima?"]

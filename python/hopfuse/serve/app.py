@@ -25,7 +25,7 @@ from .batcher import stopping
 from .compression import CompressedSend, accepted
 from .decoding import read_change, read_search
 from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
-from .errors import RefusalError, damaged
+from .errors import RefusalError, damaged, without_frames
 from .http import JSON, NOSNIFF, BodyReader, check_content_type, check_origin, json_response, owner_of, refused
 from .keys import Principal, lacks_right
 from .mcp import OverHttp
@@ -505,13 +505,15 @@ class GuardedEndpoint:
             response, code = refused(refusal, endpoint.error and endpoint.error(refusal)), refusal.code
         except HopfuseError as error:
             response, code = refused(error, endpoint.error and endpoint.error(error)), error.code
+            without_frames(error)
         except asyncio.CancelledError:
             if not service.is_over:
                 raise
             refusal = ended(endpoint.right == "write" or endpoint.path == "/mcp")
             response, code = refused(refusal, endpoint.error and endpoint.error(refusal)), refusal.code
-        except Exception:
+        except Exception as error:
             log.exception("a request to %s failed", endpoint.path)
+            without_frames(error)
             code = "failed"
             failure = RefusalError("failed", None, "the request failed; the server's log says why")
             response = refused(failure, endpoint.error and endpoint.error(failure))

@@ -7,7 +7,8 @@ their bytes are counted from their arrival (:mod:`hopfuse.serve.budget`). A requ
 refused on arrival, unless the server has rested for a second; one whose deadline passes in the queue is not searched.
 
 A batch may wait for something outside, such as an encoder. Another thread then takes its place, with batches that do
-not, so there are twice as many threads as batches at a time.
+not, so there are twice as many threads as batches at a time. While batches wait so, others are predicted without them,
+and nobody is charged for the wait.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import logging
 import math
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from .._threads import sharing
@@ -42,9 +44,8 @@ MARGIN = 1.25
 
 @dataclass(eq=False, slots=True)
 class _Batch:
-    """A running batch: its number of queries, and its time, of which it gets a share while others run."""
+    """A running batch, and its time, which it shares with those that run beside it, or wait beside it."""
 
-    size: int
     load: Load
     #: Whether it is the first after the averages may be out of date.
     corrects: bool
@@ -52,7 +53,8 @@ class _Batch:
     #: Whether it may wait for something outside, and whether it waits for it now.
     outside: bool = False
     waits: bool = False
-    cost: float = 0.0
+    #: Seconds that it ran, and that it waited.
+    spent: list[float] = field(default_factory=lambda: [0.0, 0.0])
 
 
 @dataclass(eq=False, slots=True)
@@ -171,6 +173,7 @@ class Batcher:
         self._load = Load()  # of all that waits
         self._running: list[_Batch] = []
         self._seen = 0.0  # until when their costs are counted
+        self._gives_way = False  # whether the latest that might wait outside did
         self._woken = self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._workers = workers
@@ -254,13 +257,13 @@ class Batcher:
         RefusalError
             429: the queue is full, or the deadline cannot be met. 504: it has passed.
         """
-        loop = asyncio.get_running_loop()
-        load, request = load_of(size, parts), object() if request is None else request
+        loop, outside = asyncio.get_running_loop(), self._outside(group)
+        load, request = load_of(size, parts, outside), object() if request is None else request
         work = Work(group, size, load, request, payload, owner, deadline, loop.create_future(), usual)
         with self._ready:
             if request not in self._pieces:
                 self.check_full()
-            self.check_deadline(owner, size, deadline, parts)
+            self.check_deadline(owner, size, deadline, parts, outside)
             queue = self._queues.setdefault(owner, {}).setdefault(group, deque())
             queue.append(work)
             work.waits = True
@@ -281,7 +284,11 @@ class Batcher:
 
     def _may_take(self) -> bool:
         """Return whether a thread may take a batch now."""
-        return sum(not one.waits for one in self._running) < self._workers and any(map(self._allowed, self._queues))
+        return self._searching() < self._workers and any(map(self._allowed, self._queues))
+
+    def _searching(self) -> int:
+        """Return the number of batches that run and do not wait."""
+        return sum(not one.waits for one in tuple(self._running))
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[None]:
@@ -291,12 +298,14 @@ class Batcher:
             yield
             return
         with self._ready:
-            batch.waits = True
+            self._count_costs()
+            batch.waits = self._gives_way = True
             self._ready.notify()
         try:
             yield
         finally:
             with self._ready:
+                self._count_costs()
                 batch.waits = False
 
     def withdraw(self, work: Work, refusal: RefusalError) -> None:
@@ -309,9 +318,10 @@ class Batcher:
                 self._prune(work.owner, work.group)
         _settle(work, refusal)
 
-    def _may_be_stale(self) -> bool:
-        """Return whether no batch has run for so long that the averages may be out of date."""
-        return not self._running and time.monotonic() - self._seen > STALE
+    def _may_be_stale(self, outside: bool) -> bool:
+        """Return whether the averages may be out of date, since nothing has run for so long, or only waited outside."""
+        running = len(self._running) if outside else self._searching()
+        return not running and time.monotonic() - self._seen > STALE
 
     @property
     def is_busy(self) -> bool:
@@ -328,30 +338,43 @@ class Batcher:
         """The number of queued queries."""
         return self._load.queries
 
-    def wait_of(self, owner: str, size: int, parts: int | None = None) -> float:
+    def wait_of(self, owner: str, size: int, parts: int | None = None, outside: bool = False) -> float:
         """Return the estimated seconds until ``size`` more queries of an owner would be answered.
 
-        ``parts``: as of :meth:`submit`.
+        ``parts``: as of :meth:`submit`; ``outside``: whether their batch may wait outside.
         """
-        own, ahead = load_of(size, parts), self._load
-        owners = len(self._queues) + (owner not in self._queues)
-        if owners > 1:  # turns are shared
-            shared = self._waiting.get(owner, Load()).by(owners) + own.by(owners - 1)
-            ahead = min(ahead, shared, key=self.costs.of)
-        together = min(self._workers, 1 + len(self._running))  # batches that share the processors with its own
-        batch = load_of(min(size, self._gather), None if parts is None else min(parts, self.costs.most_parts))
-        return self._left_of_running() + self.costs.of(ahead + own) + (together - 1) * self.costs.of(batch)
+        own, of = load_of(size, parts, outside), partial(self.costs.of, outside=outside)
+        with self._ready:
+            ahead, waiting = self._load, self._waiting.get(owner, Load())
+            if self._gives_way and not outside:  # batches that wait let its own pass
+                ahead, waiting = ahead.inside, waiting.inside
+            owners = len(self._queues) + (owner not in self._queues)
+            if owners > 1:  # turns are shared
+                ahead = min(ahead, waiting.by(owners) + own.by(owners - 1), key=of)
+            together = min(self._workers, 1 + self._searching())  # batches that share the processors with its own
+            makes = None if parts is None else min(parts, self.costs.most_parts)
+            batch = self.costs.of(load_of(min(size, self._gather), makes, outside))
+            return self._left_of_running(outside) + of(ahead + own) + (together - 1) * batch
 
-    def _left_of_running(self) -> float:
-        since = (time.monotonic() - self._seen) / max(1, len(self._running))
-        return sum(max(0.0, self.costs.of(one.load) - one.cost - since) for one in tuple(self._running))
+    def _left_of_running(self, outside: bool) -> float:
+        """Return the estimated seconds until the running batches end, or until they no longer need a thread."""
+        left = 0.0
+        for one, share in self._shares():
+            spent = list(one.spent)
+            spent[one.waits] += share
+            left += max(0.0, self.costs.of(one.load, outside=outside) - (sum(spent) if outside else spent[False]))
+        return left
+
+    def _shares(self) -> list[tuple[_Batch, float]]:
+        """Return the running batches with their shares of the time since the last count: as those wait, or do not."""
+        since, among = time.monotonic() - self._seen, Counter(one.waits for one in self._running)
+        return [(one, since / among[one.waits]) for one in self._running]
 
     def _count_costs(self) -> None:
-        """Divide the time since the last call among the running batches."""
-        now = time.monotonic()
-        for one in self._running:
-            one.cost += (now - self._seen) / len(self._running)
-        self._seen = now
+        """Add the time since the last call to what the running batches have spent."""
+        for one, share in self._shares():
+            one.spent[one.waits] += share
+        self._seen = time.monotonic()
 
     def check_full(self) -> None:
         """Refuse a request if the queue has no room for it."""
@@ -367,14 +390,16 @@ class Batcher:
                 limit="limits.queue_requests",
             ).after(max(1.0, self.wait_of("", 1)))
 
-    def check_deadline(self, owner: str, size: int, deadline: float, parts: int | None = None) -> None:
+    def check_deadline(
+        self, owner: str, size: int, deadline: float, parts: int | None = None, outside: bool = False
+    ) -> None:
         """Refuse so many queries of an owner if their deadline has passed or will not be met."""
         left = deadline - time.monotonic()
         if left <= 0:
             raise late()
-        if not self._queues and self._may_be_stale():
+        if not (self._load if outside else self._load.inside).queries and self._may_be_stale(outside):
             return
-        wait = MARGIN * self.wait_of(owner, size, parts)
+        wait = MARGIN * self.wait_of(owner, size, parts, outside)
         if wait > left:
             raise RefusalError(
                 "overloaded",
@@ -403,8 +428,9 @@ class Batcher:
                 return False
             works, late_ones = self._take()
             if works:
-                batch = _Batch(sum(one.size for one in works), total(works), self._may_be_stale(), works)
-                batch.outside = self._outside(works[0].group)
+                outside = self._outside(works[0].group)
+                load = sum((one.load for one in works), Load())
+                batch = _Batch(load, self._may_be_stale(outside), works, outside)
                 self._count_costs()
                 self._running.append(batch)
                 self._at_work[threading.get_ident()] = batch
@@ -419,7 +445,7 @@ class Batcher:
     def _search(self, works: list[Work], batch: _Batch) -> None:
         began = time.monotonic()
         try:
-            with sharing(lambda: max(1, sum(not one.waits for one in tuple(self._running)))):
+            with sharing(lambda: max(1, self._searching())):
                 outcomes = list(self._run(works[0].group, [one.payload for one in works]))
             if len(outcomes) != len(works):
                 raise RuntimeError(f"{len(works)} payloads have {len(outcomes)} outcomes")
@@ -432,14 +458,16 @@ class Batcher:
         assert self._loop is not None
         works, took = batch.works, time.monotonic() - began
         for one in works:
-            one.started, one.took, one.batch = began, took, batch.size
+            one.started, one.took, one.batch = began, took, batch.load.queries
         with self._ready:
             self._count_costs()
             self._running.remove(batch)
             del self._at_work[threading.get_ident()]
+            if batch.outside:
+                self._gives_way = batch.spent[True] > 0 or any(one.waits for one in self._running)
             if works[0].usual and not all(isinstance(one, Exception) for one in outcomes):
-                self.costs.add(batch.load, batch.cost, corrects=batch.corrects)
-            self._charge(works, batch.cost)
+                self.costs.add(batch.load, *batch.spent, corrects=batch.corrects)
+            self._charge(works, batch.spent[False])
         with contextlib.suppress(RuntimeError):  # the event loop has ended
             self._loop.call_soon_threadsafe(self._finish, works, outcomes, took)
 
@@ -500,7 +528,7 @@ class Batcher:
         makes no parts of an index, which take longer than most batches.
         """
         inside = sum(one.outside for one in self._running) >= self._workers
-        making = sum(one.load.parts > 0 for one in self._running)
+        making = sum(one.load.parts > 0 and not one.waits for one in self._running)
         made = making > 0 and making + 1 >= self._workers and self._others_send(owner)
         return [
             group
@@ -574,14 +602,14 @@ class Batcher:
             del self._pieces[work.request]
 
 
-def load_of(size: int, parts: int | None) -> Load:
-    """Return the amount of work of queries without filters, or with filters for which parts have to be made."""
+def load_of(size: int, parts: int | None, outside: bool = False) -> Load:
+    """Return the amount of work of queries without filters, or with filters for which parts have to be made.
+
+    ``outside``: whether their batch may wait outside.
+    """
+    if outside:
+        return Load(outside=size, parts=parts or 0, outside_parts=parts or 0)
     return Load(plain=size) if parts is None else Load(filtered=size, parts=parts)
-
-
-def total(works: Sequence[Work]) -> Load:
-    """Return the amount of all work."""
-    return sum((one.load for one in works), Load())
 
 
 def late() -> RefusalError:

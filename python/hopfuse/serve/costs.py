@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 #: Weight of the latest batch in the moving average of batch times.
 NEWEST = 0.2
@@ -21,29 +21,47 @@ class Load:
     Attributes
     ----------
     plain, filtered : int
-        Queries without and with a filter.
+        Queries without and with a filter, of batches that do not wait outside.
     parts : int
         Parts of an index that have to be made for the filters.
+    outside : int
+        Queries of batches that may wait for something outside, such as an encoder.
+    outside_parts : int
+        Those of the parts that are for such queries.
     """
 
     plain: int = 0
     filtered: int = 0
     parts: int = 0
+    outside: int = 0
+    outside_parts: int = 0
 
     def __add__(self, other: Load) -> Load:
-        return Load(self.plain + other.plain, self.filtered + other.filtered, self.parts + other.parts)
+        return Load(
+            self.plain + other.plain,
+            self.filtered + other.filtered,
+            self.parts + other.parts,
+            self.outside + other.outside,
+            self.outside_parts + other.outside_parts,
+        )
 
     def __sub__(self, other: Load) -> Load:
         return self + other.by(-1)
 
     def by(self, factor: int) -> Load:
         """Return a multiple of this amount."""
-        return Load(factor * self.plain, factor * self.filtered, factor * self.parts)
+        counts = self.plain, self.filtered, self.parts, self.outside, self.outside_parts
+        return Load(*(factor * count for count in counts))
 
     @property
     def queries(self) -> int:
         """All queries."""
-        return self.plain + self.filtered
+        return self.plain + self.filtered + self.outside
+
+    @property
+    def inside(self) -> Load:
+        """The work of batches that do not wait outside."""
+        return Load(self.plain, self.filtered, self.parts - self.outside_parts)
 
 
 class BatchTimes:
@@ -93,7 +111,7 @@ class BatchTimes:
 
 
 class Costs:
-    """Estimates of the seconds that work takes: queries without filters, queries with filters, and parts to be made.
+    """Estimates of the seconds that work takes: queries without filters, with filters, and outside; parts to be made.
 
     Parameters
     ----------
@@ -109,25 +127,33 @@ class Costs:
     >>> costs.add(Load(filtered=1, parts=1), 0.012)
     >>> round(costs.of(Load(plain=1, filtered=1, parts=2)), 6), costs.most_parts
     (0.024, 2)
+    >>> costs.add(Load(outside=1), 0.003, waited=0.5)
+    >>> costs.of(Load(outside=1)), costs.of(Load(outside=1), outside=True)  # of a thread, and with the wait
+    (0.003, 0.503)
     """
 
     def __init__(self, limit: int) -> None:
         self._limit, self.plain, self.filtered = limit, BatchTimes(limit), BatchTimes(limit)
+        self.outside, self._whole = BatchTimes(limit), BatchTimes(limit)
         self._part: float | None = None
 
-    def add(self, load: Load, seconds: float, *, corrects: bool = False) -> None:
-        """Add the time of a batch, whose queries all have filters, or none."""
-        if load.parts:
-            searched = self.of(Load(load.plain, load.filtered))
+    def add(self, load: Load, seconds: float, waited: float = 0.0, *, corrects: bool = False) -> None:
+        """Add the time of a batch, whose queries are all of one kind, without and with its wait outside."""
+        if load.parts and not waited:  # beside a wait, little is known of theirs
+            searched = self.of(replace(load, parts=0))
             self._part = averaged(self._part, max(0.0, seconds - searched) / load.parts, corrects=corrects)
+        elif load.outside:
+            self.outside.add(load.outside, seconds, corrects=corrects)
+            self._whole.add(load.outside, seconds + waited, corrects=corrects)
         else:
             times = self.filtered if load.filtered else self.plain
             times.add(load.queries, seconds, corrects=corrects)
 
-    def of(self, load: Load) -> float:
-        """Return the estimated seconds of an amount of work; 0 for a kind of work before any batch."""
-        filtered = self.filtered or self.plain
-        return self.plain.of(load.plain) + filtered.of(load.filtered) + load.parts * (self._part or 0.0)
+    def of(self, load: Load, *, outside: bool = False) -> float:
+        """Return the estimated seconds of an amount of work, with its waits outside or without; 0 before any batch."""
+        filtered, waiting = self.filtered or self.plain, (self._whole if outside else self.outside) or self.plain
+        queries = self.plain.of(load.plain) + filtered.of(load.filtered) + waiting.of(load.outside)
+        return queries + load.parts * (self._part or 0.0)
 
     def share(self, load: Load) -> float:
         """Return what an amount of work is charged, in estimated seconds.
@@ -135,7 +161,8 @@ class Costs:
         A query is charged as much in a small batch as in a full one, and something before any batch.
         """
         part = self._part or 0.0
-        return self._query(load.plain, self.plain) + self._query(load.filtered, self.filtered) + load.parts * part
+        counts = ((load.plain, self.plain), (load.filtered, self.filtered), (load.outside, self.outside))
+        return sum(self._query(*count) for count in counts) + load.parts * part
 
     def _query(self, queries: int, times: BatchTimes) -> float:
         return queries * max(UNKNOWN, (times or self.plain).of(self._limit) / self._limit)

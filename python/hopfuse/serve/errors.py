@@ -70,6 +70,19 @@ class RefusalError(HopfuseError):
         return self
 
 
+def without_frames(error: BaseException) -> None:
+    """Drop the frames of an error that was answered, and of those it came from.
+
+    They hold the request, and in turn what holds the error, such as a future: memory until the next full collection.
+    """
+    left, seen = [error], set()
+    while left:
+        one = left.pop()
+        seen.add(id(one))
+        one.__traceback__ = None
+        left += [cause for cause in (one.__cause__, one.__context__) if cause is not None and id(cause) not in seen]
+
+
 def gone_away() -> RefusalError:
     """Return the refusal of a request whose client has left."""
     return RefusalError("gone", None, "the client has left")

@@ -6,11 +6,15 @@ the message ends. So bytes are counted before they are parsed.
 
 from __future__ import annotations
 
+import re
+
 from .config import Limits
 from .errors import RefusalError
 
 #: The end of a head: a request line and headers. The parser accepts no other line ends.
 END = b"\r\n\r\n"
+#: Line ends, which the parser skips before a request: the end of a head is looked for behind them.
+BLANK = re.compile(rb"[\r\n]*")
 #: Bytes of a chunked body that are parsed at a time. Where it ends is known only afterwards, and further requests may
 #: follow.
 CHUNKED = 1024
@@ -40,6 +44,8 @@ class Framing:
     >>> framing, data = Framing(Limits()), b"GET / HTTP/1.1\\r\\n\\r\\nGET /next"
     >>> framing.piece(data, 0)
     18
+    >>> framing.piece(1000 * b"\\r\\n" + data, 0)  # before the request
+    2000
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -48,6 +54,7 @@ class Framing:
         self._tail = b""
         self._left = self._data = self._before = self._frames = 0
         self._was_body = self._ended = False
+        self._is_blank = True  # no byte of a head has come but line ends
 
     def piece(self, data: bytes, at: int) -> int:
         """Return the end of the piece of ``data`` that begins at ``at``."""
@@ -56,6 +63,11 @@ class Framing:
             self._before = self._data
             return min(len(data), at + (self._left if self._left > 0 else CHUNKED))
         most = min(len(data), at + self._limit - self.head)
+        if self._is_blank:
+            blank = BLANK.match(data, at, most)
+            assert blank is not None
+            if blank.end() > at:
+                return blank.end()
         if self._tail:
             across = (self._tail + data[at : at + 3]).find(END)
             if across >= 0:
@@ -75,12 +87,14 @@ class Framing:
 
     def begin_head(self) -> None:
         """Note that a message has begun."""
+        self._is_blank = False
         if self._was_body:  # behind a chunked body, in the same piece
             self.head = 1
 
     def end_message(self) -> None:
         """Note that the message has ended."""
         self.head, self.in_body, self._tail, self._ended = 0, False, b"", True
+        self._is_blank = True
 
     def count(self, data: bytes, at: int, end: int) -> None:
         """Count a piece that was parsed."""

@@ -45,6 +45,8 @@ class Proxies:
 
     def trusts(self, address: str) -> bool:
         """Return whether an address is that of one of the proxies."""
+        if not self._networks:
+            return False
         try:
             found = _address(address)
         except ValueError:

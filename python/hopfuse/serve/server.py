@@ -27,6 +27,7 @@ from .connections import protocol
 from .errors import RefusalError
 from .logs import start_logging
 from .mcp import serve_stdio
+from .memory import give_back_freed
 from .reloading import Reloader
 from .service import END_SECONDS, Service
 from .workers import HUP, NOTIFY, Place, check_port, kept_port, notify_ready, run_workers, url_of
@@ -300,8 +301,9 @@ def _is_main_thread() -> bool:
 
 @contextlib.contextmanager
 def _process(config: ServeConfig) -> Iterator[None]:
-    """Start logging, and shorten the switch interval."""
+    """Start logging, shorten the switch interval, and give freed memory back."""
     start_logging(config.log)
+    give_back_freed()
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:

@@ -379,7 +379,7 @@ class Service:
         return self.snapshot(snapshot.name, principal)
 
     def check_deadline(self, principal: Principal, size: int, timeout_ms: int | None, arrived: float) -> None:
-        """Refuse so many queries of a key if they cannot be answered in time."""
+        """Refuse so many queries of a key if they cannot be answered in time, even if they need no encoder."""
         self.batcher.check_deadline(principal.name, size, arrived + self._timeout(timeout_ms) / 1000)
 
     async def search(self, search: Search) -> Answer:
