@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import random
 import subprocess
 import sys
 import time
+import tracemalloc
 
 import httpx
 import pytest
@@ -79,6 +81,27 @@ def test_a_head_of_exactly_the_limit_is_read_however_it_arrives():
             statuses: list[bytes] = []
             asyncio.run(run(size, parts))
             assert statuses[: len(expected)] == expected
+
+
+@pytest.mark.parametrize("start", [b"GET /health/live HTTP/1.1\r\nX: ", b"GET /health/live?", b"GET /"])
+def test_a_connection_keeps_no_head_of_an_answered_request(start, default):
+    size, count = 60_000, 50
+    rest = b"" if start.endswith(b": ") else b" HTTP/1.1"
+    with contextlib.ExitStack() as stack:
+        opened = [stack.enter_context(Raw(default)) for _ in range(count)]
+        for raw in opened:
+            raw.send(get("/health/live")).answer()
+        gc.collect()
+        tracemalloc.start()
+        try:
+            for raw in opened:
+                raw.send(start, b"a" * size, rest, b"\r\nHost: localhost\r\n\r\n")
+                assert raw.answer().status in (200, 404)
+            assert opened[0].send(get("/health/live")).answer().status == 200  # after the server has ended all others
+            gc.collect()
+            assert tracemalloc.get_traced_memory()[0] < size * count / 4
+        finally:
+            tracemalloc.stop()
 
 
 def test_a_head_with_too_many_headers_is_refused(path):

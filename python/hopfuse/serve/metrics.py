@@ -33,7 +33,7 @@ PARTS = ("search", "passages")
 QUEUE = {
     "requests": "Requests that wait for a batch, as a whole or in part.",
     "queries": "Queries that wait for a batch.",
-    "bytes": "Bytes of bodies that are arriving, and of requests and changes until they are answered.",
+    "bytes": "Bytes of arriving bodies, of requests until they are answered, and of answers until they are read.",
 }
 
 
