@@ -27,7 +27,7 @@ from .batcher import Batcher, Work, late, stopping
 from .batches import Plan, RequestShare, Runner
 from .bounds import check_most
 from .budget import Budget, Held
-from .config import ServeConfig
+from .config import ServeConfig, table_of
 from .desk import Desk
 from .encoders import TimedEncoders
 from .errors import RefusalError, gone_away, in_request
@@ -516,7 +516,10 @@ def _check_filters(snapshot: Snapshot, keys: Keys) -> None:
     """Find the passages that keys see now, not at the first request of each."""
     for principal in keys.all():
         if principal.sees(snapshot.name):
-            snapshot.rows(None, principal, "filter")
+            try:
+                snapshot.rows(None, principal, "filter")
+            except InputError as error:
+                raise error.at(f"{table_of('keys', principal.name)}.filter, index {snapshot.name}") from None
 
 
 def _stages(works: Sequence[Work]) -> tuple[float, float]:
