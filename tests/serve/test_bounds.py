@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import uvicorn
 from hopfuse.serve import Service, make_app, new_key
-from serve.served import DIM, ENCODERS, configured, ready_status, running, small_index
+from serve.served import DIM, ENCODERS, configured, ready_status, running, small_index, until
 
 from bench.hostile import bounds
 
@@ -48,14 +48,6 @@ def metric(url, name):
 KEYS = {name: new_key() for name in ("a", "b", "admin")}
 ADMIN = {"authorization": f"Bearer {KEYS['admin'][0]}"}
 A, B = KEYS["a"][0], KEYS["b"][0]
-
-
-def until(condition):
-    for _ in range(120_000):  # ten minutes: without it, a fault would hang
-        if condition():
-            return
-        threading.Event().wait(0.005)
-    pytest.fail("what is waited for does not happen")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from hopfuse.errors import HopfuseError
 from serve.nginx import free_port
-from serve.test_serving import until
+from serve.served import until
 
 #: A server whose encoder's threads free blocks beside ones that they keep, after a much larger one. The growth of
 #: memory in MiB is printed.

@@ -80,7 +80,7 @@ class Serving:
         """Wait until every worker answers; none may end by itself meanwhile."""
         workers = set()
         while len(workers) < self.workers:
-            assert all("exit code -9 " in one["message"] for one in self.said("is replaced"))
+            assert len(self.said("is replaced")) == len(self.said("exit code -9 "))
             with contextlib.suppress(httpx.TransportError):
                 workers.add(httpx.get(f"{self.url}/health/ready").json().get("worker", 0))
 
