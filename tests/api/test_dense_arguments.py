@@ -8,6 +8,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from compare import assert_bitwise, assert_hits_equal
+from hopfuse import reference
 from hopfuse.errors import InputError
 from refusals import refused
 
@@ -115,6 +116,33 @@ def test_a_raw_array_is_an_inner_product_corpus_in_float32() -> None:
     rng = np.random.default_rng(1)
     x, q = rng.standard_normal((50, 6)), rng.standard_normal((3, 6))
     assert_hits_equal(hf.dense_topk(q, x, 4), hf.dense_topk(q, hf.Corpus.from_array(x), 4))
+
+
+def test_ids_of_hits_are_a_filter_for_each_query() -> None:
+    rng = np.random.default_rng(3)
+    x, q = rng.standard_normal((60, 8)).astype(np.float32), rng.standard_normal((3, 8)).astype(np.float32)
+    graph = hf.Graph.from_edges(rng.integers(0, 60, 200), rng.integers(0, 60, 200), num_nodes=60)
+    first = hf.dense_topk(q, x, 5, allow=[range(20), [7, 8], []])
+    assert first.counts.tolist() == [5, 2, 0]
+    for again in (hf.dense_topk(-q, x, 5, allow=first.ids), reference.dense_topk(-q, x, 5, allow=first.ids)):
+        assert [sorted(again.ids[b][: again.counts[b]]) for b in range(3)] == [
+            sorted(first.ids[b][: first.counts[b]]) for b in range(3)
+        ]
+    seeds = [{int(first.ids[0, 0]): 1.0}, {7: 1.0}, {3: 1.0}]
+    walked = hf.ppr_topk(graph, seeds, 60, candidates=first.ids)
+    assert_hits_equal(walked, hf.ppr_topk(graph, seeds, 60, candidates=[row[row >= 0] for row in first.ids]))
+    inside = np.where(first.ids < 0, [[7], [7], [3]], first.ids)
+    np.testing.assert_array_equal(
+        hf.ppr(graph, seeds, allow=inside).scores, hf.ppr(graph, seeds, allow=list(inside)).scores
+    )
+    with refused(InputError, "length", "allow", given=3):
+        hf.dense_topk(q[:2], x, 5, allow=first.ids)
+    with refused(InputError, "unknown", "allow[1]", given=60):
+        hf.dense_topk(q[:2], x, 5, allow=np.array([[1, 2], [60, -1]]))
+    with refused(InputError, "unknown", "allow[1]", given=-2):
+        hf.dense_topk(q[:2], x, 5, allow=np.array([[1, 2], [5, -2]]))
+    with refused(InputError, "unknown", "allow", given=-1):
+        hf.dense_topk(q, x, 5, allow=[4, -1])
 
 
 def test_one_query_vector_is_a_batch_of_one() -> None:

@@ -30,7 +30,8 @@ def dense_topk(
     """Return the exact k best rows of a corpus for each query vector.
 
     Scores are float32 dot products (or cosines) in a canonical order of operations, the same bits on every kernel
-    variant. A row is skipped only if a proven bound rules it out. Order: higher score, then lower id.
+    variant. A row is skipped only if a proven bound rules it out. Order: higher score, then lower id. Scores are not
+    clipped: rounding can make the cosine of a vector with itself 1.0000001.
 
     Parameters
     ----------
@@ -41,8 +42,9 @@ def dense_topk(
         build a Corpus once.
     k : int
         At least 0; results have min(k, N) columns.
-    allow : array_like of bool (N,) or (B, N), of int ids, or a sequence of B id lists, optional
-        Rows that may be hits, for all queries or per query.
+    allow : array_like of bool (N,) or (B, N), of int (M,) or (B, M), or B id lists, optional
+        Rows that may be hits, for all queries or per query; -1 in ids per query is padding, so that the ids of Hits are
+        a filter.
     backend : {"auto", "cpu", "cuda"}
     threads : int, optional
         CPU threads. Default: HOPFUSE_NUM_THREADS, else OMP_NUM_THREADS, else the processors available to the process.

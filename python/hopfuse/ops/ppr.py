@@ -72,7 +72,7 @@ def ppr(
     edge_type_norm : {"joint", "per_type"}
         ``joint``: P = rownorm(sum_t eta_t W_t). ``per_type``: P = sum_t eta_t rownorm(W_t), with a sum of eta of at
         most 1 (PolicyRAG).
-    allow : array_like of bool (N,) or (B, N), of int ids, or a sequence of B id lists, optional
+    allow : array_like of bool (N,) or (B, N), of int (M,) or (B, M), or B id lists, optional
         Nodes that may hold a query's mass: PPR on the induced subgraph with renormalised rows, the same bits as on a
         graph without the other nodes. A seed outside is an error.
     node_weights : array_like of float (B, N), or (B, M) with ``weighted_nodes``, optional
@@ -174,7 +174,7 @@ def ppr_topk(
         As in :func:`ppr`.
     k : int
         At least 0. Results have min(k, N) columns, or min(k, number of ``candidates``) if all queries share them.
-    candidates : array_like of bool (N,) or (B, N), of int ids, or a sequence of B id lists, optional
+    candidates : array_like of bool (N,) or (B, N), of int (M,) or (B, M), or B id lists, optional
         Nodes that can be hits, such as passages; the walk still uses all nodes. If given per query, queries with
         different candidates are computed separately.
     stop : {"proven", "tol"}
