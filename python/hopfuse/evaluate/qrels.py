@@ -301,8 +301,9 @@ def read_qrels(path: str | PathLike[str], names: PassageNames, *, split: str = "
       strings or integers, and 7 is the same passage as "7".
     - a folder: BEIR's ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/<split>.tsv``.
     - a file whose first line is ``query-id  corpus-id  score``: a BEIR table by itself.
-    - any other file: TREC qrels, ``query iteration passage grade``, separated by white space. The
-      iteration is ignored.
+    - any other file: TREC qrels, ``query iteration passage grade``, separated by white space of ASCII. The
+      iteration is ignored, as are blank lines and comments: ``#`` and a space, or another line that begins with ``#``
+      and is no judgement.
 
     Grades above 0 are relevant. A query whose grades are all 0 or less is kept, with no gold passage.
 
