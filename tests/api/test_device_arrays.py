@@ -144,7 +144,7 @@ ZERO = np.zeros((2, DIM), np.float32)
         (lambda g, c, x: hf.dense_topk(on_device(x.astype(np.float64)), c, 3), ("dtype", "queries")),
         (lambda g, c, x: hf.dense_topk(on_device(x[:, :5]), c, 3), ("shape", "queries")),
         (lambda g, c, x: hf.dense_topk(on_device(x), c, 3, min_score=0.5), ("unsupported", "min_score")),
-        (lambda g, c, x: hf.dense_above(on_device(x), c, 0.5), ("unsupported", "queries")),
+        (lambda g, c, x: hf.dense_above(on_device(x), c, 0.5), ("unsupported", "min_score")),
         (lambda g, c, x: hf.dense_topk(on_device(x), c, 3, backend="cpu"), ("conflict", "queries")),
         (
             lambda g, c, x: hf.ppr(g, on_device(np.ones((2, NODES), np.float32))),

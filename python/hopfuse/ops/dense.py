@@ -89,7 +89,7 @@ def dense_topk(
     device = device_for(backend, queries, "queries")
     if device is not None:
         if least is not None:
-            raise _on_host("min_score", queries)
+            raise _needs_host(queries)
         return _on_device(device, queries, corpus if is_checked else corpus.checked(), k, allow)
     engine = resolve(backend)
     vectors = read_queries(queries, corpus.dim, needs_length=corpus.metric == "cosine")
@@ -146,7 +146,7 @@ def dense_above(
     if least is None:
         raise wrong_type(min_score, "min_score", "a number")
     if device_for(backend, queries, "queries") is not None:
-        raise _on_host("queries", queries)
+        raise _needs_host(queries)
     engine = resolve(backend)
     corpus = corpus if isinstance(corpus, Corpus) else Corpus.from_array(corpus)
     vectors = read_queries(queries, corpus.dim, needs_length=corpus.metric == "cosine")
@@ -186,10 +186,10 @@ def _check_budget(queries: int, k: int) -> None:
     check_bytes(size, f"lists of {queries} queries x {k} rows", HITS_BUDGET, fix)
 
 
-def _on_host(field: str, queries: Any) -> InputError:
+def _needs_host(queries: Any) -> InputError:
     return InputError(
         "unsupported",
-        field,
+        "min_score",
         "{field} needs {@queries} on the host, and they are on a device ({kind}); move them there",
         kind=type(queries).__name__,
     )
