@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.convert import same_library, to_numpy
+from .._arrays.convert import is_on_device, same_library, to_numpy
 from .._validation import check_choice, check_excludes, check_length, check_weights, is_whole, wrong_type
 from ..errors import InputError
 from ..ops.ppr import ppr
@@ -170,7 +170,8 @@ def personalized_pagerank_batch(
     damping : float or array_like (B,)
     tol : float
         Bound on the sum of a query's absolute errors, before scores are rounded to float32 (about 1e-7 in sum). Queries
-        for which float32 does not prove it are refined in float64, one by one.
+        for which float32 does not prove it are refined in float64, one by one; those of Seeds on a device, whose scores
+        stay there, are not.
     backend : {"auto", "cpu", "cuda"}
     threads : int, optional
 
@@ -208,6 +209,8 @@ def personalized_pagerank_batch(
     options: dict[str, Any] = {"backend": backend, "threads": threads}
     result = ppr(read.walk, resets, damping=damping, tol=tol, **options)
     scores: NDArray[np.float32] = result.scores
+    if is_on_device(scores):
+        return scores
     unproven = np.flatnonzero(~to_numpy(result.converged, "converged"))
     if unproven.size:
         restarts = to_numpy(ppr(read.walk, resets, damping=0.0, **options).scores, "resets")[unproven]
