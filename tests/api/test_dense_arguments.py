@@ -167,6 +167,13 @@ def test_a_least_score_cuts_the_exact_list(metric: Any, storage: Any) -> None:
         assert [above.row(b) for b in range(9)] == rows
 
 
+def test_the_cosine_of_a_vector_with_itself_is_1_up_to_rounding() -> None:
+    x = np.random.default_rng(0).standard_normal((200, 33)).astype(np.float32)
+    scores = hf.dense_topk(x, hf.Corpus.from_array(x, metric="cosine"), 1).scores
+    assert 1.0 < scores.max() <= 1.0 + 2**-22
+    assert scores.min() >= 1.0 - 2**-22
+
+
 def test_a_score_equal_to_the_least_is_a_hit() -> None:
     x = np.array([[0.7], [0.5], [0.7]], np.float32)
     assert hf.dense_topk([1.0], x, 3, min_score=0.7).row(0) == [

@@ -249,7 +249,7 @@ def _columns(given: Any, name: str, method: str, value: str) -> _Columns:
             if not isinstance(own, Mapping):
                 raise wrong_type(own, f"{name}[{query!r}]", f"{{passage: {value}}}")
         rows = [numbers.setdefault(str(query), len(numbers)) for query in given]
-        row = np.repeat(np.array(rows, np.int64), list(map(len, given.values())))
+        row = np.repeat(np.array(rows, np.int64), np.array(list(map(len, given.values())), np.int64))
         keys = list(chain.from_iterable(given.values()))
         values = list(chain.from_iterable(own.values() for own in given.values()))
         is_distinct = set(map(type, keys)) <= {str} and len(numbers) == len(rows)

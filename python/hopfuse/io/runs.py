@@ -315,7 +315,7 @@ def _from_objects(rows: Iterator[tuple[str, Any]]) -> Rankings:
         sizes.append(len(own))
         passages += own
         scores += values
-    of = np.repeat(np.arange(len(sizes)), sizes)
+    of = np.repeat(np.arange(len(sizes)), np.array(sizes, np.int64))
     wheres = list(places.values())
     return _checked(list(places), of, passages, scores, lambda hit: wheres[of[hit]], None, answers, notes)
 
