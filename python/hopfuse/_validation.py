@@ -234,6 +234,13 @@ def check_dtype(array: Any, field: str, kinds: str, allowed: str) -> None:
         )
 
 
+def as_int64(array: NDArray[Any], field: str) -> NDArray[np.int64]:
+    """Return integers as int64, without a copy if they are; raise for those of uint64 that int64 does not hold."""
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise InputError("range", field, "{field} go up to {given}; they must fit int64", given=int(array.max()))
+    return array.astype(np.int64, copy=False)
+
+
 def check_real(array: NDArray[Any], field: str) -> None:
     """Raise unless the dtype is real."""
     check_dtype(array, field, "fiub", "real numbers")

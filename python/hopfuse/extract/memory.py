@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_dtype, check_ids, check_shape, counted
+from .._validation import as_int64, check_dtype, check_ids, check_shape, counted
 from ..errors import InputError
 from ..index import Index, WordInfo
 from ..index.contents import PassageId
@@ -311,7 +311,7 @@ def _checked_pairs(given: Any) -> NDArray[np.int64]:
         return np.zeros((0, 2), np.int64)
     check_dtype(pairs, "synonyms", "iu", "integers")
     check_shape(pairs.shape, "synonyms", ("S", 2))
-    ordered = np.sort(pairs.astype(np.int64), axis=1)
+    ordered = np.sort(as_int64(pairs, "synonyms"), axis=1)
     same = ordered[:, 0] == ordered[:, 1]
     if same.any():
         raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -109,12 +110,37 @@ def numbered_lines(path: str | PathLike[str], refusal: type[HopfuseError]) -> It
     """
     with open(path, "rb") as lines:
         for at, line in enumerate(lines, 1):
-            try:
-                text = line.decode("utf-8-sig" if at == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                wrong = FormatError("syntax", None, "it is not UTF-8: {error}", error=error)
-                raise wrong.about(kind=refusal).at(f"{path}, line {at}") from None
+            text = decoded(line.removeprefix(codecs.BOM_UTF8) if at == 1 else line, f"{path}, line {at}", refusal)
             yield at, text.removesuffix("\n").removesuffix("\r")
+
+
+def decoded(text: bytes, where: str, refusal: type[HopfuseError] = FormatError) -> str:
+    """Return UTF-8 as a string; raise ``refusal`` for anything else."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        wrong = FormatError("syntax", None, "it is not UTF-8: {error}", error=error)
+        raise wrong.about(kind=refusal).at(where) from None
+
+
+def line_blocks(path: str | PathLike[str], block_bytes: int = 1 << 20) -> Iterator[tuple[int, bytes]]:
+    """Yield a file in blocks of whole lines, without a byte-order mark: the number of the first line, and the bytes.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "run.txt")
+    ...     _ = path.write_text("a\\nb\\n")
+    ...     list(line_blocks(path, 1))
+    [(1, b'a\\n'), (2, b'b\\n')]
+    """
+    first = 1
+    with open(path, "rb") as file:
+        while block := file.read(block_bytes):
+            block += file.readline()
+            yield first, block.removeprefix(codecs.BOM_UTF8) if first == 1 else block
+            first += block.count(b"\n")
 
 
 def parse_json(text: str | bytes) -> Any:

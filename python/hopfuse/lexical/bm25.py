@@ -148,7 +148,7 @@ class BM25:
             A question that shares no word with any passage gets an empty list.
         k : int
             At least 0; it may exceed P.
-        allow : array_like of bool (P,) or (B, P), of int ids, or a sequence of B id lists, optional
+        allow : array_like of bool (P,) or (B, P), of int (M,) or (B, M), or B id lists, optional
             Passages that may be hits, for all questions or per question.
 
         Returns

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._arrays.convert import to_numpy
 from .._threads import thread_count
-from .._validation import check_dtype, check_ids, check_shape, check_type
+from .._validation import as_int64, check_dtype, check_ids, check_shape, check_type
 from ..backends import resolve
 from ..backends.calls import DiceCall
 from ..errors import InputError
@@ -100,7 +100,7 @@ def _read_indptr(indptr: Any, batch: int, count: int) -> NDArray[np.int64]:
     array = to_numpy(indptr, "indptr")
     check_dtype(array, "indptr", "iu", "whole numbers")
     check_shape(array.shape, "indptr", (batch + 1,))
-    bounds = np.ascontiguousarray(array, np.int64)
+    bounds = np.ascontiguousarray(as_int64(array, "indptr"))
     if bounds[0] != 0 or bounds[-1] != count or (bounds[1:] < bounds[:-1]).any():
         raise InputError(
             "order",
