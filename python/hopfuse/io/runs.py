@@ -12,7 +12,7 @@ import numpy as np
 
 from .._validation import is_real
 from ..errors import FormatError, HopfuseError, InputError
-from .json_lines import check_characters, json_objects, numbered_lines, parse_line, text_lines
+from .json_lines import json_objects, numbered_lines, parse_line, text_lines
 from .parquet import open_parquet, read_groups
 from .qrels import is_id, trec_name, wrong_fields
 
@@ -97,7 +97,6 @@ def _from_trec(path: Path) -> dict[str, Ranking]:
 def _from_json(path: Path) -> dict[str, Ranking]:
     text = "\n".join(line for _, line in numbered_lines(path, FormatError))
     content = parse_line(text, str(path))
-    check_characters(text, content, str(path))
     if isinstance(content, list):
         return _from_objects((f"{path}, entry {at}", row) for at, row in enumerate(content))
     if not isinstance(content, dict):

@@ -9,7 +9,7 @@ from importlib import import_module
 from threading import Event
 from typing import Any
 
-from .._validation import NO_KEY
+from .._validation import without_key
 from ..errors import EndpointError, MissingExtraError
 from ._answers import MAX_SHOWN, UnusableError
 
@@ -156,6 +156,4 @@ class Transport:
 
     def _clean(self, text: str) -> str:
         """Return a text without the key, which some servers echo."""
-        hidden = text if self._key == NO_KEY else text.replace(self._key, "[key]")
-        return " ".join(hidden.split())[:MAX_SHOWN]
-        return " ".join(hidden.split())[:MAX_SHOWN]
+        return " ".join(without_key(text, self._key).split())[:MAX_SHOWN]

@@ -13,6 +13,7 @@ from ...errors import InputError
 from ...extract import EndpointReader, SpacyReader, WordReader
 from ...io.files import read_text
 from ...io.json_lines import json_objects
+from ...io.tsv import tsv_records
 from ..console import note, progress_bar
 from ..options import DIRECTORY, endpoint_options, make_endpoint
 from .rules import FACT_READERS, WORDS
@@ -32,24 +33,23 @@ class Nodes(NamedTuple):
 def read_nodes(path: Path) -> Nodes:
     """Read lines of node, kind and name, separated by tabs, without a header; nodes count from 0, passages first."""
     text = read_text(path, "nodes")
-    lines = text.removesuffix("\n").split("\n") if text else []
+    lines = (line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")) if text else ()
     passages = 0
     entities: list[str] = []
-    for node, line in enumerate(lines):
-        fields = line.removesuffix("\r").split("\t")
+    for node, (number, fields) in enumerate(tsv_records(enumerate(lines, 1))):
         if len(fields) != 3 or fields[0] != str(node) or fields[1] not in KINDS:
             raise InputError(
                 "syntax",
                 "nodes",
                 "{field} is {given!r}; it must be {allowed}",
-                given=line[:80],
+                given="\t".join(fields)[:80],
                 allowed=f"{node}, {' or '.join(KINDS)} and a name, separated by tabs",
-            ).at(f"{path}, line {node + 1}")
+            ).at(f"{path}, line {number}")
         if fields[1] == "entity":
             entities.append(fields[2])
         elif entities:
             raise InputError("order", "nodes", "{field} has a passage after an entity; passages are nodes 0 .. P-1").at(
-                f"{path}, line {node + 1}"
+                f"{path}, line {number}"
             )
         else:
             passages += 1
