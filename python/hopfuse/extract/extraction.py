@@ -80,6 +80,8 @@ class Extraction:
         The position in the document; consecutive passages are joined. By default passages are in the given order.
     language : str, optional
         The BCP 47 tag of the passage's language, such as "en".
+    failure : str, optional
+        Why the reader left out the passage or a part of it, such as its facts.
 
     Raises
     ------
@@ -105,6 +107,7 @@ class Extraction:
     document: str | int | None = None
     position: int | None = None
     language: str | None = None
+    failure: str | None = None
 
     def __post_init__(self) -> None:
         check_id(self.id, "id")
@@ -135,6 +138,13 @@ class Extraction:
         if self.language is not None:
             object.__setattr__(self, "language", _language(self.language))
         check_whole(self.malformed, "malformed", least=0)
+        if self.failure is not None:
+            check_type(self.failure, "failure", str, "a string")
+
+
+def extracted(passage: Passage, **found: Any) -> Extraction:
+    """Return the extraction of a passage; ``found`` are the arguments of :class:`Extraction` that it does not have."""
+    return Extraction(**passage._asdict(), **found)
 
 
 def _language(given: Any) -> str | None:

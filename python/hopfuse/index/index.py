@@ -220,7 +220,7 @@ class Index(Contents):
             check_excludes("reader", reader, "passages", source, "a store, which has its own graph")
             check_alone(given, "reader", "which makes its own")
             building: Any = import_module("hopfuse.extract.building")  # above this room
-            return building.build_index(  # type: ignore[no-any-return]
+            built = building.build_index(
                 passages,
                 building.readers_of(reader, language),
                 encoder=encoder,
@@ -231,7 +231,9 @@ class Index(Contents):
                 metadata_types=metadata_types,
                 metric=metric,
                 storage=storage,
-            ).index
+            )
+            built.warn()
+            return built.index  # type: ignore[no-any-return]
         check_needs("language", language, "reader", None, "whose words it is for")
         check_needs("synonyms", synonyms, "reader", None, "which finds the names that it joins")
         if source is not None:

@@ -15,7 +15,7 @@ from ...io.files import read_text
 from ...io.json_lines import json_objects
 from ...io.tsv import tsv_records
 from ..console import note, progress_bar
-from ..options import DIRECTORY, endpoint_options, make_endpoint
+from ..options import DIRECTORY, FILE, endpoint_options, make_endpoint
 from .rules import FACT_READERS, WORDS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -93,13 +93,27 @@ def reader_options(command: F) -> F:
         multiple=True,
         help="Read PASSAGES: words takes seconds and no model; spacy and endpoint find entities and facts. words may "
         "be combined with one of the others, or with --from.",
-    )(endpoint_reader_options(language(tagger(command))))
+    )(fact_reader_options(language(tagger(command))))
 
 
-def endpoint_reader_options(command: F) -> F:
-    """Add the options of a reader that asks a language model; :func:`make_fact_reader` takes them."""
-    prompts = click.option("--prompts", type=DIRECTORY, help="Folder of your own prompts: entities.txt, triples.txt.")
-    return endpoint_options("so that an interrupted run resumes")(prompts(command))
+def fact_reader_options(command: F) -> F:
+    """Add the options of a reader that calls a model; :func:`make_fact_reader` takes them."""
+    options = (
+        click.option("--prompts", type=DIRECTORY, help="Folder of your own prompts: entities.txt, triples.txt."),
+        click.option(
+            "--skip-failed",
+            type=float,
+            metavar="PERCENT",
+            help="Share of the passages that may fail, and are left out of entities and facts; above it the command "
+            "stops. One may fail unless it is 0.  [default: 10]",
+        ),
+        click.option(
+            "--failed", type=FILE, help="Write the passages that failed, each with the reason, to this file: .jsonl."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return endpoint_options("so that another run asks only what has no answer yet")(command)
 
 
 def make_word_reader(options: Mapping[str, Any]) -> WordReader | None:
@@ -107,12 +121,17 @@ def make_word_reader(options: Mapping[str, Any]) -> WordReader | None:
     if WORDS not in options["reader"]:
         return None
     language = options["language"] or LANGUAGE
-    return WordReader(None if language == "none" else language, tagger=options["tagger"])
+    return WordReader(None if language == "none" else language, tagger=options["tagger"], **_share(options))
 
 
 def make_fact_reader(options: Mapping[str, Any]) -> SpacyReader | EndpointReader:
     """Return the reader of entities and facts that ``--reader`` names."""
-    return SpacyReader() if "spacy" in options["reader"] else _endpoint_reader(options)
+    return SpacyReader(**_share(options)) if "spacy" in options["reader"] else _endpoint_reader(options)
+
+
+def _share(options: Mapping[str, Any]) -> dict[str, float]:
+    """Return the argument of readers that ``--skip-failed`` gives, if it is given."""
+    return {} if options["skip_failed"] is None else {"skip_failed": options["skip_failed"]}
 
 
 @contextmanager
@@ -126,4 +145,4 @@ def reading_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 def _endpoint_reader(options: Mapping[str, Any]) -> EndpointReader:
     if options["cache"] is None:
         note("Reading without --cache: if interrupted, every answer of the endpoint is lost")
-    return EndpointReader(make_endpoint(options), prompts=options["prompts"])
+    return EndpointReader(make_endpoint(options), prompts=options["prompts"], **_share(options))
