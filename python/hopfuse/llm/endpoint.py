@@ -177,7 +177,10 @@ class ChatEndpoint:
             return self._asker.answer(questions[at], f"prompt {at + 1} of {len(prompts)}", stop)
 
         found, out = all_answers(answer, keys, self._concurrency, progress, failed), set[str]()
-        return [None if row[0] is None else _own(*row, out) for row in zip(found, questions, keys, strict=True)]
+        return [
+            None if answered is None else _own(answered, question, key, out)
+            for answered, question, key in zip(found, questions, keys, strict=True)
+        ]
 
     def __repr__(self) -> str:
         return f"ChatEndpoint({self._transport.url!r}, model={self._model!r})"

@@ -129,7 +129,7 @@ def make_fact_reader(options: Mapping[str, Any]) -> SpacyReader | EndpointReader
     return SpacyReader(**_share(options)) if "spacy" in options["reader"] else _endpoint_reader(options)
 
 
-def _share(options: Mapping[str, Any]) -> dict[str, float]:
+def _share(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the argument of readers that ``--skip-failed`` gives, if it is given."""
     return {} if options["skip_failed"] is None else {"skip_failed": options["skip_failed"]}
 
