@@ -133,7 +133,8 @@ class Index(Contents):
         metadata_types : mapping of str to str, optional
             Types of metadata columns: ``"bool"``, ``"int64"``, ``"float64"``, ``"string"``, ``"timestamp"`` or
             ``"strings"`` (a list of strings). These columns come first, in this order. The type of any other column is
-            that of its first value. Every value must have its column's type.
+            that of its first value. Every value must have its column's type. ``"flatten"`` makes columns of a column's
+            objects: ``loc.page`` of ``page`` in ``loc``; for the name ``"*"``, of all objects.
         vectors : array_like of float, shape (P, d), or path of an .npy file, optional
             An array with the dtype ``storage`` is referenced, not copied: do not change it. Under ``"int8"``, this
             holds for float32 and float16, which are saved unchanged.

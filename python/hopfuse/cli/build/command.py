@@ -115,8 +115,8 @@ from .store import save_store
     "metadata_types",
     metavar="COLUMN=TYPE",
     multiple=True,
-    help="Type of a metadata column: bool, int64, float64, string, timestamp or strings. May be given several times.  "
-    "[default: the type of the first value]",
+    help="Type of a metadata column: bool, int64, float64, string, timestamp or strings; or flatten, which makes "
+    "columns of its objects (*=flatten: of all). May be given several times.  [default: the type of the first value]",
 )
 @click.option("--metric", type=click.Choice(METRICS), default="ip", show_default=True, help="Inner product or cosine.")
 @click.option(
