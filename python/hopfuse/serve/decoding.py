@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from ..errors import InputError
-from .bounds import check_depth, check_most, check_settings, check_values
+from .bounds import check_depth, check_keys, check_most, check_settings, check_values
 from .budget import Held
 from .config import Limits
 from .errors import invalid_value, steps_of
@@ -90,7 +90,8 @@ async def on_desk(
 
 def _outline(body: bytes, limits: Limits) -> Outline:
     """Return the outline of a search, after checking its number of queries."""
-    found: Outline = decode_checked(_OUTLINE, body, limits)
+    check_values(body, limits)
+    found: Outline = decode(_OUTLINE, body)
     check_most(len(found.queries), "queries", limits, "queries")
     check_settings(len(memoryview(found.options)), "options")
     return found
@@ -104,9 +105,11 @@ async def read_change(service: Service, body: bytes, held: Held) -> PassagesRequ
 
 
 def decode_checked(decoder: msgspec.json.Decoder[Any], body: bytes, limits: Limits) -> Any:
-    """Decode a JSON body that has as many values as are allowed."""
+    """Decode a JSON body that has as many values as are allowed, and each key once."""
     check_values(body, limits)
-    return decode(decoder, body)
+    found = decode(decoder, body)
+    check_keys(body)
+    return found
 
 
 def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
