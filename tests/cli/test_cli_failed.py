@@ -74,10 +74,28 @@ def test_add_lists_the_failures_of_all_batches(tmp_path):
     with ChatServer(Cities({"City5": REFUSED, "City14": REFUSED})) as server:
         asks = ("--reader", "endpoint", "--endpoint", server.url, "--model", "m")
         succeeded("build", given, *asks, "--out", tmp_path / "index")
-        told = succeeded("add", tmp_path / "index", more, *asks, "--batch", "4", "--failed", failed)
+        asks = (*asks, "--skip-failed", "20", "--failed", failed)
+        told = succeeded("add", tmp_path / "index", more, *asks, "--batch", "4")
         assert "12 passages read, without 2 that failed" in told
         assert [row["id"] for row in read_jsonl(failed)] == ["p5", "p14"]
         assert Index.open(tmp_path / "index").num_passages == 16
+
+
+def test_the_share_is_of_all_that_add_reads(tmp_path):
+    given, more = (write_jsonl(tmp_path / f"{at}.jsonl", part) for at, part in enumerate((rows(4), rows(14)[4:])))
+    with ChatServer(Cities({"City6": REFUSED})) as server:
+        asks = ("--reader", "endpoint", "--endpoint", server.url, "--model", "m")
+        succeeded("build", given, *asks, "--out", tmp_path / "index")
+        assert "10 passages read, without 1 that failed" in succeeded(
+            "add", tmp_path / "index", more, *asks, "--batch", "1"
+        )
+    assert Index.open(tmp_path / "index").num_passages == 14
+    with ChatServer(Cities({"City5": REFUSED, "City8": REFUSED})) as server:
+        asks = ("--reader", "endpoint", "--endpoint", server.url, "--model", "m")
+        succeeded("build", given, *asks, "--out", tmp_path / "other")
+        stopped = run("add", tmp_path / "other", more, *asks, "--batch", "1", env=AS_DATA)
+        assert said_error(stopped) == about("limit", "skip_failed", given=2, place="after 4 passages added")
+    assert Index.open(tmp_path / "other").num_passages == 8
 
 
 def test_a_share_above_the_bound_stops_the_build(tmp_path):

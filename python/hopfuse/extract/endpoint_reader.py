@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from .._validation import check_type, wrong_value
-from ..errors import InputError
+from ..errors import HopfuseError, InputError
 from ..llm import ChatEndpoint
-from ._skips import SKIP_FAILED, Skips, check_share
 from .extraction import Extraction, Passage, Progress, extracted, listed_passages, name_of, names_in, well_formed
+from .skips import SKIP_FAILED, Skips, check_share
 
 PROMPTS = Path(__file__).with_name("prompts")
 #: The prompt files, and the placeholders that each must contain.
@@ -77,7 +77,12 @@ class EndpointReader:
         self._entities, self._triples = (_prompt(folder / name, needed) for name, needed in (ENTITIES, TRIPLES))
         self._endpoint = endpoint
 
-    def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
+    @property
+    def skip_failed(self) -> float:
+        """Per cent of the passages that may be left out."""
+        return self._skip_failed
+
+    def read(self, passages: Any, *, progress: Progress | None = None, skips: Skips | None = None) -> list[Extraction]:
         """Return the entities and facts of each passage.
 
         Parameters
@@ -86,6 +91,8 @@ class EndpointReader:
             Rows of ``text`` and, optionally, ``id`` and ``title``, as :meth:`hopfuse.Index.build` takes them.
         progress : callable, optional
             Called with the number of prompts that are done and the number of all, two per passage.
+        skips : Skips, optional
+            Counts the passages that are left out over several calls; by default in this one.
 
         Returns
         -------
@@ -101,18 +108,27 @@ class EndpointReader:
             failed than ``skip_failed`` allows.
         """
         listed = listed_passages(passages)
-        skips = Skips(self._skip_failed, len(listed))
+        skips, reasons = skips or Skips(self._skip_failed, len(listed)), dict[int, str]()
+
+        def failed(at: int, error: HopfuseError) -> None:
+            reasons[at] = skips.add(error)
+
         prompts = {at: _filled(self._entities, passage, ()) for at, passage in enumerate(listed)}
-        named = self._asked("entities", prompts, listed, progress, skips)
+        named = self._asked("entities", prompts, listed, progress, failed)
         prompts = {at: _filled(self._triples, listed[at], names) for at, names in named.items()}
-        stated = self._asked("triples", prompts, listed, progress, skips)
+        stated = self._asked("triples", prompts, listed, progress, failed)
         return [
-            _extraction(passage, named.get(at, []), stated.get(at, []), skips.reasons.get(at))
+            _extraction(passage, named.get(at, []), stated.get(at, []), reasons.get(at))
             for at, passage in enumerate(listed)
         ]
 
     def _asked(
-        self, step: str, prompts: dict[int, str], passages: list[Passage], progress: Progress | None, skips: Skips
+        self,
+        step: str,
+        prompts: dict[int, str],
+        passages: list[Passage],
+        progress: Progress | None,
+        failed: Callable[[int, HopfuseError], None],
     ) -> dict[int, list[Any]]:
         """Ask one step about some passages; return the answers, by passage."""
         before = 0 if step == "entities" else 2 * len(passages) - len(prompts)  # with the prompts that are not needed
@@ -125,7 +141,7 @@ class EndpointReader:
             progress=told,
             names=names,
             fit=FITS[step],
-            failed=lambda at, error: skips.add(rows[at], error.at(names[at])),
+            failed=lambda at, error: failed(rows[at], error.at(names[at])),
         )
         return {at: answer[step] for at, answer in zip(rows, found, strict=True) if answer is not None}
 

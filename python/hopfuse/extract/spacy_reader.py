@@ -7,10 +7,9 @@ from os import PathLike
 from typing import Any
 
 from .._validation import check_choice, check_list, check_whole
-from ._skips import SKIP_FAILED, Skips, check_share
 from ._spacy_facts import facts_of
 from ._spacy_links import LINKS, TITLE, links_of
-from ._spacy_model import MODEL, loaded_model, readable
+from ._spacy_model import MODEL, loaded_model, too_long
 from ._spacy_names import (
     NUMBERS,
     Mention,
@@ -25,6 +24,7 @@ from ._spacy_names import (
 )
 from .canonical import Labels
 from .extraction import Extraction, Passage, Progress, extracted, listed_passages
+from .skips import SKIP_FAILED, Skips, check_share
 
 
 class SpacyReader:
@@ -103,7 +103,12 @@ class SpacyReader:
         """The labels that entities may have: the model's, without the dropped ones."""
         return self._labels
 
-    def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
+    @property
+    def skip_failed(self) -> float:
+        """Per cent of the passages that may be left out."""
+        return self._skip_failed
+
+    def read(self, passages: Any, *, progress: Progress | None = None, skips: Skips | None = None) -> list[Extraction]:
         """Return the entities and facts of each passage.
 
         Parameters
@@ -112,6 +117,8 @@ class SpacyReader:
             Rows of ``text`` and, optionally, ``id`` and ``title``, as :meth:`hopfuse.Index.build` takes them.
         progress : callable, optional
             Called with the number of passages that were read and the number of all.
+        skips : Skips, optional
+            Counts the passages that are left out over several calls; by default in this one.
 
         Returns
         -------
@@ -125,13 +132,14 @@ class SpacyReader:
             model's ``max_length``. No text is read then.
         """
         listed = listed_passages(passages)
-        skips = Skips(self._skip_failed, len(listed))
-        texts = readable([(passage.id, passage.text) for passage in listed], self._model, skips)
+        skips = skips or Skips(self._skip_failed, len(listed))
+        failed = too_long(((passage.id, passage.text) for passage in listed), self._model, skips)
+        texts = ("" if at in failed else passage.text for at, passage in enumerate(listed))
         links = TitleLinks(passage.title for passage in listed)
         found: list[Extraction] = []
         for passage, doc in zip(listed, self._model.pipe(texts, batch_size=self._batch_size), strict=True):
-            if len(found) in skips:
-                found.append(extracted(passage, failure=skips.reasons[len(found)]))
+            if len(found) in failed:
+                found.append(extracted(passage, failure=failed[len(found)]))
             else:
                 found.append(self._extraction(passage, doc, links))
             if progress is not None:

@@ -13,11 +13,11 @@ from ..errors import InputError
 from ..index import Index, IndexPart, WordInfo
 from ..lexical import listed_stopwords, snowball_stemmer
 from ._folding import FoldedText, fold, fold_with_offsets
-from ._skips import SKIP_FAILED, Skips, check_share
-from ._spacy_model import loaded_model, readable
+from ._spacy_model import loaded_model, too_long
 from ._tokens import tokens
 from .extraction import Extraction, Progress, WordExtractions, Words, listed_passages
 from .gazetteer import Kind, Match
+from .skips import SKIP_FAILED, Skips, check_share
 
 LANGUAGE = "english"
 #: Longer lists of stop words in bm25s; its "english" lacks "who", "what" and "when".
@@ -127,7 +127,7 @@ class WordReader:
         """The language that the reader was made for; None if there is none, or the stop words are the caller's own."""
         return self._language
 
-    def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
+    def read(self, passages: Any, *, progress: Progress | None = None, skips: Skips | None = None) -> list[Extraction]:
         """Return the words in the title and text of each passage.
 
         Parameters
@@ -136,6 +136,8 @@ class WordReader:
             Rows of ``text`` and, optionally, ``id``, ``title``, ``document``, ``position`` and ``language``.
         progress : callable, optional
             Called with the number of passages that were read and the number of all.
+        skips : Skips, optional
+            Counts the passages that are left out over several calls; by default in this one.
 
         Returns
         -------
@@ -152,9 +154,11 @@ class WordReader:
             Extraction(one.id, one.title, one.text, document=one.document, position=one.position, language=one.language)
             for one in listed_passages(passages)
         ]
-        return self.add(rows, progress=progress)
+        return self.add(rows, progress=progress, skips=skips)
 
-    def add(self, extractions: Iterable[Extraction], *, progress: Progress | None = None) -> list[Extraction]:
+    def add(
+        self, extractions: Iterable[Extraction], *, progress: Progress | None = None, skips: Skips | None = None
+    ) -> list[Extraction]:
         """Return extractions of another reader with the words of their passages added.
 
         Examples
@@ -166,16 +170,17 @@ class WordReader:
         """
         listed = list(extractions)
         texts = [f"{one.title}\n{one.text}" for one in listed]
-        skips = Skips(self._skip_failed, len(listed))
+        failed: dict[int, str] = {}
         if self._model is not None:
-            about = [(one.id, text) for one, text in zip(listed, texts, strict=True)]
-            texts = list(readable(about, self._model, skips))
+            about = zip((one.id for one in listed), texts, strict=True)
+            failed = too_long(about, self._model, skips or Skips(self._skip_failed, len(listed)))
+            texts = ["" if at in failed else text for at, text in enumerate(texts)]
         found: list[Extraction] = []
         for one, words in zip(listed, self._read(texts), strict=True):
             forms = dict[str, str]()
             for word in words:
                 forms.setdefault(word.key, word.form)
-            failure = one.failure or skips.reasons.get(len(found))
+            failure = one.failure or failed.get(len(found))
             found.append(replace(one, words=Words(self._info, tuple(forms), tuple(forms.values())), failure=failure))
             if progress is not None:
                 progress(len(found), len(listed))

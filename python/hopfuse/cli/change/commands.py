@@ -67,6 +67,7 @@ def add(
     failed = FailedFile(reading["failed"], {"passages": passages, "vectors": vectors})
     model = _encoder(index, encoder, vectors, names_are_read=reader.reads)
     table = read_table(passages, ORDERED)
+    reader.expect(table.num_rows)
     rows = [table.row(at) for at in range(table.num_rows)]
     given = None if vectors is None else read_npy(vectors, "vectors")
     if given is not None:

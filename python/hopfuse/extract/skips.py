@@ -1,4 +1,4 @@
-"""Passages that a reader cannot read: how many may be left out, and why each of them is."""
+"""Passages that a reader cannot read: how many may be left out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_share(skip_failed: Any) -> float:
 
 
 class Skips:
-    """The passages that were left out of those of one call, by number, each with the reason.
+    """Counts the passages that are left out of those of one call of a reader, or of several.
 
     Parameters
     ----------
@@ -28,33 +28,30 @@ class Skips:
     """
 
     def __init__(self, share: float, total: int) -> None:
-        self._share, self._total = share, total
+        self._share, self._total, self._failed = share, total, 0
         self._most = min(total - 1, max(1, int(total * share / 100)) if share else 0)
-        self.reasons: dict[int, str] = {}
 
-    def __contains__(self, at: int) -> bool:
-        return at in self.reasons
-
-    def add(self, at: int, error: HopfuseError, part: str = "") -> None:
-        """Leave out a passage, or a part of what is read in it, for the reason that an error states.
+    def add(self, error: HopfuseError) -> str:
+        """Count a passage that is left out, and return the reason, which an error states.
 
         Raises
         ------
         HopfuseError
             Of the error's class: more passages are left out than may be; or the error itself, if none may be.
         """
-        if not self._most:
+        self._failed += 1
+        if self._most <= 0:
             raise error
-        self.reasons[at] = f"{part}: {error}" if part else str(error)
-        if len(self.reasons) > self._most:
+        if self._failed > self._most:
             stops = InputError(
                 "limit",
                 "skip_failed",
                 "{given} of {total} could not be read, and {field} allows {allowed:g} %; the last reason: {reason}. "
                 "Mend the cause, or allow more with {field}",
-                given=len(self.reasons),
+                given=self._failed,
                 total=counted(self._total, "passage"),
                 allowed=self._share,
-                reason=self.reasons[at],
+                reason=str(error),
             )
             raise stops.about(kind=type(error))
+        return str(error)
