@@ -91,11 +91,11 @@ def _flat(row: Mapping[str, Any], names: Set[str], where: str) -> Mapping[str, A
     if not any(isinstance(value, Mapping) for value in row.values()):
         return row
     found: dict[str, Any] = {}
-    left = list(reversed(row.items()))
+    left = list(row.items())[::-1]
     while left:
         name, value = left.pop()
         if isinstance(value, Mapping) and not names.isdisjoint((ALL, _checked_name(name, where).partition(".")[0])):
-            left += [(f"{name}.{_checked_name(inner, where)}", one) for inner, one in reversed(value.items())]
+            left += [(f"{name}.{_checked_name(inner, where)}", one) for inner, one in list(value.items())[::-1]]
         elif found.setdefault(name, value) is not value:
             raise InputError(
                 "duplicate",
