@@ -92,6 +92,12 @@ def test_what_is_no_name_costs_itself_alone_and_is_counted(tmp_path: Path) -> No
     assert build_memory([one]).left_out["malformed"] == 7
 
 
+def test_half_a_character_is_named_by_its_document(tmp_path: Path) -> None:
+    other = document(idx="b", passage="\ud83d text")
+    with refused(InputError, "syntax", None, given="\\ud83d", place="openie.json, docs[1]"):
+        read_openie(hipporag(tmp_path / "openie.json", document(), other))
+
+
 def test_lines_and_their_passages(tmp_path: Path) -> None:
     passages = lines(tmp_path / "passages.jsonl", [{"id": i, "title": f"T{i}", "text": f"text {i}"} for i in range(3)])
     rows = [{"id": i, "entities": [f"E{i}"], "triples": [[f"E{i}", "likes", "E0"]]} for i in (2, 0)]

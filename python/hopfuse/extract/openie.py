@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..index.build import ORDERED
 from ..index.contents import PassageId
 from ..io.files import existing_file
-from ..io.json_lines import json_objects, parse_json
+from ..io.json_lines import check_characters, json_objects, parse_json
 from ..io.readers import read_table
 from ..io.tables import Table, integers_or_none, languages, names_or_numbers, row_ids, texts
 from .extraction import Extraction, names_in, well_formed
@@ -92,10 +92,12 @@ def _documents(file: Path) -> list[Extraction]:
         )
     found, numbered = [], not any(isinstance(one, dict) and "idx" in one for one in documents)
     for at, document in enumerate(documents):
+        place = f"{file}, docs[{at}]"
+        check_characters(document, place, InputError)
         try:
             found.append(_document({"idx": at, **document} if numbered and isinstance(document, dict) else document))
         except InputError as error:
-            raise error.at(f"{file}, docs[{at}]") from None
+            raise error.at(place) from None
     try:
         check_distinct((str(one.id) for one in found), "idx")
     except InputError as error:

@@ -70,25 +70,21 @@ def parse_line(line: str | bytes, where: str | None, kind: type[HopfuseError] = 
             .about(kind=kind)
             .at(where)
         ) from error
-    half = _half_character(record) if _SURROGATE.search(text) else None
-    if half is not None:
-        raise (
-            FormatError(
-                "syntax", None, "it has {given} without its other half: a lone surrogate is no character", given=half
-            )
-            .about(kind=kind)
-            .at(where)
-        )
+    if _SURROGATE.search(text):
+        check_characters(record, where, kind)
     return record
 
 
-def _half_character(record: Any) -> str | None:
-    """Return the first lone surrogate in the strings and keys of a record, escaped, or None."""
+def check_characters(record: Any, where: str | None, kind: type[HopfuseError] = FormatError) -> None:
+    """Raise an error of the class ``kind`` if a string or key of a record from JSON has a lone surrogate."""
     try:
         json.dumps(record, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        return f"\\u{ord(error.object[error.start]):04x}"
-    return None
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        wrong = FormatError(
+            "syntax", None, "it has {given} without its other half: a lone surrogate is no character", given=half
+        )
+        raise wrong.about(kind=kind).at(where) from None
 
 
 def text_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
