@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,10 +15,6 @@ from .config import Limits
 HEAVY = 4
 #: Bytes of JSON of options, or of the settings of an Arrow stream.
 SETTINGS_BYTES = 2**16
-#: What is between two strings of a list.
-_BETWEEN = frozenset((b",", b", "))
-_OPENS = ord("{")
-_NO_BRACES = bytes(set(range(256)) - set(b"{}"))
 
 
 def check_most(number: int, field: str | None, limits: Limits, name: str, noun: str = "entry") -> None:
@@ -62,41 +57,6 @@ def check_values(body: bytes, limits: Limits) -> None:
         text = np.frombuffer(body, np.uint8)
         commas, colons, lists = (int(np.count_nonzero(text == ord(one))) for one in ",:[")
         check_most(commas + (HEAVY - 1) * (colons + lists), None, limits, "values", "value")
-
-
-def check_keys(body: bytes) -> None:
-    """Refuse an object that has a key twice, of which a decoder keeps the last; the body must be JSON.
-
-    Only strings and braces are looked at, so that numbers take no time.
-    """
-    parts = body.split(b'"')
-    opened: list[set[bytes]] = []  # the keys of the objects around
-    at, last = 0, len(parts) - 1
-    while at < last:
-        if parts[at] not in _BETWEEN:
-            for brace in parts[at].translate(None, _NO_BRACES):
-                opened.append(set()) if brace == _OPENS else opened.pop()
-        at += 1
-        begin = at
-        while parts[at].endswith(b"\\") and _is_escaped(parts[at]):
-            at += 1
-        key = parts[begin] if begin == at else b'"'.join(parts[begin : at + 1])
-        at += 1
-        after = parts[at]
-        if after in _BETWEEN:
-            continue
-        if after.startswith(b":") or (after[:1].isspace() and after.lstrip().startswith(b":")):
-            if b"\\" in key:
-                key = json.dumps(json.loads(b'"' + key + b'"'), ensure_ascii=False).encode(errors="surrogatepass")[1:-1]
-            if key in opened[-1]:
-                name = key.decode(errors="replace")
-                raise InputError("duplicate", name, "{field} is there twice in an object; give it once")
-            opened[-1].add(key)
-
-
-def _is_escaped(text: bytes) -> bool:
-    """Return whether a quote after the text is escaped: the text ends in an odd number of backslashes."""
-    return bool((len(text) - len(text.rstrip(b"\\"))) % 2)
 
 
 def check_settings(nbytes: int, field: str) -> None:

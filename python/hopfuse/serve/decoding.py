@@ -13,12 +13,13 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from ..errors import InputError
-from .bounds import check_depth, check_keys, check_most, check_settings, check_values
+from .bounds import check_depth, check_most, check_settings, check_values
 from .budget import Held
 from .config import Limits
 from .errors import invalid_value, steps_of
 from .keys import Principal
 from .queries import QueryReader, takes_long
+from .repeated_keys import check_keys
 from .schema import MAPPINGS, EdgeIn, EntityIn, Outline, PassageIn, PassagesRequest, QueryIn, SearchRequest
 from .searches import Search
 from .service import Service
