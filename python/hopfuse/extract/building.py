@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_choice, check_needs, wrong_type
+from .._validation import check_choice, check_needs, counted, wrong_type
 from ..encoders import Encoder, as_encoder
 from ..encoders.protocol import encodes_passages
 from ..errors import InputError
@@ -32,6 +33,8 @@ from .synonym_bounds import Bounds, synonym_bounds, synonym_pairs
 from .words import WordReader
 
 WORDS, SPACY = "words", "spacy"
+#: The most passages that a warning names.
+MOST_NAMED = 10
 #: Shows progress while something, which is named, is read.
 Bar = Callable[[str], AbstractContextManager[Progress | None]]
 
@@ -79,6 +82,21 @@ class Built:
     index: Index
     memory: Memory
     joined: Mapping[str, int]
+
+    def warn(self) -> None:
+        """Warn of passages that the reader left out."""
+        failures = self.memory.failures
+        if failures:
+            at, reason = next(iter(failures.items()))
+            ids = ", ".join(repr(self.memory.ids[one]) for one in list(failures)[:MOST_NAMED])
+            more = len(failures) - MOST_NAMED
+            warnings.warn(
+                f"{len(failures):,} of {counted(len(self.memory.ids), 'passage')} could not be read, and have no "
+                f"facts: {ids}{f' and {more:,} more' if more > 0 else ''}. The reason for {self.memory.ids[at]!r}: "
+                f"{reason}. read() of the reader returns it for each (Extraction.failure)",
+                UserWarning,
+                stacklevel=3,
+            )
 
 
 def readers_of(reader: Any, language: str | None = None) -> Readers:

@@ -62,6 +62,8 @@ class Memory:
         The document or conversation that contains each passage.
     languages : tuple of str or None, P entries
         The BCP 47 tag of each passage's language.
+    failures : mapping of int to str
+        The passages that a reader left out, or of which it left out a part, each with the reason. They have no facts.
     """
 
     ids: tuple[PassageId, ...]
@@ -80,6 +82,7 @@ class Memory:
     link_passages: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     documents: tuple[str | int | None, ...] = ()
     languages: tuple[str | None, ...] = ()
+    failures: dict[int, str] = field(default_factory=dict)
 
     @property
     def num_names(self) -> int:

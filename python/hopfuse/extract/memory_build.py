@@ -113,6 +113,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
         {kind: np.array(rows, np.int64) for kind, rows in linking.items()},
         tuple(one.document for one in read),
         tuple(one.language for one in read),
+        {at: one.failure for at, one in enumerate(read) if one.failure is not None},
     )
 
 

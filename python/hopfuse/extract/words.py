@@ -13,10 +13,11 @@ from ..errors import InputError
 from ..index import Index, IndexPart, WordInfo
 from ..lexical import listed_stopwords, snowball_stemmer
 from ._folding import FoldedText, fold, fold_with_offsets
-from ._spacy_model import check_lengths, loaded_model
+from ._spacy_model import loaded_model, too_long
 from ._tokens import tokens
 from .extraction import Extraction, Progress, WordExtractions, Words, listed_passages
 from .gazetteer import Kind, Match
+from .skips import SKIP_FAILED, Skips, check_share
 
 LANGUAGE = "english"
 #: Longer lists of stop words in bm25s; its "english" lacks "who", "what" and "when".
@@ -53,6 +54,9 @@ class WordReader:
         determines the stop words only.
     batch_size : int, at least 1
         Texts in one pass of the tagger.
+    skip_failed : float in [0, 100]
+        Per cent of the passages that may be left out, because they are longer than the tagger's ``max_length``; one
+        passage always may be, unless this is 0.
 
     Raises
     ------
@@ -80,12 +84,13 @@ class WordReader:
         stopwords: str | Sequence[str] | None = None,
         tagger: str | None = None,
         batch_size: int = 256,
+        skip_failed: float = SKIP_FAILED,
     ) -> None:
         self._language = language if stopwords is None else None
         if stopwords is None and language is not None:
             stopwords = _stopwords_of(language)
         info = WordInfo(0, None if tagger else language, tagger, listed_stopwords(stopwords))
-        self._begin(info, check_whole(batch_size, "batch_size"))
+        self._begin(info, check_whole(batch_size, "batch_size"), check_share(skip_failed))
 
     @classmethod
     def like(cls, info: WordInfo) -> WordReader:
@@ -99,11 +104,11 @@ class WordReader:
         """
         reader = cls.__new__(cls)
         reader._language = None
-        reader._begin(replace(info, first=0), 256)
+        reader._begin(replace(info, first=0), 256, SKIP_FAILED)
         return reader
 
-    def _begin(self, info: WordInfo, batch_size: int) -> None:
-        self._info, self._batch_size = info, batch_size
+    def _begin(self, info: WordInfo, batch_size: int, skip_failed: float) -> None:
+        self._info, self._batch_size, self._skip_failed = info, batch_size, skip_failed
         self._stopwords = frozenset(info.stopwords)
         self._model = None
         if info.tagger is None:
@@ -122,7 +127,7 @@ class WordReader:
         """The language that the reader was made for; None if there is none, or the stop words are the caller's own."""
         return self._language
 
-    def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
+    def read(self, passages: Any, *, progress: Progress | None = None, skips: Skips | None = None) -> list[Extraction]:
         """Return the words in the title and text of each passage.
 
         Parameters
@@ -131,6 +136,8 @@ class WordReader:
             Rows of ``text`` and, optionally, ``id``, ``title``, ``document``, ``position`` and ``language``.
         progress : callable, optional
             Called with the number of passages that were read and the number of all.
+        skips : Skips, optional
+            Counts the passages that are left out over several calls; by default in this one.
 
         Returns
         -------
@@ -140,15 +147,18 @@ class WordReader:
         Raises
         ------
         InputError
-            The argument is not a table of passages, or a text is longer than the tagger's ``max_length``.
+            The argument is not a table of passages, or more texts than ``skip_failed`` allows are longer than the
+            tagger's ``max_length``.
         """
         rows = [
             Extraction(one.id, one.title, one.text, document=one.document, position=one.position, language=one.language)
             for one in listed_passages(passages)
         ]
-        return self.add(rows, progress=progress)
+        return self.add(rows, progress=progress, skips=skips)
 
-    def add(self, extractions: Iterable[Extraction], *, progress: Progress | None = None) -> list[Extraction]:
+    def add(
+        self, extractions: Iterable[Extraction], *, progress: Progress | None = None, skips: Skips | None = None
+    ) -> list[Extraction]:
         """Return extractions of another reader with the words of their passages added.
 
         Examples
@@ -160,14 +170,18 @@ class WordReader:
         """
         listed = list(extractions)
         texts = [f"{one.title}\n{one.text}" for one in listed]
+        failed: dict[int, str] = {}
         if self._model is not None:
-            check_lengths([(one.id, text) for one, text in zip(listed, texts, strict=True)], self._model)
-        found = []
+            about = zip((one.id for one in listed), texts, strict=True)
+            failed = too_long(about, self._model, skips or Skips(self._skip_failed, len(listed)))
+            texts = ["" if at in failed else text for at, text in enumerate(texts)]
+        found: list[Extraction] = []
         for one, words in zip(listed, self._read(texts), strict=True):
             forms = dict[str, str]()
             for word in words:
                 forms.setdefault(word.key, word.form)
-            found.append(replace(one, words=Words(self._info, tuple(forms), tuple(forms.values()))))
+            failure = one.failure or failed.get(len(found))
+            found.append(replace(one, words=Words(self._info, tuple(forms), tuple(forms.values())), failure=failure))
             if progress is not None:
                 progress(len(found), len(listed))
         return WordExtractions(found, self._info)

@@ -18,6 +18,7 @@ from .columns import string_arrays
 from .contents import PassageId
 from .filters import Where
 from .labels import LABELS
+from .metadata_build import flattened
 from .names import ID_TYPES, Names, no_passage
 
 
@@ -118,7 +119,8 @@ class BatchBuilder:
             )
         check_edges(only, rows.edges, names.edge_types)
         metadata = [row for part in rows.passages for row in part["metadata"]]
-        check_added(only, [id for part in rows.passages for id in part["ids"]], metadata, names.metadata_types)
+        flat = flattened(metadata, names.metadata_types, partial(place, rows.passages))
+        check_added(only, [id for part in rows.passages for id in part["ids"]], flat, names.metadata_types)
         ends = [key for a, b, *_ in rows.edges for what, key in (a, b) if what == "passage"]
         stating = [*(edge[4] for edge in rows.edges), *(fact[3] for fact in rows.facts)]
         return names.hidden([*rows.deleted["passage"], *rows.replaced, *ends, *stating], only)

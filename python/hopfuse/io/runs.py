@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .._validation import FLOAT32_MAX, is_real
 from ..errors import FormatError, HopfuseError, InputError
-from .json_lines import check_characters, decoded, json_objects, line_blocks, numbered_lines, parse_line
+from .json_lines import decoded, json_objects, line_blocks, numbered_lines, parse_line
 from .parquet import open_parquet, read_groups
 from .qrels import is_id, trec_name, wrong_fields
 
@@ -264,7 +264,6 @@ def _checked(
 def _from_json(path: Path) -> Rankings:
     text = "\n".join(line for _, line in numbered_lines(path, FormatError))
     content = parse_line(text, str(path))
-    check_characters(text, content, str(path))
     if isinstance(content, list):
         return _from_objects((f"{path}, entry {at}", row) for at, row in enumerate(content))
     if not isinstance(content, dict):

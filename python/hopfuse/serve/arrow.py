@@ -21,6 +21,7 @@ from .decoding import LARGE, decode, on_desk, read_queries
 from .errors import RefusalError
 from .http import encode
 from .keys import Principal
+from .repeated_keys import check_keys
 from .schema import ArrowAbout, ArrowSettings, HitOut, QueryIn
 from .searches import Answer, Search
 from .service import Service
@@ -89,6 +90,7 @@ def _settings(body: bytes) -> ArrowSettings:
     given = (schema.metadata or {}).get(KEY, b"{}")
     check_settings(len(given), KEY.decode())
     found: ArrowSettings = decode(_SETTINGS, given)
+    check_keys(given)
     return found
 
 
