@@ -88,8 +88,11 @@ class Attack:
         Bound of the 95th percentile of these searches, as a multiple of that before the attack.
     slowest_seconds : float
         Bound of the attacker's slowest answer, which it counts as ``SLOWEST``.
-    triggered : bool
-        Whether it attacks a server of its own, whose encoder does what texts say (:mod:`bench.hostile.triggered`).
+    triggered : float, optional
+        ``limits.encoder_seconds`` of a server of its own, whose encoder does what texts say
+        (:mod:`bench.hostile.triggered`).
+    by_text : bool
+        Whether the other client searches by text, too.
     """
 
     name: str
@@ -101,7 +104,8 @@ class Attack:
     searched: float = 1.0
     search_ratio: float = 20.0
     slowest_seconds: float = math.inf
-    triggered: bool = False
+    triggered: float | None = None
+    by_text: bool = False
 
 
 #: All attacks by name, in the order of their definition.

@@ -239,7 +239,7 @@ def _again_and_again(one: Callable[[str, str | None], int]) -> Callable[[Target]
 for _one, _status in REQUESTS.items():
     attack(_one.__name__.replace("_", " "), only(_status))(_again_and_again(_one))
 attack("many hits", only(200), memory_mib=HELD_MIB)(_again_and_again(many_hits))
-attack("tool ids", only(200), triggered=True)(_again_and_again(tool_ids))  # which takes texts alone
+attack("tool ids", only(200), triggered=10.0)(_again_and_again(tool_ids))  # which takes texts alone
 
 
 @attack("many digits", only(400))

@@ -26,6 +26,7 @@ SHORT = [
     "a filter for each query",
     "texts that hang the encoder",
     "texts that fail the encoder",
+    "texts that keep the encoder at work",
 ]
 
 

@@ -101,7 +101,7 @@ class Service:
         self.log_request = RequestLog(config.log)
         self._encoders = encoders or {}
         limits = config.limits
-        self.encoders = TimedEncoders(limits, self.metrics, lambda: self.batcher.lent())
+        self.encoders = TimedEncoders(limits, self.metrics, lambda at: self.batcher.away(at))
         self.batcher = Batcher(
             Runner(self.metrics, self.encoders).run,
             limit=limits.batch,
