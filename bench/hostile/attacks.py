@@ -18,6 +18,8 @@ FAMILIES = ("heads", "upgrades", "many", "bounds", "different_filters", "encoder
 #: The index of the server that is attacked, the dimension of its vectors, and the fewest passages (``p0``, ``p1``) and
 #: entities (``entity 0``) that it has.
 INDEX, DIM, PASSAGES, ENTITIES = "small", 32, 300, 60
+#: Another index of that server, its number of passages, and the characters of each of them.
+LONG, LONG_PASSAGES, LONG_CHARS = "long", 20, 500_000
 #: Most seconds without an answer, after which the server counts as frozen.
 FROZEN = 30.0
 
