@@ -127,6 +127,21 @@ def test_ids_and_scores_of_long_passages_are_answered(folder, long_reads):
         assert long_reads == []
 
 
+def test_equal_texts_are_found_by_their_lengths_first(tmp_path, long_reads):
+    lengths = [*range(60_000, 60_010), 70_000, 70_000, 70_000]
+    texts = ["a" * length for length in lengths[:-1]] + ["b" * lengths[-1]]
+    rows = [{"id": f"p{at:02}", "text": text} for at, text in enumerate(texts)]
+    vectors = np.ones((len(rows), DIM), np.float32)
+    hf.Index.build(passages=rows, vectors=vectors, encoder=ENCODERS["cities"]).save(tmp_path)
+    with running(configured(str(tmp_path))) as url:
+        del long_reads[:]
+        body = asked(k=len(rows), per_document=1, fields=[])
+        answer = httpx.post(f"{url}/v1/search", json=body, timeout=600).raise_for_status()
+        ids = [hit["id"] for hit in answer.json()["results"][0]["hits"]]
+        assert ids == [one["id"] for at, one in enumerate(rows) if at != 11]
+        assert long_reads == [70_000] * 3
+
+
 def test_a_tool_reads_no_passages_that_it_may_not_answer(folder, long_reads):
     pytest.importorskip("mcp", reason="the package of the protocol")
     with running(configured(folder, mcp=True)) as url:
