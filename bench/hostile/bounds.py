@@ -165,7 +165,12 @@ def many_hits(url: str, key: str | None, queries: int = 100, k: int = 1000) -> i
 
 def long_passages(url: str, key: str | None, queries: int = 100, k: int = LONG_PASSAGES) -> int:
     """Ask for long passages, many times in one answer."""
-    asked = {"queries": [{"vector": [1.0] * DIM}] * queries, "k": k, "index": LONG, "timeout_ms": 60_000}
+    asked = {
+        "queries": [{"text": "passage", "vector": [1.0] * DIM}] * queries,
+        "k": k,
+        "index": LONG,
+        "timeout_ms": 60_000,
+    }
     return post(url, key, json.dumps(asked).encode())[0]
 
 
@@ -260,7 +265,7 @@ attack("many hits", only(200), memory_mib=HELD_MIB)(_again_and_again(many_hits))
 attack("tool ids", only(200), triggered=True)(_again_and_again(tool_ids))  # which takes texts alone
 
 
-@attack("long passages", only(200, 400, 429), memory_mib=HELD_MIB)
+@attack("long passages", only(200, 400, 429, each=(200, 400)), memory_mib=HELD_MIB)
 def answers_of_long_passages(target: Target) -> Counts:
     """Answers of 1 GB and of 40 MB with long passages, on four connections."""
     counts: Counter[str] = Counter()
