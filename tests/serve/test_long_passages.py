@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import threading
 
 import hopfuse as hf
 import httpx
 import numpy as np
 import pytest
+from hopfuse.serve import new_key
 from serve.served import DIM, ENCODERS, configured, running, until
 from serve.test_bounds import ARROW, CALL, PLAIN, busy_desk, metric
 
@@ -151,19 +153,22 @@ def test_a_tool_reads_no_passages_that_it_may_not_answer(folder, long_reads):
         assert not sent(url, "mcp", k=1).json()["result"].get("isError")
 
 
-def test_answers_count_while_they_wait_for_a_thread_and_take_nothing_else(folder, long_reads):
+@pytest.mark.parametrize(("other", "limit"), [("a", "key_bytes"), ("b", "queue_bytes")])
+def test_answers_count_while_they_wait_for_a_thread_and_take_nothing_else(folder, long_reads, other, limit):
     """Of two that do not fit together, the second one is refused at once, and nothing is read for it."""
-    limits = {"queue_bytes": 20_000_000, "key_bytes": 15_000_000}
-    with busy_desk(folder, limits=limits) as (url, service, go), contextlib.ExitStack() as stack:
+    limits, keys = {"queue_bytes": 20_000_000, "key_bytes": 15_000_000}, {name: new_key() for name in "ab"}
+    given = {name: {"sha256": digest} for name, (_, digest) in keys.items()}
+    with busy_desk(folder, limits=limits, keys=given) as (url, service, go), contextlib.ExitStack() as stack:
         del long_reads[:]
         body = json.dumps(asked()).encode()
         one = stack.enter_context(contextlib.closing(bounds.connected(url, 600)))
-        one.sendall(bounds.head("/v1/search", None, len(body)) + body)
+        one.sendall(bounds.head("/v1/search", keys["a"][0], len(body)) + body)
         until(lambda: service.desk.jobs == 3)
         estimate = service.budget.nbytes - len(body)
         assert COUNT * 600_000 < estimate < COUNT * 601_000
-        refused = httpx.post(f"{url}/v1/search", content=body, timeout=600)
-        assert error_of(refused) == ("overloaded", "limits.key_bytes")
+        headers = {"Authorization": f"Bearer {keys[other][0]}"}
+        refused = httpx.post(f"{url}/v1/search", content=body, headers=headers, timeout=600)
+        assert error_of(refused) == ("overloaded", f"limits.{limit}")
         assert service.budget.nbytes == estimate + len(body)
         assert long_reads == []
         go.set()
@@ -171,6 +176,27 @@ def test_answers_count_while_they_wait_for_a_thread_and_take_nothing_else(folder
         assert status == 200
         assert abs(len(found) - estimate) < COUNT * 200
         until(lambda: service.budget.nbytes == 0)
+
+
+@pytest.mark.parametrize("kind", ["json", "arrow", "dify", "mcp", "page"])
+def test_damage_that_a_late_read_finds_is_not_told(tmp_path, folder, kind):
+    if kind == "mcp":
+        pytest.importorskip("mcp", reason="the package of the protocol")
+    if kind == "arrow":
+        pytest.importorskip("pyarrow", reason="it writes Arrow streams")
+    copy = tmp_path / "index"
+    shutil.copytree(folder, copy)
+    with running(configured(str(copy), limits={"tool_answer_bytes": 10**8}, mcp=kind == "mcp")) as url:
+        (file,) = (one for one in copy.rglob("*") if one.is_file() and one.stat().st_size > COUNT * LENGTH)
+        with file.open("r+b") as opened:
+            at = file.read_bytes().index(b"a" * LENGTH) + LENGTH // 2
+            opened.seek(at)
+            opened.write(b"\xff")  # in the pages that are mapped, too: no UTF-8
+        answer = sent(url, kind)
+        assert "damaged" in answer.text
+        assert str(copy) not in answer.text
+        assert answer.status_code == (200 if kind == "mcp" else 500)
+        assert metric(url, "hopfuse_queue_bytes") == 0
 
 
 def test_a_client_that_leaves_gives_the_bytes_of_its_answer_back(folder, long_reads):
