@@ -294,6 +294,8 @@ def test_the_lengths_of_strings_are_those_of_their_utf8(tmp_path, ids):
     order = np.array([4, 0, 3, 1, 2, 2])
     for column in (index.titles, index.texts):
         assert column.lengths(order).tolist() == [len(column[at].encode()) for at in order.tolist()]
+        assert column.longest() == max(len(one.encode()) for one in column)
+    assert index.metadata.longest() >= index.metadata.lengths(order).max()
     real = [len(str(index.passage_ids[at]).encode()) for at in order.tolist()]
     lengths = index.passage_ids.lengths(order).tolist()
     assert lengths == real if isinstance(ids, str) else all(a >= b for a, b in zip(lengths, real, strict=True))
@@ -308,3 +310,4 @@ def test_no_rows_and_no_metadata_have_lengths():
     none = np.zeros(0, np.int64)
     assert index.texts.lengths(none).tolist() == index.metadata.lengths(none).tolist() == []
     assert index.metadata.lengths(np.zeros(2, np.int64)).tolist() == [0, 0]
+    assert index.metadata.longest() == index.titles.longest() == 0

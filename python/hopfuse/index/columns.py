@@ -119,6 +119,10 @@ class StringColumn(Sequence[str]):
             ascending(self._offsets, at, at + 1, self._bytes.shape[0])
         return found
 
+    def longest(self) -> int:
+        """Return the bytes of the longest string in UTF-8; none is read."""
+        return int(np.diff(self._offsets.whole()).max(initial=0))
+
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Return the offsets, (n + 1,), and the bytes of all strings."""
         check_offsets(self._offsets, self._bytes.shape[0])
@@ -179,6 +183,10 @@ class IntegerColumn(Sequence[int]):
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the most characters of an integer for each of some rows: int64, shape (n,)."""
         return np.full(len(rows), DIGITS, np.int64)
+
+    def longest(self) -> int:
+        """Return the most characters of an integer."""
+        return DIGITS
 
     def __repr__(self) -> str:
         return f"IntegerColumn({len(self)} integers)"

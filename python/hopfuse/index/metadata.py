@@ -193,6 +193,14 @@ class Metadata(Mapping[str, MetadataColumn]):
             found += np.where(self[name].present[rows], own + len(name) + QUOTES, 0)
         return found
 
+    def longest(self) -> int:
+        """Return a bound of :meth:`lengths`, by the longest string and the longest list of each column."""
+        total = 0
+        for name, column in ((name, self[name]) for name in self.types):
+            count = int(np.diff(column.data).max(initial=0)) if column.type == "strings" else 1
+            total += len(name) + QUOTES + max(PLAIN, count * (column.strings.longest() + QUOTES))
+        return total
+
     def cached_mask(self, key: Any, make: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
         """Return the cached mask of a key, or make it."""
         with self._lock:

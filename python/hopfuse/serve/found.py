@@ -24,6 +24,8 @@ HIT_BYTES, VALUE_BYTES = 128, 24
 RUN_BYTES = 2**20
 #: Bytes of the longest passages that are kept for other answers.
 KEPT_BYTES = 2**13
+#: Bytes of hits of a batch up to which a bound of them will do: an answer of so few is not counted.
+FEW_BYTES = 2**15
 
 
 class Sizes:
@@ -97,10 +99,12 @@ class HitReader:
         return len(self._ids) > 0 and isinstance(self._ids[0], int)
 
     def sizes(self, hits: Hits) -> Sizes:
-        """Return the bytes of the hits of a batch; nothing of them is read."""
+        """Return the bytes of the hits of a batch; nothing of them is read. Those of a few short ones are a bound."""
         given = np.arange(hits.ids.shape[1]) < np.asarray(hits.counts)[:, None]
+        sent, longest = np.zeros(hits.ids.shape, np.int64), self._snapshot.longest
+        if self._ranks_passages and longest <= KEPT_BYTES and longest * sent.size <= FEW_BYTES:
+            return Sizes(given * longest, np.zeros(hits.ids.shape, np.bool_))
         rows, index = hits.ids[given], self._snapshot.index
-        sent = np.zeros(hits.ids.shape, np.int64)
         is_long = np.zeros(hits.ids.shape, np.bool_)
         own = self._ids.lengths(rows)
         if self._fields and self._ranks_passages:

@@ -100,6 +100,13 @@ class Snapshot:
         index, frequency = self.index, self.index.passage_frequency
         return index.num_entities if frequency is None else int((index.stated | (frequency > 0)).sum())
 
+    @cached_property
+    def longest(self) -> int:
+        """A bound of the bytes of a passage: of its id, title, text and metadata."""
+        index = self.index
+        ids: Any = index.passage_ids
+        return sum(one.longest() for one in (ids, index.titles, index.texts, index.metadata))
+
     @property
     def reads_texts(self) -> bool:
         """Whether a text is enough for the default recipe."""
@@ -117,7 +124,7 @@ class Snapshot:
         """Search one query by each recipe, so that the first request does not wait for what is made only once."""
         for retriever in self.retrievers.values():
             retriever.warm_up()
-        _ = self.num_entities
+        _ = self.num_entities, self.longest
 
     def visible(self, principal: Principal) -> NDArray[np.bool_] | None:
         """Return the passages that a key sees, bool (P,); None for all.
