@@ -129,6 +129,21 @@ def test_ids_and_scores_of_long_passages_are_answered(folder, long_reads):
         assert long_reads == []
 
 
+@pytest.mark.parametrize("binary", [False, True])
+def test_long_ids_are_counted_before_they_are_read(tmp_path, long_reads, binary):
+    rows = [{"id": f"p{at:02}{'i' * 60_000}", "text": "Ankara"} for at in range(5)]
+    vectors = np.ones((len(rows), DIM), np.float32)
+    hf.Index.build(passages=rows, vectors=vectors, encoder=ENCODERS["cities"]).save(tmp_path)
+    texts = {"name": "texts", "shape": [3], "datatype": "BYTES", "data": ["Ankara"] * 3}
+    body = {"inputs": [texts], "parameters": {"k": 5, "binary_data_output": binary}}
+    for most, status in ((500_000, 400), (2_000_000, 200)):
+        with running(configured(str(tmp_path), limits={"key_bytes": most})) as url:
+            del long_reads[:]
+            answer = httpx.post(f"{url}/v2/models/cities/infer", json=body, timeout=600)
+            assert answer.status_code == status
+            assert (answer.json()["code"] == "limit" and long_reads == []) if status == 400 else long_reads
+
+
 def test_equal_texts_are_found_by_their_lengths_first(tmp_path, long_reads):
     lengths = [*range(60_000, 60_010), 70_000, 70_000, 70_000]
     texts = ["a" * length for length in lengths[:-1]] + ["b" * lengths[-1]]
