@@ -22,7 +22,7 @@ from ..serving.processes import Server, serving
 from ..serving.setting import program
 from . import attacker
 from . import triggered as triggered_server
-from .attacks import DIM, FROZEN, INDEX, PASSAGES, SLOWEST, Attack, Counts
+from .attacks import DIM, FROZEN, INDEX, LONG, LONG_CHARS, LONG_PASSAGES, PASSAGES, SLOWEST, Attack, Counts
 
 #: Requests a second of the client beside the attack, of each kind.
 RATE = 20.0
@@ -199,8 +199,11 @@ def fortress(folder: Path, lengths: Lengths, *, triggered: float | None = None) 
     ``triggered``: as of :class:`Attack`.
     """
     small_index(lengths.passages).save(folder / "index")
+    long_index().save(folder / LONG)
     keys = {name: new_key() for name in ("attacker", "client")}
     lines = [f'mcp = true\n[indexes.{INDEX}]\npath = "{folder / "index"}"\nrecipe = "phase-graph"\n']
+    if not triggered:
+        lines.append(f'[indexes.{LONG}]\npath = "{folder / LONG}"\n')
     lines += [f'[keys.{name}]\nsha256 = "{digest}"\n' for name, (_, digest) in keys.items()]
     (folder / "serve.toml").write_text("".join(lines))
     served, more = ["hopfuse", "serve", "--config"], list[str]()
@@ -234,6 +237,12 @@ def small_index(passages: int) -> hf.Index:
         entities=[f"entity {at}" for at in range(entities)],
         graph=edges,
     )
+
+
+def long_index() -> hf.Index:
+    """Return an index of few passages with long texts."""
+    rows = [{"id": f"p{at}", "text": f"Passage {at}. " + "a" * LONG_CHARS} for at in range(LONG_PASSAGES)]
+    return hf.Index.build(passages=rows, vectors=np.ones((LONG_PASSAGES, DIM), np.float32))
 
 
 @contextlib.contextmanager
