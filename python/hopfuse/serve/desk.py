@@ -7,6 +7,7 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import ParamSpec, TypeVar
 
 from .threads import DaemonThreads
@@ -21,6 +22,11 @@ R = TypeVar("R")
 class Desk:
     """The threads. Each owner has at most one job on them at a time, so that owners take turns.
 
+    Parameters
+    ----------
+    threads, name, inside
+        As of :class:`DaemonThreads`.
+
     Examples
     --------
     >>> import asyncio
@@ -33,8 +39,13 @@ class Desk:
     7
     """
 
-    def __init__(self) -> None:
-        self._pool = DaemonThreads(THREADS, "hopfuse-read")
+    def __init__(
+        self,
+        threads: int = THREADS,
+        name: str = "hopfuse-read",
+        inside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+    ) -> None:
+        self._pool = DaemonThreads(threads, name, inside)
         self._turns: dict[str, asyncio.Lock] = {}
         self._jobs: Counter[str] = Counter()  # that run or wait, by owner
 
