@@ -212,7 +212,7 @@ class _Rollout:
 
     All workers that answer requests check it, also those that begin to meanwhile; one that ends is left out. If none
     refuses it, or is silent for ``CHECK_SECONDS``, it is decided: workers that start from then on start with it, and
-    the others use it. One that cannot, or is silent, is killed, and its replacement starts with it.
+    those that answer use it. One that cannot, is silent, or still starts with the one before is killed and replaced.
     """
 
     def __init__(self, config: ServeConfig, folder: Path, reloader: Rereading) -> None:
@@ -225,13 +225,10 @@ class _Rollout:
         """Do what can be done now; return whether a worker has an order, so that time may decide."""
         while True:
             if self._steps is None:
-                if any(one.answers() and one.uses < self.number for one in workers):  # it started before the decision
-                    self._steps = self._use(workers)
-                elif self._seen < self.hups and any(one.answers() for one in workers):
-                    self._seen = self.hups
-                    self._steps = self._reload(workers)
-                else:
+                if self._seen == self.hups or not any(one.answers() for one in workers):
                     return False
+                self._seen = self.hups
+                self._steps = self._reload(workers)
             try:
                 next(self._steps)
                 return True
@@ -256,23 +253,20 @@ class _Rollout:
                     one.order(Order(check.number, "refuse"))
             self._reloader.refuse(error)
             return
-        Order(self.number, "use").remove(self.folder)
-        self.config = msgspec.structs.replace(found.config, threads=self.config.threads)
+        before, self.config = self.config, msgspec.structs.replace(found.config, threads=self.config.threads)
         self.number = check.number
-        yield from self._use(workers)
-        self._reloader.take(found)
-
-    def _use(self, workers: list[_Worker]) -> Generator[None, None, None]:
-        """Make all workers use what is decided; yield while they answer."""
+        if self.config != before:
+            for one in workers:
+                if not one.ready:
+                    log.warning("worker %d is killed, since it starts with the configuration before", one.place.number)
+                    one.kill()
         use = Order(self.number, "use")
         while failing := (yield from self._failing(workers, use)):
             for one in failing:
-                log.error(
-                    "worker %d is killed, since it does not use the configuration: %s",
-                    one.place.number,
-                    self._problem(one, use),
-                )
+                log.error("worker %d is killed: %s", one.place.number, self._problem(one, use))
                 one.kill()
+        use.remove(self.folder)
+        self._reloader.take(found)
 
     def _failing(self, workers: list[_Worker], order: Order) -> Generator[None, None, list[_Worker]]:
         """Order all workers that answer requests to do something; yield until they have, and return who could not."""
@@ -281,8 +275,8 @@ class _Rollout:
             ones = [one for one in workers if one.answers()]
             left = [one for one in ones if not one.obeyed(order)]
             waits = [one for one in left if one.done != order]
-            for one in waits:  # one that has started before the last decision first uses that
-                one.order(order if one.uses >= self.number else Order(self.number, "use"))
+            for one in waits:
+                one.order(order)
             now = time.monotonic()
             if ones and all(now >= max(begun, one.since) + CHECK_SECONDS for one in waits):
                 return left
