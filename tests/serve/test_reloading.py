@@ -214,18 +214,19 @@ def test_a_file_that_cannot_be_used_changes_nothing(server):
         server.write(keys=("b",), more=text)
         assert server.reload("stays")["level"] == "error"
         assert (server.posts("a"), server.posts("b")) == ({200}, {401})
-    server.write(keys=("a", "b"), filters={"b": "filter = { nope = 1 }"})
-    server.reload("stays")
-    assert (server.posts("a"), server.posts("b")) == ({200}, {401})
+    for filter in ("nope = 1", "tenant = 2026-01-01"):
+        server.write(keys=("a", "b"), filters={"b": f"filter = {{ {filter} }}"})
+        server.reload("stays")
+        assert (server.posts("a"), server.posts("b")) == ({200}, {401})
     assert set(server.reloads("a")) == set(range(server.workers))
-    assert until(lambda: all(one == {"used": 0, "refused": 4} for one in server.reloads("a").values()))
+    assert until(lambda: all(one == {"used": 0, "refused": 5} for one in server.reloads("a").values()))
     server.write()  # without keys
     server.reload("a restart is needed")
     assert server.posts("b") == {401}
     server.file.unlink()
     server.reload("stays")
     assert (server.posts("a"), server.posts("b")) == ({200}, {401})
-    assert until(lambda: all(one == {"used": 1, "refused": 5} for one in server.reloads("a").values()))
+    assert until(lambda: all(one == {"used": 1, "refused": 6} for one in server.reloads("a").values()))
 
 
 with_workers = pytest.mark.parametrize("server", [2], indirect=True)

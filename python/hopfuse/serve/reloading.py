@@ -160,7 +160,7 @@ class Orders:
     def _answer(self, order: Order, loop: asyncio.AbstractEventLoop) -> HopfuseError | None:
         """Carry out an order on the event loop; return the error."""
         try:
-            config = None if order.act == "refuse" else order.read(self._folder)
+            config = None if order.act == "refuse" else order.read(self._service.config, self._folder)
             asyncio.run_coroutine_threadsafe(self._obey(order, config), loop).result()
         except HopfuseError as error:
             return error

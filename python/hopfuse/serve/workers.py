@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import pickle
 import signal
 import socket
 import tempfile
@@ -27,7 +26,7 @@ import msgspec
 
 from .._threads import thread_count
 from ..errors import HopfuseError, InputError
-from .config import ServeConfig
+from .config import KeyConfig, Limits, LogConfig, ServeConfig
 
 log = logging.getLogger("hopfuse.serve")
 #: Seconds until a dead worker is replaced.
@@ -69,7 +68,7 @@ Answer = Callable[[ServeConfig, Place, socket.socket, connection.Connection], No
 
 @dataclass(frozen=True)
 class Order:
-    """What a parent orders a worker to do when the configuration was read again, which is in a file.
+    """What a parent orders a worker to do when the configuration was read again; a file has what can change of it.
 
     Attributes
     ----------
@@ -83,15 +82,21 @@ class Order:
     act: Literal["check", "use", "refuse"]
 
     def write(self, config: ServeConfig, folder: Path) -> None:
-        """Write the configuration for this order and others of its number; the user alone can read it."""
+        """Write what can change, for this order and others of its number; the user alone can read it."""
         file = self._file(folder)
         file.touch(0o600)
-        file.write_bytes(pickle.dumps(config))
+        file.write_bytes(msgspec.msgpack.encode((config.keys, config.limits, config.log)))
+        if self.read(config, folder) != config:
+            raise InputError(
+                "type", "keys", "{field} has a filter by a date or a time, which metadata cannot have; give a text"
+            )
 
-    def read(self, folder: Path) -> ServeConfig:
-        """Return the configuration."""
-        config: ServeConfig = pickle.loads(self._file(folder).read_bytes())
-        return config
+    def read(self, own: ServeConfig, folder: Path) -> ServeConfig:
+        """Return a configuration with what has changed."""
+        keys, limits, log = msgspec.msgpack.decode(
+            self._file(folder).read_bytes(), type=tuple[dict[str, KeyConfig], Limits, LogConfig]
+        )
+        return msgspec.structs.replace(own, keys=keys, limits=limits, log=log)
 
     def remove(self, folder: Path) -> None:
         """Remove the file; what remains is removed with the folder."""
