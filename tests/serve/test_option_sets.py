@@ -138,3 +138,19 @@ def test_keys_are_checked_while_retrievers_are_made(serving, making):
         await asyncio.gather(*asked)
 
     serving(test, 4)
+
+
+def test_a_service_that_stops_refuses_what_is_not_made(serving, making):
+    async def test(service: Service) -> None:
+        asked = [ask(service, "a", 0.1), ask(service, "a", 0.2), ask(service, "b", 0.9)]
+        await has_begun(making)
+        stopping = asyncio.ensure_future(service.stop())
+        await asyncio.wait([asked[2]])  # the others of its key wait for the first
+        making.go.set()
+        for one in asked:
+            with refused(RefusalError, "unavailable"):
+                await one
+        await stopping
+        assert making.order == [0.1]
+
+    serving(test, 4)

@@ -100,6 +100,8 @@ class RetrieverCache:
                 "recipe in recipes = [...] of the index, so that it is made before the server is ready",
                 recipe=wanted,
             ) from None
+        except RefusalError:
+            raise
         except HopfuseError as error:
             if error.field in (None, "index", "recipe") and error.field not in options:
                 raise error.at(field=error.field or "recipe") from None
