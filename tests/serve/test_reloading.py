@@ -104,8 +104,8 @@ class Serving:
 
     def reload_until_used(self):
         """Read the file again, until no worker was too slow to check it."""
-        while "changed: " not in self.reload("the configuration ")["message"]:
-            pass
+        while not self.said("changed: "):
+            self.reload("the configuration ")
 
     def children(self):
         """The processes of the workers."""
