@@ -1,0 +1,29 @@
+"""Text as readers see it: spellings of a word that are equal, its words in any script, and the rules for both.
+
+Names, words, BM25 and metrics read texts and questions by this package alone. May import the errors.
+"""
+
+from .folding import FoldedText, fold, fold_with_offsets, in_word, splits_word, unaccented
+from .rules import NAME_RULE, RULE, RULES, check_rule
+from .scripts import SCRIPTS, UNSPACED, characters, script_of
+from .segments import Style, segment, words_in
+
+__all__ = [
+    "NAME_RULE",
+    "RULE",
+    "RULES",
+    "SCRIPTS",
+    "UNSPACED",
+    "FoldedText",
+    "Style",
+    "characters",
+    "check_rule",
+    "fold",
+    "fold_with_offsets",
+    "in_word",
+    "script_of",
+    "segment",
+    "splits_word",
+    "unaccented",
+    "words_in",
+]
