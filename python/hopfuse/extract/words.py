@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from .._arrays.part_numbers import PartNumbers
 from .._validation import check_whole, checked_texts
 from ..errors import InputError
 from ..index import Index, IndexPart, WordInfo
-from ..lexical import listed_stopwords, snowball_stemmer
-from ._folding import FoldedText, fold, fold_with_offsets
+from ..lexical import Keys, listed_stopwords, snowball_stemmer
+from ..text import FoldedText, fold, fold_with_offsets, read_words, segment
 from ._spacy_model import check_lengths, loaded_model
-from ._tokens import tokens
 from .extraction import Extraction, Progress, WordExtractions, Words, listed_passages
 from .gazetteer import Kind, Match
 
@@ -37,8 +36,9 @@ class Word(NamedTuple):
 class WordReader:
     """Reads the content words of passages, as stems by a stemmer or as lemmas by a tagger.
 
-    Texts are folded (NFKC and case). A word is a run of letters and digits with at least two characters or one digit,
-    or a number with points or commas, and not a stop word. In scripts without spaces, a whole run is one word. With a
+    Texts are folded (:func:`hopfuse.text.fold`) and cut into words (:func:`hopfuse.text.segment`): runs of letters,
+    marks and digits with at least two characters or one digit, numbers with points or commas and, in scripts without
+    spaces, pairs of characters. Stop words are left out. Forms of a word have the same stem, accents apart. With a
     tagger, words are the lemmas of nouns, names, verbs and numbers.
 
     Parameters
@@ -104,7 +104,7 @@ class WordReader:
 
     def _begin(self, info: WordInfo, batch_size: int) -> None:
         self._info, self._batch_size = info, batch_size
-        self._stopwords = frozenset(info.stopwords)
+        self._stopwords = frozenset(fold(word, rule=info.rule) for word in info.stopwords)
         self._model = None
         if info.tagger is None:
             snowball_stemmer(info.stemmer)  # raise errors now, not at the first text
@@ -165,8 +165,8 @@ class WordReader:
         found = []
         for one, words in zip(listed, self._read(texts), strict=True):
             forms = dict[str, str]()
-            for word in words:
-                forms.setdefault(word.key, word.form)
+            for key, form in words:
+                forms.setdefault(key, form)
             found.append(replace(one, words=Words(self._info, tuple(forms), tuple(forms.values()))))
             if progress is not None:
                 progress(len(found), len(listed))
@@ -187,33 +187,34 @@ class WordReader:
         [[Word(key='king', form='king', start=11, end=15)]]
         """
         listed = checked_texts(texts)
-        found = [list(row) for row in self._read(listed)]
         if self._model is not None:
-            return found
-        folded = (fold_with_offsets(text, False) for text in listed)
-        return [[_placed(word, one) for word in row] for row, one in zip(found, folded, strict=True)]
+            return [list(self._lemmas(doc)) for doc in self._docs(listed)]
+        keys, rule = _keys(self._info), self._info.rule
+        return [list(_stems(fold_with_offsets(text, rule=rule), keys, rule)) for text in listed]
 
     def keys(self, names: Sequence[str]) -> list[str]:
         """Return the keys of words, given by their names in an index."""
         return word_keys(self._info, names)
 
-    def _read(self, texts: Sequence[str]) -> Iterator[Iterator[Word]]:
-        """Yield the words of each text, with places in the folded text for stems, and in the text for lemmas."""
+    def _read(self, texts: Sequence[str]) -> Iterator[Iterator[tuple[str, str]]]:
+        """Yield the words of each text: their keys and forms."""
         if self._model is not None:
-            return map(self._lemmas, self._model.pipe(texts, batch_size=self._batch_size))
-        stem = _stem(self._info)
-        return (self._stems(fold(text, False), stem) for text in texts)
+            return (((word.key, word.form) for word in self._lemmas(doc)) for doc in self._docs(texts))
+        keys, rule = _keys(self._info), self._info.rule
+        return (
+            ((key, form) for form in read_words(text, rule=rule) if (key := keys[form]) is not None) for text in texts
+        )
 
-    def _stems(self, folded: str, stem: Callable[[str], str]) -> Iterator[Word]:
-        for start, end in tokens(folded):
-            form = folded[start:end]
-            if form not in self._stopwords:
-                yield Word(stem(form), form, start, end)
+    def _docs(self, texts: Sequence[str]) -> Iterator[Any]:
+        assert self._model is not None
+        found: Iterator[Any] = self._model.pipe(texts, batch_size=self._batch_size)
+        return found
 
     def _lemmas(self, doc: Any) -> Iterator[Word]:
+        rule = self._info.rule
         for one in doc:
-            form, lemma = fold(one.text, False), fold(one.lemma_, False)
-            if one.pos_ in CONTENT and form not in self._stopwords and next(tokens(lemma), None):
+            form, lemma = fold(one.text, rule=rule), fold(one.lemma_, rule=rule)
+            if one.pos_ in CONTENT and form not in self._stopwords and segment(lemma, rule=rule):
                 yield Word(lemma, lemma, one.idx, one.idx + len(one.text))
 
 
@@ -300,13 +301,19 @@ class WordMatcher:
 
 def word_keys(info: WordInfo, names: Sequence[str]) -> list[str]:
     """Return the key of each word: its stem or, with a tagger, the word itself, which is a lemma."""
-    return list(names) if info.tagger is not None else list(map(_stem(info), names))
+    return list(names) if info.tagger is not None else list(map(_keys(info).key, names))
 
 
-def _stem(info: WordInfo) -> Callable[[str], str]:
-    """Return a new function that stems a word; threads cannot share a stemmer."""
-    stemmer = snowball_stemmer(info.stemmer)
-    return str if stemmer is None else cast(Callable[[str], str], stemmer.stemWord)
+def _keys(info: WordInfo) -> Keys:
+    return Keys(info.stopwords, info.stemmer, info.rule)
+
+
+def _stems(folded: FoldedText, keys: Keys, rule: int) -> Iterator[Word]:
+    for start, end in segment(folded.text, rule=rule):
+        form = folded.text[start:end]
+        key = keys[form]
+        if key is not None:
+            yield _placed(Word(key, form, start, end), folded)
 
 
 def _placed(word: Word, folded: FoldedText) -> Word:

@@ -1,13 +1,14 @@
-"""Split texts into terms with bm25s's tokenizer and a Snowball stemmer."""
+"""Split texts into terms, with a Snowball stemmer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
 from .._validation import check_choice, check_type
 from ..errors import InputError, MissingExtraError
+from ..text import RULE, fold, read_words, unaccented
 
 
 def bm25s() -> Any:
@@ -57,41 +58,89 @@ def listed_stopwords(stopwords: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(sorted({word.lower() for word in words}))
 
 
-class Tokenizer:
-    """Split texts into terms: words of at least two characters, in lower case, without stop words, stemmed.
+class Keys(dict[str, str | None]):
+    """The keys of words, which all forms of a word share; None for stop words. A table of one call, filled as it reads.
+
+    A key is the word's stem. Under reading rules from 2 on it has no accents, so that a word is also found as it is
+    typed without them.
 
     Parameters
     ----------
     stopwords : sequence of str
     stemmer : str or None
         A Snowball algorithm.
+    rule : int
+        The reading rule of the words.
 
     Raises
     ------
     InputError
         An unknown algorithm.
     MissingExtraError
-        ``bm25s`` is not installed, or ``PyStemmer`` and a stemmer is given.
+        ``PyStemmer`` is not installed, and a stemmer is given.
+
+    Examples
+    --------
+    >>> from hopfuse.lexical import Keys
+    >>> keys = Keys(["the"], "english")
+    >>> keys["cafés"], keys["the"], keys.key("the")
+    ('cafe', None, 'the')
+    """
+
+    def __init__(self, stopwords: Sequence[str], stemmer: str | None, rule: int = RULE) -> None:
+        super().__init__((fold(word, rule=rule), None) for word in stopwords)
+        stem = snowball_stemmer(stemmer)  # one per table, because stemmers are not thread-safe
+        self._stem: Callable[[str], str] = str if stem is None else stem.stemWord
+        self._rule = rule
+
+    def key(self, word: str) -> str:
+        """Return the key of a word, also of a stop word."""
+        stem = self._stem(word)
+        return stem if self._rule == 1 else unaccented(stem)
+
+    def __missing__(self, word: str) -> str:
+        key = self[word] = self.key(word)
+        return key
+
+
+class Tokenizer:
+    """Split texts into terms: words of at least two characters, folded, without stop words, stemmed.
+
+    :func:`hopfuse.text.segment` says what a word is, also in scripts without spaces.
+
+    Parameters
+    ----------
+    stopwords : sequence of str
+    stemmer : str or None
+        A Snowball algorithm.
+    rule : int
+        The reading rule.
+
+    Raises
+    ------
+    InputError
+        An unknown algorithm.
+    MissingExtraError
+        ``PyStemmer`` is not installed, and a stemmer is given.
 
     Examples
     --------
     >>> from hopfuse.lexical import Tokenizer
-    >>> Tokenizer(["the"], "english").terms_of(["The engines of Babbage."])
-    [['engin', 'of', 'babbag']]
+    >>> Tokenizer(["the"], "english").terms_of(["The engines of Babbage.", "艾瑞克"])
+    [['engin', 'of', 'babbag'], ['艾瑞', '瑞克']]
     """
 
-    def __init__(self, stopwords: Sequence[str], stemmer: str | None) -> None:
-        self._stopwords = list(stopwords)
-        self._stemmer = stemmer
+    def __init__(self, stopwords: Sequence[str], stemmer: str | None, rule: int = RULE) -> None:
+        self._options = list(stopwords), stemmer, rule
         snowball_stemmer(stemmer)  # raises now, not at the first search
 
     def terms_of(self, texts: list[str]) -> list[list[str]]:
         """Return the terms of each text, in order."""
-        stemmer = snowball_stemmer(self._stemmer)  # one per call, because stemmers are not thread-safe
-        terms: list[list[str]] = bm25s().tokenize(
-            texts, stopwords=self._stopwords, stemmer=stemmer, return_ids=False, show_progress=False
-        )
-        return terms
+        keys, rule = Keys(*self._options), self._options[2]
+        return [
+            [term for word in read_words(text, "terms", rule=rule) if (term := keys[word]) is not None]
+            for text in texts
+        ]
 
 
 def snowball_stemmer(name: str | None) -> Any:

@@ -15,8 +15,8 @@ RULE = 2
 NAME_RULE = 1
 
 
-def check_rule(rule: Any, what: str) -> int:
-    """Return the number of a rule as an int; ``what`` says what was read under it.
+def check_rule(rule: Any, what: str, last: int = RULE) -> int:
+    """Return the number of a rule as an int; ``what`` says what was read under it, ``last`` is its last rule.
 
     Raises
     ------
@@ -28,8 +28,8 @@ def check_rule(rule: Any, what: str) -> int:
     >>> check_rule(1, "words")
     1
     """
-    if isinstance(rule, bool) or not isinstance(rule, Integral) or rule not in RULES:
-        known = ", ".join(f"{number} (since hopfuse {version})" for number, version in RULES.items())
+    if isinstance(rule, bool) or not isinstance(rule, Integral) or not 1 <= rule <= last:
+        known = ", ".join(f"{at} (since hopfuse {version})" for at, version in RULES.items() if at <= last)
         raise InputError(
             "version",
             "rule",

@@ -9,6 +9,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from .folding import fold
 from .rules import RULE
 from .scripts import SCRIPTS, UNSPACED, characters
 
@@ -69,6 +70,19 @@ def words_in(folded: str, style: Style = "words", *, rule: int = RULE) -> list[s
     if rule != 1 and (folded.isascii() or not _UNSPACED.search(folded)):
         return _patterns(folded).spaced(folded, style).findall(folded)
     return [folded[start:end] for start, end in segment(folded, style, rule=rule)]
+
+
+def read_words(text: str, style: Style = "words", *, rule: int = RULE) -> list[str]:
+    """Return the words of a text, folded. Under rule 1, terms are in lower case only.
+
+    Examples
+    --------
+    >>> from hopfuse.text import read_words
+    >>> read_words("Daten\u00adbank der SOCIE\u0301TE\u0301, 艾瑞克")
+    ['datenbank', 'der', 'société', '艾瑞', '瑞克']
+    """
+    folded = text.lower() if rule == 1 and style == "terms" else fold(text, rule=rule)
+    return words_in(folded, style, rule=rule)
 
 
 class _Patterns(NamedTuple):
