@@ -15,8 +15,9 @@ from ..errors import HopfuseError
 from ..index import Index
 from ..index.contents import text_to_index
 from ..retriever import Retriever
+from ..text import UNSPACED, script_of
 from ..types import Incidence
-from .languages import LANGUAGES, UNSPACED, language_of, resembles, script_of, shares_of, stop_words
+from .languages import LANGUAGES, language_of, resembles, shares_of, stop_words
 from .rankings import retriever_of
 from .samples import drawn_rows, letters_of
 
@@ -32,8 +33,6 @@ WORD_PASSAGES, WORD_SHARE = 3, 0.005
 SAME = 0.95
 #: Names of encoders that were trained on English texts, in lower case.
 ENGLISH_ENCODERS = re.compile("^wordllama|all-minilm")
-#: A "word" of a script without spaces that is longer is a clause.
-LONGEST_WORD = 6
 
 
 @dataclass(frozen=True)
@@ -255,12 +254,11 @@ def _unspaced_scripts(data: _Data) -> Fault | None:
     rows = [row for row, script in data.scripts.items() if script in UNSPACED]
     if not rows or len(rows) < FEW * len(data.scripts):
         return None
-    words = index.lexical.terms if index.lexical is not None else () if index.words is None else index.entity_names
-    if not any(len(word) > LONGEST_WORD and script_of(word) in UNSPACED for word in words):
+    if 1 not in (part.rule for part in (index.lexical, index.words) if part is not None):
         return None
     what = f"Passages in a script without spaces between words ({data.scripts[rows[0]]})"
     why = "Their words are read as whole runs of letters, so that no word of a question is found in them."
-    fix = "Separate the words of texts and questions by spaces, or rely on vectors."
+    fix = "Build the index again: from reading rule 2 on, such texts are cut into pairs of characters."
     return data.fault(what, rows, why, fix, total=len(data.scripts))
 
 

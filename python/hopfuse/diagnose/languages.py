@@ -1,10 +1,10 @@
-"""Tell the languages and scripts of texts by their stop words and letters."""
+"""Tell the languages of texts by their stop words."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from ..errors import MissingExtraError
@@ -18,24 +18,6 @@ LANGUAGES = (
 )
 #: A text is in the language with most stop words, if these are at least this share of its words.
 SHARE, FEWEST = 0.12, 8
-#: First and last code points of scripts, and whether they separate words by spaces.
-SCRIPTS: Mapping[str, tuple[tuple[int, int], ...]] = {
-    "Latin": ((0x41, 0x24F), (0x1E00, 0x1EFF)),
-    "Greek": ((0x370, 0x3FF), (0x1F00, 0x1FFF)),
-    "Cyrillic": ((0x400, 0x52F),),
-    "Hebrew": ((0x590, 0x5FF),),
-    "Arabic": ((0x600, 0x6FF), (0x750, 0x77F)),
-    "Indic": ((0x900, 0xDFF),),
-    "Thai": ((0xE00, 0xE7F),),
-    "Lao": ((0xE80, 0xEFF),),
-    "Burmese": ((0x1000, 0x109F),),
-    "Hangul": ((0x1100, 0x11FF), (0xAC00, 0xD7AF)),
-    "Khmer": ((0x1780, 0x17FF),),
-    "kana": ((0x3040, 0x30FF),),
-    "Han": ((0x3400, 0x9FFF), (0x20000, 0x323AF)),
-}
-#: Scripts that do not separate words by spaces.
-UNSPACED = frozenset(("Thai", "Lao", "Burmese", "Khmer", "kana", "Han"))
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -103,23 +85,3 @@ def shares_of(values: Iterable[str | None]) -> dict[str, float]:
     counts = Counter(value for value in values if value is not None)
     total = sum(counts.values())
     return {value: count / total for value, count in counts.most_common()}
-
-
-def script_of(text: str) -> str | None:
-    """Return the script of most of a text's letters, ``"other"`` for one that is not listed; None without letters.
-
-    Examples
-    --------
-    >>> from hopfuse.diagnose import script_of
-    >>> script_of("艾瑞克 opens it"), script_of("艾瑞克能打开哪里"), script_of("12")
-    ('Latin', 'Han', None)
-    """
-    counts = Counter(map(_script, filter(str.isalpha, text)))
-    return counts.most_common(1)[0][0] if counts else None
-
-
-@cache
-def _script(letter: str) -> str:
-    point = ord(letter)
-    found = (name for name, ranges in SCRIPTS.items() for low, high in ranges if low <= point <= high)
-    return next(found, "other")

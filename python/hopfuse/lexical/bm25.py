@@ -21,8 +21,8 @@ from ._tokenizer import Tokenizer, bm25s, listed_stopwords
 class BM25:
     """Rank passages by the words that they share with a question.
 
-    Build it from texts with :meth:`build`, or from the matrix in an index: ``BM25(index.lexical)``. Questions are read by
-    the rule of the matrix; :class:`Tokenizer` says what a term is.
+    Build it from texts with :meth:`build`, or from the matrix in an index: ``BM25(index.lexical)``. Questions are read
+    by the rule of the matrix; :class:`Tokenizer` says what a term is.
 
     A passage's score is Σ_t idf(t) · tf / (tf + k1·(1 − b + b·L/L̄)) over the question's terms, each as often as it
     occurs there. tf is the count of the term in the passage, L the passage's length in terms and L̄ the mean length.

@@ -6,7 +6,7 @@ Names, words, BM25 and metrics read texts and questions by this package alone. M
 from .folding import FoldedText, fold, fold_with_offsets, in_word, splits_word, unaccented
 from .rules import NAME_RULE, RULE, RULES, check_rule
 from .scripts import SCRIPTS, UNSPACED, characters, script_of
-from .segments import Style, read_words, segment, words_in
+from .segments import Style, read_words, runs_in, segment, spaced, words_in
 
 __all__ = [
     "NAME_RULE",
@@ -22,8 +22,10 @@ __all__ = [
     "fold_with_offsets",
     "in_word",
     "read_words",
+    "runs_in",
     "script_of",
     "segment",
+    "spaced",
     "splits_word",
     "unaccented",
     "words_in",
