@@ -109,9 +109,9 @@ def spaced(folded: str, *, pairs: bool = True) -> str:
         if not pairs and found.lastgroup == "Hangul":
             return found[0]
         places = _places(patterns, found) if pairs else _units(patterns, found)
-        return " " + " ".join(folded[start:end] for start, end in places) + " "
+        return f" {' '.join(found.string[start:end] for start, end in places)} "
 
-    return patterns.runs.sub(words, folded)
+    return patterns.apart.sub(lambda found: patterns.runs.sub(words, found[0]), folded)
 
 
 def runs_in(folded: str) -> list[str]:
@@ -131,10 +131,10 @@ def runs_in(folded: str) -> list[str]:
 class _Patterns(NamedTuple):
     bare: dict[Style, re.Pattern[str]]  # for text without marks
     marked: dict[Style, re.Pattern[str]]
-    mixed: dict[Style, re.Pattern[str]]  # for text with characters of scripts without spaces
     first: re.Pattern[str]  # words of rule 1
     run: re.Pattern[str]  # of any characters of words
-    runs: re.Pattern[str]  # of a script without spaces
+    apart: re.Pattern[str]  # runs of characters of scripts without spaces
+    runs: re.Pattern[str]  # those of one script, by name
     unit: re.Pattern[str]
     mark: re.Pattern[str]
 
@@ -155,28 +155,24 @@ def _compiled(beyond: bool) -> _Patterns:
     points = [chr(point) for point in range(0x300, 0x1F000) if unicodedata.category(chr(point))[0] == "M"]
     in_plane = "".join(point for point in points if point < "\U00010000")
     marks = "".join(points) if beyond else in_plane
-    scripts = {one: "".join(filter(_carries, _listed(one))) for one in (*_OTHERS, "kana")}
+    scripts = {one: "".join(filter(str.isalnum, _listed(one))) for one in (*_OTHERS, "kana")}
     scripts |= {one: characters([one]) for one in ("Han", "Hangul")}
     runs = {"pairs": scripts["Han"] + scripts["kana"], **{one: scripts[one] for one in (*_OTHERS, "Hangul")}}
     named = "|".join(f"(?P<{name}>[{inside}][{inside}{marks}]*)" for name, inside in runs.items())
+    letter, apart = r"[^\W_]", "".join(scripts.values())
 
-    def words(letter: str, run: str) -> str:
-        return rf"\d+(?:[.,]\d+)+(?!{letter})|{run}|\d"
+    def words(run: str) -> re.Pattern[str]:
+        return re.compile(rf"\d+(?:[.,]\d+)+(?!{letter})|{run}|\d")
 
     def marked(letter: str) -> str:
         return rf"{letter}(?:{letter}|[{marks}])[{marks}]*(?:{letter}+[{marks}]*)*"
 
-    letter, apart = r"[^\W_]", "".join(scripts.values())
-    mixed: dict[Style, str] = {
-        "words": words(rf"[^\W_{apart}]", marked(rf"[^\W_{apart}]")),
-        "terms": marked(rf"[^\W{apart}]"),
-    }
     return _Patterns(
-        {"words": re.compile(words(letter, r"[^\W_]{2,}")), "terms": re.compile(r"\w{2,}")},
-        {"words": re.compile(words(letter, marked(letter))), "terms": re.compile(marked(r"\w"))},
-        {style: re.compile(f"{pattern}|{named}") for style, pattern in mixed.items()},
+        {"words": words(rf"{letter}{{2,}}"), "terms": re.compile(r"\w{2,}")},
+        {"words": words(marked(letter)), "terms": re.compile(marked(r"\w"))},
         re.compile(rf"\d+(?:[.,]\d+)+(?!{letter})|{letter}(?:{letter}|[{in_plane}])*"),
         re.compile(rf"\w[\w{marks}]*"),
+        re.compile(f"[{apart}][{apart}{marks}]*"),
         re.compile(named),
         re.compile(rf"[^{marks}][{marks}]*(?:(?<=[{_STACKING}])[^{marks}][{marks}]*)*"),
         re.compile(f"[{marks}]"),
@@ -187,19 +183,17 @@ def _listed(script: str) -> Iterator[str]:
     return (chr(point) for low, high in SCRIPTS[script] for point in range(low, high + 1))
 
 
-def _carries(character: str) -> bool:
-    """Return whether a character is a letter or a mark, and not punctuation."""
-    return character.isalnum() or unicodedata.category(character)[0] == "M"
-
-
 def _mixed(folded: str, style: Style) -> Iterator[tuple[int, int]]:
     """Yield the words of a text that may have characters of scripts without spaces."""
-    patterns = _patterns(folded)
-    for found in patterns.mixed[style].finditer(folded):
-        if found.lastgroup is None:
-            yield found.span()
-        else:
-            yield from _places(patterns, found)
+    patterns, done = _patterns(folded), 0
+    pattern = patterns.spaced(folded, style)
+    for found in patterns.apart.finditer(folded):
+        start, end = found.span()
+        yield from (word.span() for word in pattern.finditer(folded, done, start))
+        for run in patterns.runs.finditer(folded, start, end):
+            yield from _places(patterns, run)
+        done = end
+    yield from (word.span() for word in pattern.finditer(folded, done))
 
 
 def _places(patterns: _Patterns, found: re.Match[str]) -> Iterator[tuple[int, int]]:
