@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from .._validation import counted
-from ..errors import HopfuseError
+from ..errors import HopfuseError, MissingExtraError
+from ..extract.function_words import ENGLISH
 from ..index import Index
 from ..index.contents import text_to_index
+from ..lexical import listed_stopwords
 from ..retriever import Retriever
-from ..text import UNSPACED, script_of
+from ..text import UNSPACED, function_words, is_told, language_of, resembles, script_of, shares_of
 from ..types import Incidence
-from .languages import LANGUAGES, language_of, resembles, shares_of, stop_words
 from .rankings import retriever_of
 from .samples import drawn_rows, letters_of
 
@@ -214,7 +215,7 @@ def _other_language(data: _Data) -> Fault | None:
         read["--lexical"] = index.lexical.stemmer
     known = {row: own for row, own in data.languages.items() if own is not None}
     for option, language in read.items():
-        if language not in LANGUAGES:
+        if not is_told(language):
             continue
         rows = [row for row, own in known.items() if not resembles(data.texts[row], language, own)]
         if rows and len(rows) >= MANY * len(known):
@@ -297,7 +298,7 @@ def _function_words(data: _Data) -> Fault | None:
     spoken = [language for language, share in shares.items() if share >= MANY]
     read_as = None if index.words is None else index.words.stemmer  # whose stop words were left out
     of_names, of_words = (
-        frozenset[str]().union(*(stop_words(language) for language in spoken if language != left_out))
+        frozenset[str]().union(*(_stop_words(language) for language in spoken if language != left_out))
         for left_out in (None, read_as)
     )
     names = index.num_entities if index.words is None else index.words.first
@@ -316,6 +317,15 @@ def _function_words(data: _Data) -> Fault | None:
     example = f"{name!r}, in {counted(most, 'passage')}"
     why = "A walk from such a word leads anywhere."
     return Fault("Function words among the names and words", len(found), index.num_entities, why, example, fix)
+
+
+def _stop_words(language: str) -> frozenset[str]:
+    """Return the stop words of a language: the project's own too for English; without bm25s, function words."""
+    try:
+        listed = frozenset(listed_stopwords(language))
+    except MissingExtraError:
+        listed = frozenset(function_words(language))
+    return listed | ENGLISH if language == "english" else listed
 
 
 _CHECKS: tuple[Callable[[_Data], Fault | None], ...] = (

@@ -22,7 +22,6 @@ from ..index.build import ORDERED
 from ..index.contents import check_encodable
 from ..index.derive import ENGLISH, Terms, terms_of
 from ..io.readers import read_table
-from ..lexical import snowball_stemmer
 from .abbreviations import abbreviations
 from .extraction import Extraction, Progress
 from .memory import Memory
@@ -69,7 +68,7 @@ class Readers(NamedTuple):
         info, language = self.words.info, self.words.language
         if language is None:
             return Terms(info.stopwords, info.stemmer)
-        return Terms(language, language if _has_stems(language) else None)
+        return Terms.of(language)
 
 
 @dataclass(frozen=True)
@@ -217,10 +216,3 @@ def _synonyms(
     pairs = np.concatenate([short, similar[fresh]])
     weights = np.concatenate([np.ones(len(short)), similarities[fresh]])
     return pairs, weights.tolist(), {"abbreviated": len(short), "similar": int(fresh.sum())}
-
-
-def _has_stems(language: str) -> bool:
-    try:
-        return snowball_stemmer(language) is not None
-    except InputError:
-        return False
