@@ -14,7 +14,7 @@ from ..index import Index, IndexPart, WordInfo
 from ..lexical import ENGLISH_PLUS, Keys, asking_words, listed_stopwords, snowball_stemmer, stemmer_named, stemmer_of
 from ..text import FoldedText, fold, fold_with_offsets, language_named, read_words, segment, unaccented
 from ._spacy_model import check_lengths, loaded_model
-from .extraction import Extraction, Progress, WordExtractions, Words, listed_passages
+from .extraction import Extraction, Progress, WordExtractions, Words, listed_extractions
 from .gazetteer import Kind, Match
 
 LANGUAGE = "english"
@@ -146,11 +146,7 @@ class WordReader:
         InputError
             The argument is not a table of passages, or a text is longer than the tagger's ``max_length``.
         """
-        rows = [
-            Extraction(one.id, one.title, one.text, document=one.document, position=one.position, language=one.language)
-            for one in listed_passages(passages)
-        ]
-        return self.add(rows, progress=progress)
+        return self.add(listed_extractions(passages), progress=progress)
 
     def add(self, extractions: Iterable[Extraction], *, progress: Progress | None = None) -> list[Extraction]:
         """Return extractions of another reader with the words of their passages added.
