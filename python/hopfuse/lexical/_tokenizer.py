@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from importlib import import_module
 from itertools import chain
 from typing import Any
@@ -92,7 +93,7 @@ class Keys(dict[str, str | None]):
     """
 
     def __init__(self, stopwords: Sequence[str], stemmer: str | None, rule: int = RULE) -> None:
-        super().__init__((fold(word, rule=rule), None) for word in stopwords)
+        super().__init__(_left_out(tuple(stopwords), rule))
         self._stemmer = snowball_stemmer(stemmer)  # one per table, because stemmers are not thread-safe
         if self._stemmer is not None:
             self._stemmer.maxCacheSize = 0  # the table holds every word that was stemmed
@@ -115,6 +116,11 @@ class Keys(dict[str, str | None]):
     def __missing__(self, word: str) -> str:
         key = self[word] = self.key(word)
         return key
+
+
+@lru_cache(maxsize=64)
+def _left_out(stopwords: tuple[str, ...], rule: int) -> dict[str, str | None]:
+    return dict.fromkeys(fold(word, rule=rule) for word in stopwords)
 
 
 def asking_words(question: str, stopwords: Collection[str], stemmer: str | None, rule: int) -> frozenset[str]:
@@ -157,7 +163,7 @@ class Tokenizer:
     """
 
     def __init__(self, stopwords: Sequence[str], stemmer: str | None, rule: int = RULE) -> None:
-        self._options = list(stopwords), stemmer, rule
+        self._options = tuple(stopwords), stemmer, rule
         snowball_stemmer(stemmer)  # raises now, not at the first search
 
     def terms_of(self, texts: list[str]) -> list[list[str]]:

@@ -87,6 +87,8 @@ def _listed(words: Mapping[str, str]) -> dict[str, frozenset[str]]:
 
 
 _FUNCTION, _ASKING = _listed(FUNCTION_WORDS), _listed(QUESTION_WORDS)
+#: The words that tell the language of a question.
+_TELLING = {language: _FUNCTION.get(language, frozenset()) | asking for language, asking in _ASKING.items()}
 #: The languages of each word that tells some.
 _LANGUAGES_OF: dict[str, list[str]] = {}
 for _language, _words_of in _FUNCTION.items():
@@ -184,7 +186,7 @@ def question_words(question: str, language: str | None = None) -> frozenset[str]
     False
     """
     words = frozenset(_words(question))
-    counts = {one: len(words & (_FUNCTION.get(one, frozenset()) | asking)) for one, asking in _ASKING.items()}
+    counts = {one: len(words & telling) for one, telling in _TELLING.items()}
     if language in counts:
         counts[language] += 1
     best = max(counts, key=lambda one: (counts[one], one == language))
