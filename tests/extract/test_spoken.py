@@ -89,6 +89,20 @@ def test_words_are_read_in_the_main_language_unless_one_is_given(
     assert built.unread == (1.0 if (texts, language) == (FRENCH, "english") else 0.0)
 
 
+class Named:
+    """A reader of facts that is for any language."""
+
+    def read(self, passages: Any, *, progress: Any = None) -> list[Extraction]:
+        return [Extraction(one.id, one.title, one.text, ("Lima",)) for one in WordReader().read(passages)]
+
+
+@pytest.mark.parametrize(("texts", "language"), [(FRENCH, "french"), (ENGLISH, "english"), (SHORT, "english")])
+def test_bm25_beside_names_is_in_the_main_language(texts: list[str], language: str) -> None:
+    built = build_index(rows(*texts), readers_of(Named()))
+    assert built.index.lexical is not None
+    assert (built.index.lexical.stemmer, built.language, built.unread) == (language, None, 0.0)
+
+
 def test_a_reader_of_ones_own_keeps_its_language() -> None:
     built = build_index(rows(*FRENCH), readers_of(WordReader("german")))
     assert (built.language, built.unread) == ("german", 1.0)

@@ -40,7 +40,10 @@ Bar = Callable[[str], AbstractContextManager[Progress | None]]
 
 
 class Reader(Protocol):
-    """An object that finds the entities and facts of passages, such as :class:`SpacyReader`."""
+    """An object that finds the entities and facts of passages, such as :class:`SpacyReader`.
+
+    If it is for one language, its attribute ``language`` has the name of it.
+    """
 
     def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
         """Return an extraction for each passage, in their order; see :meth:`SpacyReader.read`."""
@@ -209,7 +212,7 @@ def build_index(
     found, readers = readers.read(_rows(passages), bar)
     memory = found.memory
     if terms is not None and lexical in (None, True):
-        terms = readers.terms
+        terms = readers.terms if readers.words is not None else Terms.of(found.spoken.main(ENGLISH))
     names = None
     if namer is not None and memory.num_names:
         names = np.asarray(namer.encode_passages(list(memory.entities)))  # of words, too: one for each entity

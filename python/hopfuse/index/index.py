@@ -126,7 +126,8 @@ class Index(Contents):
         lexical : str or bool, optional
             Store BM25 over titles and texts, as :attr:`lexical`: in a language, such as ``"german"``, or ``"plain"``,
             with neither stop words nor stems. False or ``"none"`` leave it out. By default it is made if there is a
-            reader, in the language of its words, else in English; if its packages are not installed, a warning says so.
+            reader, in the language of its words, else in the main language of the passages; if its packages are not
+            installed, a warning says so.
         synonyms : float, or mapping of str to float, optional
             With a reader of facts and an encoder: join entities of at least this similarity, or one for each label
             (:func:`hopfuse.extract.synonym_bounds`), and abbreviations with their long forms.

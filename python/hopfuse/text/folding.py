@@ -144,8 +144,8 @@ def unaccented(folded: str) -> str:
     """
     if folded.isascii():
         return folded
-    decomposed = unicodedata.normalize("NFD", folded.translate(_PLAIN))
-    return unicodedata.normalize("NFC", _ACCENTED.sub("", decomposed).translate(_PLAIN))
+    decomposed = unicodedata.normalize("NFD", folded.translate(_PLAIN)).translate(_PLAIN)
+    return unicodedata.normalize("NFC", _ACCENTED.sub("", decomposed))
 
 
 def in_word(folded: str, at: int) -> bool:

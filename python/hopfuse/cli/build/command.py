@@ -128,7 +128,8 @@ from .store import save_store
     flag_value="english",
     metavar="[LANGUAGE]",
     help="Store BM25 over titles and texts, with the stop words and stems of LANGUAGE: by default english; plain for "
-    "neither. With --reader it is stored anyway, in the language of --reader words; none leaves it out.",
+    "neither. With --reader it is stored anyway, in the language of words or the main one of the passages; none leaves "
+    "it out.",
 )
 @click.option("--out", type=DIRECTORY, required=True, help="Directory of the index; created if absent.")
 def build(
