@@ -6,6 +6,7 @@ Names, words, BM25 and metrics read texts and questions by this package alone. M
 from .folding import FoldedText, fold, fold_with_offsets, in_word, splits_word, unaccented
 from .languages import (
     LANGUAGES,
+    common_words,
     function_words,
     is_told,
     language_named,
@@ -29,6 +30,7 @@ __all__ = [
     "Style",
     "characters",
     "check_rule",
+    "common_words",
     "fold",
     "fold_with_offsets",
     "function_words",
