@@ -245,7 +245,7 @@ class IndexWriter(Generic[Kind]):
         matrix = self._durable.base.lexical
         assert matrix is not None
         matrix.required_counts()
-        return Tokenizer(matrix.stopwords, matrix.stemmer).terms_of(texts)
+        return Tokenizer(matrix.stopwords, matrix.stemmer, matrix.rule).terms_of(texts)
 
 
 class _Commit:

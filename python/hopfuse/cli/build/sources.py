@@ -85,7 +85,8 @@ def reader_options(command: F) -> F:
     language = click.option(
         "--language",
         metavar="NAME",
-        help=f"With --reader words: language of stems and stop words, or none.  [default: {LANGUAGE}]",
+        help="With --reader words: language of stems and stop words, by name or code (French, fr), or none.  [default: "
+        "the main language of the passages]",
     )
     return click.option(
         "--reader",
@@ -97,8 +98,13 @@ def reader_options(command: F) -> F:
 
 
 def fact_reader_options(command: F) -> F:
-    """Add the options of a reader that calls a model; :func:`make_fact_reader` takes them."""
+    """Add the options of readers of facts; :func:`make_fact_reader` takes them."""
     options = (
+        click.option(
+            "--spacy-model",
+            metavar="NAME",
+            help="With --reader spacy: an installed model, or its folder.  [default: a small one of English]",
+        ),
         click.option("--prompts", type=DIRECTORY, help="Folder of your own prompts: entities.txt, triples.txt."),
         click.option(
             "--skip-failed",
@@ -124,9 +130,20 @@ def make_word_reader(options: Mapping[str, Any]) -> WordReader | None:
     return WordReader(None if language == "none" else language, tagger=options["tagger"], **_share(options))
 
 
+def guesses_language(options: Mapping[str, Any]) -> bool:
+    """Return whether the language of words is the main one of the passages, because no option chooses it."""
+    return options["language"] is None and options["tagger"] is None
+
+
 def make_fact_reader(options: Mapping[str, Any]) -> SpacyReader | EndpointReader:
     """Return the reader of entities and facts that ``--reader`` names."""
-    return SpacyReader(**_share(options)) if "spacy" in options["reader"] else _endpoint_reader(options)
+    if "spacy" not in options["reader"]:
+        return _endpoint_reader(options)
+    model = () if options["spacy_model"] is None else (options["spacy_model"],)
+    try:
+        return SpacyReader(*model, **_share(options))
+    except InputError as error:
+        raise error.about("spacy_model") from None
 
 
 def _share(options: Mapping[str, Any]) -> dict[str, Any]:
