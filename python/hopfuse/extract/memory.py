@@ -16,10 +16,10 @@ from .._validation import check_dtype, check_ids, check_shape, counted
 from ..errors import InputError
 from ..index import Index, WordInfo
 from ..index.contents import PassageId
+from ..text import canonical_key
 from ..types import EdgeStatements, Facts, Graph
 from ..types.edge_statements import NO_PASSAGE
 from ._edges import Edges, graph_of
-from .canonical import canonical_key
 from .facts import Fact, FactConflict
 from .words import word_keys
 
