@@ -69,8 +69,8 @@ class ReadPassages(Protocol):
         """How words were read, or None if there are none."""
         ...
 
-    def keys(self, names: Sequence[str], *, words: bool) -> list[str]:
-        """Return the keys of names or words; spellings of the same name or word have the same key."""
+    def keys(self, words: Sequence[str]) -> list[str]:
+        """Return the keys of words; forms of the same word have the same key."""
         ...
 
     def stated_edges(self) -> Iterable[tuple[int, int, str, int]]:
@@ -177,13 +177,12 @@ def _slots(
     words: bool,
 ) -> Iterator[int]:
     """Yield the slots of names, or of words; add those that no key finds."""
-    if not listed:
-        return
-    find = names.keyed(lambda some: read.keys(some, words=words), words=words)
+    keys = read.keys if words else lambda some: list(map(names.key, some))
     own = [(name, names.slots.entities + at) for at, (name, is_word) in enumerate(fresh) if is_word == words]
-    added = dict(zip(read.keys([name for name, _ in own], words=words), (slot for _, slot in own), strict=True))
-    for name, key in zip(listed, read.keys(listed, words=words), strict=True):
-        held = [slot for slot in find(key) if slot not in gone]
+    added = dict(zip(keys([name for name, _ in own]), (slot for _, slot in own), strict=True)) if listed else {}
+    for name, key in zip(listed, keys(listed) if listed else (), strict=True):
+        known = names.words_with(key, read.keys) if words else names.with_key(key)
+        held = [slot for slot in known if slot not in gone]
         if not held and key not in added:
             added[key] = names.slots.entities + len(fresh)
             fresh.append((name, words))
@@ -206,9 +205,9 @@ def _facts(
     if not read.facts:
         return
     relations, known = [fact.relation for fact in read.facts], list(names.relations)
-    keys = read.keys(relations, words=False)
+    keys = list(map(names.key, relations))
     written: dict[str, str] = {}
-    for key, relation in zip([*read.keys(known, words=False), *keys], [*known, *relations], strict=True):
+    for key, relation in zip([*map(names.key, known), *keys], [*known, *relations], strict=True):
         written.setdefault(key, relation)
     for fact, key in zip(read.facts, keys, strict=True):
         yield from ((slots[fact.head], written[key], slots[fact.tail], rows[at]) for at in fact.passages)

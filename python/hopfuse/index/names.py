@@ -10,6 +10,7 @@ import numpy as np
 
 from .._validation import counted
 from ..errors import InputError
+from ..text import canonical_key
 from .allowed import meets
 from .batch import Batch, Slots
 from .contents import PassageId
@@ -35,7 +36,7 @@ class Names:
     def __init__(self, delta: DeltaRows) -> None:
         base = self._base = delta.base
         self.slots, self._delta = delta.after, delta
-        _ = base.name_rule  # refuses names that another rule folds
+        self.rule = base.name_rule  # refuses names that another rule folds
         self.relations = dict.fromkeys(delta.relations)
         first = base.num_entities if base.words is None else base.words.first
         self._is_word = bytearray(first) + bytearray(b"\1") * (base.num_entities - first)
@@ -47,7 +48,7 @@ class Names:
         self._numbered = {label for label in LABELS if label.numbers and delta.knows(label.numbers)}
         self._named = {label for label in LABELS if delta.knows(f"{label.strings}.offsets")}
         self._aliases: dict[int, list[str]] = {}
-        self._keyed: dict[bool, dict[str, list[int]]] = {False: {}, True: {}}
+        self._keyed: dict[bool, dict[str, list[int]]] = {False: {}, True: {}}  # by: are they words
         self._keyed_to = {False: 0, True: 0}
         self._kind: type | None = None
         self._passages: dict[PassageId, int] = {}
@@ -64,6 +65,11 @@ class Names:
         aliases = [(of, kind, *pair) for kind, name in enumerate(_ALIASES) for of, pair in _dated(delta, name)]
         for _, kind, slot, alias in sorted(aliases, key=lambda one: one[:2]):
             self._follow_alias(kind, slot, alias)
+
+    def rows(self) -> DeltaRows:
+        """Return the rows of the index when the names were read; nothing may have been applied since."""
+        assert self.slots == self._delta.after
+        return self._delta
 
     def apply(self, batch: Batch) -> None:
         """Apply a batch."""
@@ -120,8 +126,9 @@ class Names:
         return {slot for slot, is_allowed in zip(slots, allowed, strict=True) if not is_allowed}
 
     def entity(self, name: Any) -> int:
-        """Return the slot of the only entity with a name."""
+        """Return the slot of the only entity with a name; of a name and a word, that of the name."""
         slots = self._entities.get(name, []) if isinstance(name, str) else []
+        slots = [slot for slot in slots if not self._is_word[slot]] or slots
         if len(slots) != 1:
             raise InputError(
                 "duplicate" if slots else "unknown",
@@ -170,26 +177,35 @@ class Names:
         """Return whether a user stated an entity."""
         return bool(self._is_stated[slot])
 
-    def entities(self, name: str) -> list[int]:
-        """Return the slots of the entities with a name."""
-        return list(self._entities.get(name, ()))
+    def entities(self, name: str, *, words: bool = False) -> list[int]:
+        """Return the slots of the entities with a name that are words, or those that are not."""
+        return [slot for slot in self._entities.get(name, ()) if self._is_word[slot] == words]
 
-    def has_entity(self, name: str, gone: Collection[int] = ()) -> bool:
-        """Return whether an entity with the name exists, apart from the slots ``gone``."""
-        return any(slot not in gone for slot in self._entities.get(name, ()))
+    def is_word(self, slot: int) -> bool:
+        """Return whether an entity is a word."""
+        return bool(self._is_word[slot])
 
-    def keyed(self, keys: Keys, *, words: bool) -> Callable[[str], list[int]]:
-        """Return a function that finds existing names, or words, by their key: their slots, ascending.
+    def key(self, name: str) -> str:
+        """Return the key of a name by the index's rule; spellings of the same name have the same key."""
+        return canonical_key(name, rule=self.rule)
 
-        ``keys`` must be the same function at every call.
-        """
+    def with_key(self, key: str) -> list[int]:
+        """Return the slots of the entities, apart from words, whose names have a key, ascending."""
+        return self._with(key, lambda names: list(map(self.key, names)), words=False)
+
+    def words_with(self, key: str, keys: Keys) -> list[int]:
+        """Return the slots of the words that have a key; ``keys`` must be the same function at every call."""
+        return self._with(key, keys, words=True)
+
+    def _with(self, key: str, keys: Keys, *, words: bool) -> list[int]:
         table, start = self._keyed[words], self._keyed_to[words]
-        fresh = [slot for slot in range(start, self.slots.entities) if self._is_word[slot] == words]
-        fresh = [slot for slot in fresh if slot in self._name_of]
-        for key, slot in zip(keys([self._name_of[slot] for slot in fresh]), fresh, strict=True):
-            table.setdefault(key, []).append(slot)
-        self._keyed_to[words] = self.slots.entities
-        return lambda key: [slot for slot in table.get(key, ()) if slot in self._name_of]
+        if start < self.slots.entities:
+            fresh = [slot for slot in range(start, self.slots.entities) if self._is_word[slot] == words]
+            fresh = [slot for slot in fresh if slot in self._name_of]
+            for own, slot in zip(keys([self._name_of[slot] for slot in fresh]), fresh, strict=True):
+                table.setdefault(own, []).append(slot)
+            self._keyed_to[words] = self.slots.entities
+        return [slot for slot in table.get(key, ()) if slot in self._name_of]
 
     def name(self, slot: int) -> str:
         """Return the name of an existing entity."""
