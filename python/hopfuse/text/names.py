@@ -93,14 +93,19 @@ def _separates(character: str) -> bool:
 _LETTER = r"[^\W\d_]"
 _SPACES = re.compile(r"\s+")
 _NOT_PLAIN = re.compile(r"\s\s|[^\S ]")
-#: After one letter, two or three: of an initial or an abbreviation, such as "St." or "Inc.".
-_SHORT = "|".join(rf"(?<=(?<!\w){_LETTER}{{{count}}})" for count in (1, 2, 3))
+#: Abbreviations of titles, in names of persons, places and companies.
+_ABBREVIATIONS = (
+    *("st", "ste", "mt", "ft", "pt", "dr", "mr", "mrs", "ms", "mme", "mlle", "jr", "sr", "hl", "rev", "hon", "prof"),
+    *("gen", "col", "capt", "cpt", "lt", "maj", "sgt", "gov", "sen", "rep", "co", "inc", "ltd", "corp", "bros", "univ"),
+)
+#: After the dot of an initial or an abbreviation.
+_SHORT = "|".join(rf"(?<=(?<!\w){one}\.)" for one in (_LETTER, *_ABBREVIATIONS))
 #: What people leave out, or write as a space. Dots of sentences, of numbers and of longer words are kept.
 _LEFT_OUT = re.compile(
-    rf"(?P<last>(?:(?<=\.)|(?<=\.[ ])){_LETTER})\.(?![ ]?{_LETTER}\.)(?!\w)"
-    rf"|(?P<none>'|(?<=(?<!\w){_LETTER})\.(?:[ ](?={_LETTER}\.)|(?={_LETTER}))|(?<={_LETTER})\.(?={_LETTER}(?!\w))"
-    rf"|(?:{_SHORT})\.(?!\w))"
-    rf"|(?:{_SHORT})\.(?={_LETTER})|(?<=\w)[-_]+(?=\w)|__+|(?<!\w)_|_(?!\w)"
+    rf"(?P<last>\.(?:(?<=\.{_LETTER}\.)|(?<=\.[ ]{_LETTER}\.))(?![ ]?{_LETTER}\.)(?!\w))"
+    rf"|(?P<none>'|\.(?:(?<=(?<!\w){_LETTER}\.)(?:[ ](?={_LETTER}\.)|(?={_LETTER}))|(?<={_LETTER}\.)(?={_LETTER}(?!\w))"
+    rf"|(?:{_SHORT})(?!\w)))"
+    rf"|\.(?:{_SHORT})(?={_LETTER})|-+(?<=\w-)(?=\w)|_+"
 )
 _INITIALS = re.compile(rf"(?<=(?<!\w){_LETTER}) (?={_LETTER}(?!\w))")
 _OTHER_SIGNS = re.compile(r"[^\w\s]|_")
@@ -147,7 +152,7 @@ def without_signs(written: FoldedText) -> FoldedText:
     plain = written if written.text.isascii() else _plain(written)
     if not _LEFT_OUT.search(plain.text):
         return plain
-    bare = _replaced(plain, _LEFT_OUT, _shortened)
+    bare = _replaced(plain, _LEFT_OUT, lambda found: "" if found["none"] or found["last"] else " ")
     return _replaced(bare, _SPACES, lambda found: " ") if _NOT_PLAIN.search(bare.text) else bare
 
 
@@ -170,10 +175,6 @@ def name_spellings(name: str) -> list[str]:
     opened = sign + opened if opened and sign in SIGNS else opened
     found = (written.text, bare, opened, _INITIALS.sub("", opened))
     return list(dict.fromkeys(one.strip() for one in found if one.strip()))
-
-
-def _shortened(found: re.Match[str]) -> str:
-    return found["last"] or ("" if found["none"] else " ")
 
 
 def without_endings(bare: FoldedText) -> FoldedText | None:
@@ -242,7 +243,10 @@ def _plain(written: FoldedText) -> FoldedText:
 
 
 def _replaced(folded: FoldedText, pattern: re.Pattern[str], new: Callable[[re.Match[str]], str]) -> FoldedText:
-    """Replace pieces of a folded text; a new piece that keeps the beginning of the old one has its offsets."""
+    """Replace pieces of a folded text; a new piece that keeps the beginning of the old one has its offsets.
+
+    A piece in the group "last" belongs to what is before it, as the last dot of "U.S.A.".
+    """
     text, pieces, start_at, end_at, last = folded.text, list[str](), list[int](), list[int](), 0
     for found in pattern.finditer(text):
         start, end = found.span()
@@ -257,6 +261,8 @@ def _replaced(folded: FoldedText, pattern: re.Pattern[str], new: Callable[[re.Ma
             more = len(piece) - kept - 1
             start_at += [folded.start_at[start + kept], *[-1] * more]
             end_at += [*[-1] * more, folded.end_at[end - 1]]
+        elif found.lastgroup == "last" and end_at:
+            end_at[-1] = folded.end_at[end - 1]
         last = end
     pieces.append(text[last:])
     start_at += folded.start_at[last:]
