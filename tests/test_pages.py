@@ -104,7 +104,7 @@ def test_serving_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     changed = {"cities": {"path": str(tmp_path / "wiki"), "writable": True}}
     with running(configured("", indexes=changed)) as url:
         known = run("docs/serving.md", 0, {}, {"http://localhost:8080": url, "timeout=5": "timeout=60"})
-        assert len(capsys.readouterr().out.splitlines()) == 5
+        assert len(capsys.readouterr().out.splitlines()) == 6
         known |= {"vectors": np.ones((2, Letters.dim), np.float32), "names": [["Lima"], []]}
         run("docs/serving.md", 1, known, {"http://localhost:8080": url})
         assert known["found"].scores.shape == (2, 10)

@@ -15,6 +15,9 @@ from typing import Any
 
 #: The modules with attacks.
 FAMILIES = ("heads", "upgrades", "many", "bounds", "different_filters", "encoders")
+#: The index of the server that is attacked, the dimension of its vectors, and the fewest passages (``p0``, ``p1``) and
+#: entities (``entity 0``) that it has.
+INDEX, DIM, PASSAGES, ENTITIES = "small", 32, 300, 60
 #: Most seconds without an answer, after which the server counts as frozen.
 FROZEN = 30.0
 

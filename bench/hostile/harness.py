@@ -22,13 +22,13 @@ from ..serving.processes import Server, serving
 from ..serving.setting import program
 from . import attacker
 from . import triggered as triggered_server
-from .attacks import FROZEN, SLOWEST, Attack, Counts
+from .attacks import DIM, FROZEN, INDEX, PASSAGES, SLOWEST, Attack, Counts
 
 #: Requests a second of the client beside the attack, of each kind.
 RATE = 20.0
 #: Its address, which is not the attacker's.
 ADDRESS = "127.0.0.2"
-DIM, TENANTS = 32, 10
+TENANTS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Lengths:
     attack: float = 8.0
 
 
-QUICK = Lengths(passages=300, before=0.4, attack=1.0)
+QUICK = Lengths(passages=PASSAGES, before=0.4, attack=1.0)
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def fortress(folder: Path, lengths: Lengths, *, triggered: bool = False) -> Iter
     """Build the index, and run ``hopfuse serve`` with the default limits over it, or with an encoder to be attacked."""
     small_index(lengths.passages).save(folder / "index")
     keys = {name: new_key() for name in ("attacker", "client")}
-    lines = [f'[indexes.small]\npath = "{folder / "index"}"\nrecipe = "phase-graph"\n']
+    lines = [f'mcp = true\n[indexes.{INDEX}]\npath = "{folder / "index"}"\nrecipe = "phase-graph"\n']
     lines += [f'[keys.{name}]\nsha256 = "{digest}"\n' for name, (_, digest) in keys.items()]
     (folder / "serve.toml").write_text("".join(lines))
     served = [triggered_server.__name__] if triggered else ["hopfuse", "serve", "--config"]

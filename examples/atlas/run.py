@@ -25,7 +25,7 @@ from rich.table import Table
 from .build import build_atlas
 from .data import Dataset, atlas_data, folder_data
 
-RECIPES = ("guided-walk", "phase-graph", "hybrid-rrf", "policy-rag")  # those that rank passages
+RECIPES = ("plain-hybrid", "guided-walk", "phase-graph", "hybrid-rrf", "policy-rag")  # those that rank passages
 DEPTH = 10  # passages of each ranking
 DENSE, WALK = "dense retrieval", "graph walk"
 BATCHES = {1: "ms, one\nby one", 64: "ms, 64\nat once"}

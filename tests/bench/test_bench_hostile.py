@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 pytest.importorskip("uvicorn", reason="the server's attacks need the extra serve")
+pytest.importorskip("mcp", reason="one attacks a tool")
 
 from bench.hostile import __main__ as command
 from bench.hostile.attacks import ATTACKS, Attack, anything, load, only
@@ -21,6 +22,7 @@ SHORT = [
     "a hidden request behind Upgrade",
     "bodies that do not end",
     "invalid vector",
+    "tool ids",
     "a filter for each query",
     "texts that hang the encoder",
     "texts that fail the encoder",

@@ -118,6 +118,7 @@ def test_every_form_is_answered_and_measured(folders, kind, capsys, monkeypatch)
     assert [name for name, _ in rows] == [
         "dense retrieval",
         "graph walk",
+        "PlainHybrid",
         "GuidedWalk",
         "PhaseGraph",
         "HybridRRF",

@@ -41,7 +41,7 @@ def bm25(texts: list[str]) -> BM25:
 
 def test_real_questions_score_as_the_formula_says(bm25: BM25, texts: list[str], questions: list[str]) -> None:
     stem, tokenizer = Stemmer.Stemmer("english").stemWord, Tokenizer(bm25.matrix.stopwords, bm25.matrix.stemmer)
-    asked, passages = tokenizer.terms_of(questions[:40]), tokenizer.terms_of(texts)
+    asked, passages = tokenizer.terms_of_questions(questions[:40]), tokenizer.terms_of(texts)
     english = [at for at, text in enumerate(texts) if text.isascii()]
     assert len(english) > 4000
     assert all(passages[at] == terms_of(texts[at], bm25.matrix.stopwords, stem) for at in english)

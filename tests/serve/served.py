@@ -9,12 +9,14 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import hopfuse as hf
 import numpy as np
+
+T = TypeVar("T")
 
 DIM = 8
 CITIES = ["Ankara", "Bergen", "Cusco", "Dakar", "Erfurt", "Fes", "Graz", "Hanoi", "Izmir", "Jaipur", "Kyoto", "Lima"]
@@ -74,6 +76,15 @@ def configured(path: str, text: str = "", **changes: Any) -> Any:
     from hopfuse.serve import ServeConfig
 
     return ServeConfig.read(text, {"port": 0, "threads": 1, "indexes": {"cities": {"path": path}}, **changes})
+
+
+def until(found: Callable[[], T], seconds: float = 600.0) -> T:
+    """Return what ``found`` returns once it is true."""
+    end = time.monotonic() + seconds
+    while not (value := found()):
+        assert time.monotonic() < end, "what is waited for does not happen"
+        time.sleep(0.005)
+    return value
 
 
 def ready_status(url: str) -> tuple[int, str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import re
+import select
 import threading
 
 import hopfuse as hf
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 import uvicorn
 from hopfuse.serve import Service, make_app, new_key
-from serve.served import DIM, ENCODERS, configured, ready_status, running, small_index
+from serve.served import DIM, ENCODERS, configured, ready_status, running, small_index, until
 
 from bench.hostile import bounds
 
@@ -46,11 +48,6 @@ def metric(url, name):
 KEYS = {name: new_key() for name in ("a", "b", "admin")}
 ADMIN = {"authorization": f"Bearer {KEYS['admin'][0]}"}
 A, B = KEYS["a"][0], KEYS["b"][0]
-
-
-def until(condition):
-    while not condition():
-        threading.Event().wait(0.005)
 
 
 @pytest.fixture
@@ -178,7 +175,9 @@ def test_arrow_may_have_more_bytes_and_has_the_same_limits(strict):
 
 
 def test_an_error_does_not_repeat_a_long_input(strict):
-    assert len(bounds.many_digits(strict, None)) < 6000
+    answers = bounds.many_digits(strict, None)
+    assert {status for status, _ in answers} == {400}
+    assert sum(len(answer) for _, answer in answers) < 6000
     long = "b" * 5000
     for body in (
         {"queries": [{"text": "a", "allow": [long]}]},
@@ -196,9 +195,8 @@ def test_an_error_does_not_repeat_a_long_input(strict):
 
 
 def test_requests_that_are_too_much_are_refused_and_others_answered(strict):
-    for attack in bounds.REQUESTS:
-        found = attack(strict, None)
-        assert found in (400, 404, 413) or attack in (bounds.many_digits, bounds.many_hits), attack
+    for attack in (*bounds.REQUESTS, bounds.many_hits, bounds.tool_ids):
+        assert attack(strict, None) in (400, 404, 413), attack
     assert bounds.infer_numbers(strict, None, "cities") == 413
     assert httpx.post(f"{strict}/v1/search", json={"queries": ["a"]}, timeout=60).status_code == 200
     assert metric(strict, "hopfuse_queue_bytes") == 0
@@ -340,6 +338,7 @@ def large_requests():
         "many queries": ("/v1/search", {"queries": ["a"] * 200}),
         "many hits": ("/v1/search", {"queries": ["a"] * 100, "k": 12}),
         "a change": ("/v1/passages", {"passages": [{"id": "x", "text": "a" * 40_000}]}),
+        "many texts": ("/v2/models/cities/infer", {"inputs": [TEXTS | {"shape": [200], "data": ["a"] * 200}]}),
         "a tensor": ("/v2/models/cities/infer", {"inputs": [tensor]}),
         "a question": ("/retrieval", {"knowledge_id": "cities", "query": "a" * 40_000}),
     }
@@ -422,38 +421,96 @@ def test_a_large_answer_is_the_same_as_that_of_each_query(path, tmp_path):
         assert [len(one["hits"]) == len(one["trace"]["hits"]) == 5 for one in results] == [True] * 2
 
 
-#: A search of an index of long texts, of which ten queries have an answer of 40 MB.
+#: A search of an index of long texts, whose answer has 40 MB.
 LONG = {"queries": [{"text": "Ankara", "vector": [1.0] * DIM}], "k": 40}
+PLAIN = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+TEXTS = {"name": "texts", "shape": [240], "datatype": "BYTES", "data": ["Ankara"] * 240}
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search"}}
+CALL["params"]["arguments"] = {"text": "Ankara", "k": 20}  # which an answer has as JSON and as text
+#: Requests with answers of 30 to 60 MB, by protocol: path, body, headers.
+LARGE = {
+    "json": ("/v1/search", LONG, PLAIN),
+    "arrow": ("/v1/search", LONG, PLAIN | {"accept": ARROW["content-type"]}),
+    "dify": ("/retrieval", {"knowledge_id": "cities", "query": "a", "retrieval_setting": {"top_k": 40}}, PLAIN),
+    "oip": ("/v2/models/cities/infer", {"inputs": [TEXTS], "parameters": {"k": 40}}, PLAIN),
+    "oip, binary": (
+        "/v2/models/cities/infer",
+        {"inputs": [TEXTS], "parameters": {"k": 40, "binary_data_output": True}},
+        PLAIN,
+    ),
+    "mcp": ("/mcp", CALL, PLAIN),
+}
 
 
-def long_texts(folder):
-    rows = [{"id": f"p{at}", "text": f"Ankara {at} " + "a" * 100_000} for at in range(40)]
+@pytest.fixture(scope="module")
+def long_texts(tmp_path_factory):
+    """An index of long texts and ids."""
+    folder = tmp_path_factory.mktemp("long")
+    rows = [{"id": f"p{at}-{'b' * 4000}", "text": f"Ankara {at} " + "a" * 1_000_000} for at in range(40)]
     vectors = np.ones((40, DIM), np.float32)
     hf.Index.build(passages=rows, vectors=vectors, encoder=ENCODERS["cities"]).save(folder)
+    return str(folder)
 
 
-@pytest.mark.parametrize("accept", ["application/json", ARROW["content-type"]])
-def test_an_answer_holds_its_bytes_until_it_is_sent(tmp_path, accept):
-    long_texts(tmp_path)
-    queries = LONG["queries"]
-    body = json.dumps(LONG | {"queries": queries * 10}).encode()
-    with running(configured(str(tmp_path), limits={"key_bytes": 60_000_000})) as url:
+@pytest.mark.parametrize("protocol", LARGE)
+def test_an_answer_holds_its_bytes_until_it_is_read(long_texts, protocol):
+    if protocol == "mcp":
+        pytest.importorskip("mcp", reason="the package of the protocol")
+    path, body, headers = LARGE[protocol]
+    body = json.dumps(body).encode()
+    limits = {"key_bytes": 60_000_000, "tool_answer_bytes": 10**8}
+    with running(configured(long_texts, limits=limits, mcp=protocol == "mcp")) as url:
         with contextlib.closing(bounds.connected(url)) as one:
-            line, headers = bounds.head("/v1/search", None, len(body)).split(b"\r\n", 1)
-            one.sendall(b"%s\r\nAccept: %s\r\n%s%s" % (line, accept.encode(), headers, body))
-            until(lambda: metric(url, 'hopfuse_requests_total{route="/v1/search",status="200"}') == 1)
-            assert metric(url, "hopfuse_queue_bytes") > 40_000_000
-            refused = httpx.post(f"{url}/v1/search", content=body, timeout=60)  # there is room for one such answer
-            assert (refused.status_code, refused.json()["error"]["values"]["limit"]) == (429, "limits.key_bytes")
+            kind, accept = headers["content-type"], f"Accept: {headers['accept']}"
+            one.sendall(bounds.head(path, None, len(body), kind, accept) + body)
+            route = path.replace("cities", "{name}")
+            until(lambda: metric(url, f'hopfuse_requests_total{{route="{route}",status="200"}}') == 1)
+            assert metric(url, "hopfuse_queue_bytes") > 30_000_000
+            refused = httpx.post(f"{url}{path}", content=body, headers=headers, timeout=600)
+            assert refused.status_code == 429, refused.content[:200]
+            given = refused.json()
+            error = given if "code" in given else given["error"]
+            assert error["code"] == "overloaded"  # there is room for one such answer
+            gc.collect()
+            assert sum(type(kept).__qualname__ == "Answer" for kept in gc.get_objects()) == 0
+            nbytes = metric(url, "hopfuse_queue_bytes")
             status, found = bounds.reply(one)
-            assert (status, len(found) > 40_000_000) == (200, True)
-            if accept == "application/json":
-                ids = [[hit["id"] for hit in result["hits"]] for result in json.loads(found)["results"]]
-                assert ids == [[f"p{at}" for at in range(40)]] * 10
+            assert status == 200
+            assert 0 <= nbytes - len(found) < len(body) + 1000
         until(lambda: metric(url, "hopfuse_queue_bytes") == 0)
-        most = httpx.post(f"{url}/v1/search", json={"queries": queries * 16, "k": 40}, timeout=60)
+        assert httpx.post(f"{url}{path}", content=body, headers=headers, timeout=600).status_code == 200
+        assert metric(url, "hopfuse_queue_bytes") == 0
+
+
+def test_a_request_whose_answer_never_has_room_is_refused(long_texts):
+    with running(configured(long_texts, limits={"key_bytes": 60_000_000})) as url:
+        body = LONG | {"queries": LONG["queries"] * 2}
+        most = httpx.post(f"{url}/v1/search", json=body, timeout=600)
         assert (most.status_code, most.json()["error"]["values"]["limit"]) == (400, "limits.key_bytes")
         assert metric(url, "hopfuse_queue_bytes") == 0
+
+
+def test_the_answer_of_a_tool_has_a_limit(long_texts):
+    pytest.importorskip("mcp", reason="the package of the protocol")
+    with running(configured(long_texts, limits={"tool_answer_bytes": 3_000_000}, mcp=True)) as url:
+        for k, refused in ((2, False), (3, True)):
+            call = CALL | {"params": {"name": "search", "arguments": {"text": "Ankara", "k": k}}}
+            result = httpx.post(f"{url}/mcp", json=call, headers=PLAIN, timeout=600).json()["result"]
+            assert result.get("isError", False) is refused
+        error = result["structuredContent"]["error"]
+        assert (error["code"], error["field"], error["values"]["limit"]) == ("limit", "k", "limits.tool_answer_bytes")
+
+
+def test_long_metadata_is_encoded_on_a_thread(tmp_path):
+    rows = [{"id": f"p{at}", "text": f"Ankara {at}.", "metadata": {"note": "a" * 100_000}} for at in range(10)]
+    hf.Index.build(passages=rows, vectors=np.ones((10, DIM), np.float32), encoder=ENCODERS["cities"]).save(tmp_path)
+    with busy_desk(str(tmp_path)) as (url, service, go), contextlib.closing(bounds.connected(url, 600)) as one:
+        body = json.dumps({"queries": ["a"]}).encode()
+        one.sendall(bounds.head("/v1/search", None, len(body)) + body)
+        until(lambda: service.desk.jobs == 3 or select.select([one], [], [], 0)[0])
+        assert service.desk.jobs == 3
+        go.set()
+        assert bounds.reply(one)[0] == 200
 
 
 def test_rows_of_filters_count_before_all_are_found(tmp_path):
@@ -467,9 +524,8 @@ def test_rows_of_filters_count_before_all_are_found(tmp_path):
         assert answer.json()["error"]["values"]["given"] < 800_000  # not those of all filters
 
 
-def test_a_large_answer_is_sent_in_parts(tmp_path):
-    long_texts(tmp_path)
-    body, sent = json.dumps(LONG | {"queries": LONG["queries"] * 10}).encode(), []
+def test_a_large_answer_is_sent_in_parts(long_texts):
+    body, sent = json.dumps(LONG).encode(), []
     received = [{"type": "http.request", "body": body}]
     scope = {"type": "http", "method": "POST", "path": "/v1/search", "query_string": b"", "client": ("localhost", 1)}
 
@@ -482,7 +538,7 @@ def test_a_large_answer_is_sent_in_parts(tmp_path):
         sent.append(message)
 
     async def run():
-        service = Service(configured(str(tmp_path)), ENCODERS)
+        service = Service(configured(long_texts), ENCODERS)
         await service.start()
         await make_app(service)({**scope, "headers": [(b"host", b"localhost")]}, receive, send)
         await service.stop()
@@ -492,7 +548,9 @@ def test_a_large_answer_is_sent_in_parts(tmp_path):
     assert sent[0]["status"] == 200
     assert dict(sent[0]["headers"])[b"content-length"] == str(sum(map(len, bodies))).encode()
     assert [one.get("more_body", False) for one in sent[1:]] == [True] * (len(bodies) - 1) + [False]
+    assert bodies.pop() == b""  # it is sent when the others have been read
     assert max(map(len, bodies)) <= 2**19
     assert min(map(len, bodies[:-1])) >= 2**18
-    ids = [[hit["id"] for hit in result["hits"]] for result in json.loads(b"".join(bodies))["results"]]
-    assert ids == [[f"p{at}" for at in range(40)]] * 10
+    (result,) = json.loads(b"".join(bodies))["results"]
+    assert [hit["id"].partition("-")[0] for hit in result["hits"]] == [f"p{at}" for at in range(40)]
+    assert {len(hit["text"]) for hit in result["hits"]} == {1_000_009, 1_000_010}

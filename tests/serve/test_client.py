@@ -16,8 +16,9 @@ from hopfuse.client import AsyncClient, Client
 from hopfuse.errors import EndpointError, InputError
 from hopfuse.extract import QuestionMatcher
 from hopfuse.recipes import GuidedWalk, PhaseGraph
+from hopfuse.serve import new_key
 from refusals import refused
-from serve.served import Letters
+from serve.served import TEXTS, Letters, configured, running, save
 
 QUESTIONS = ["What is far from Ankara?", "And from Lima?", "Where is Bergen?"]
 
@@ -250,3 +251,93 @@ def test_without_httpx_the_extra_is_named():
     program = "import sys; sys.modules['httpx'] = None; import hopfuse.client as c; c.Client('http://x')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "pip install 'hopfuse[client]'" in done.stderr
+
+
+# ---- Reading passages -----------------------------------------------------------------------------------------------
+
+SMALL = {name: new_key() for name in ("a", "all")}
+
+
+@pytest.fixture(scope="module")
+def keyed(path):
+    """A server with a key that sees half of the passages."""
+    keys = {"a": {"sha256": SMALL["a"][1], "filter": {"tenant": "a"}}, "all": {"sha256": SMALL["all"][1]}}
+    with running(configured(path, keys=keys)) as url:
+        yield url
+
+
+def test_a_passage_by_its_id(ask, url, keyed):
+    expected = {"id": "p3", "title": "No. 3", "text": TEXTS[3], "metadata": {"tenant": "b", "number": 3}}
+    assert ask.passage("p3") == ask.passage("p3", index="cities", at_least=0) == expected
+    with refused(InputError, "unknown", "id", given="nope"):
+        ask.passage("nope")
+    with refused(InputError, "unknown", "index"):
+        ask.passage("p3", index="nope")
+    with refused(InputError, "type", "id", given="NoneType"):
+        ask.passage(None)
+    with Client(keyed, key=SMALL["a"][0], timeout=60) as client:
+        assert client.passage("p2")["metadata"] == {"tenant": "a", "number": 2}
+        errors = []
+        for id in ("p3", "x3"):  # a hidden one, and one that does not exist
+            with refused(InputError, "unknown", "id", given=id) as caught:
+                client.passage(id)
+            errors.append(str(caught.value).replace(id, "ID"))
+        assert errors[0] == errors[1]
+    with Client(keyed, timeout=60) as client, refused(EndpointError, "unauthorized"):
+        client.passage("p2")
+
+    async def run():
+        async with AsyncClient(url, timeout=60) as client:
+            return await client.passage("p3", index="cities")
+
+    assert asyncio.run(run()) == expected
+
+
+def test_passages_page_by_page(url, keyed):
+    everything = sorted(f"p{at}" for at in range(len(TEXTS)))
+    for key, seen in (("all", everything), ("a", [id for id in everything if int(id[1:]) % 2 == 0])):
+        with Client(keyed, key=SMALL[key][0], timeout=60) as client:
+            for limit in (None, 1, 5):
+                pages = list(client.passages(limit=limit))
+                assert [one["id"] for page in pages for one in page] == seen
+                assert {len(page) for page in pages[:-1]} <= {limit}
+                assert [page.after for page in pages] == [page.passages[-1]["id"] for page in pages[:-1]] + [None]
+                assert {page.seq for page in pages} == {0}
+            assert [one for page in client.passages() for one in page] == [client.passage(id) for id in seen]
+            assert [one["id"] for page in client.passages(after=seen[1], index="cities") for one in page] == seen[2:]
+
+    async def run():
+        async with AsyncClient(url, timeout=60) as client:
+            return [one["id"] async for page in client.passages(limit=5) for one in page]
+
+    assert asyncio.run(run()) == everything
+
+
+def test_ids_of_any_characters_are_read_and_deleted(tmp_path):
+    for at, ids in enumerate((["..", ".", "a/b", "ä ö?#&=", "%2F", "p"], [7, -3, 0])):
+        passages = [{"id": id, "text": f"About {id}."} for id in ids]
+        vectors = Letters().encode_passages([one["text"] for one in passages])
+        hf.Index.build(passages=passages, vectors=vectors, encoder=Letters()).save(tmp_path / str(at))
+        index = {"cities": {"path": str(tmp_path / str(at)), "writable": True}}
+        with running(configured("", indexes=index)) as url, Client(url, timeout=60) as client:
+            assert [client.passage(id) for id in ids] == passages
+            assert [one["id"] for page in client.passages(limit=1) for one in page] == sorted(ids)
+            seq = [client.delete_passage(id, timeout=30) for id in ids[1:]][-1]
+            assert [one["id"] for page in client.passages(at_least=seq) for one in page] == ids[:1]
+
+
+def test_a_scroll_goes_on_after_its_last_passage_is_deleted(tmp_path):
+    index = {"cities": {"path": save(tmp_path), "writable": True}}
+    with running(configured("", indexes=index)) as url, Client(url, timeout=60) as client:
+        found = []
+        for page in client.passages(limit=2):
+            found += [one["id"] for one in page]
+            client.search(QUESTIONS[:1], at_least=client.delete_passage(page.passages[-1]["id"]))
+        assert found == sorted(f"p{at}" for at in range(len(TEXTS)))
+
+
+def test_a_page_is_waited_for_within_the_timeout(url):
+    with Client(url, timeout=0.3) as client:
+        for read in (lambda: client.passage("p3", at_least=1), lambda: next(client.passages(at_least=1))):
+            with refused(EndpointError, "timeout", "at_least"):
+                read()

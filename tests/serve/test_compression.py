@@ -9,7 +9,9 @@ import httpx
 import pytest
 from serve.served import configured, running
 
-SEARCH = {"queries": ["What is far from Ankara?"] * 40, "k": 12}
+SEARCH = {"queries": ["What is far from Ankara?"] * 24, "k": 12}
+#: Its answer is sent in parts.
+LARGE = SEARCH | {"queries": SEARCH["queries"] * 4}
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +52,14 @@ def test_answers_are_compressed_as_the_client_accepts(compressing):
         headers, sent = raw(compressing, accepts, json=SEARCH)
         assert "content-encoding" not in headers
         assert results(sent) == results(plain)
+
+
+def test_a_compressed_answer_in_parts_has_no_length(compressing):
+    _, plain = raw(compressing, "identity", json=LARGE)
+    headers, sent = raw(compressing, "gzip", json=LARGE)
+    assert headers["transfer-encoding"] == "chunked"
+    assert len(sent) < len(plain) / 4
+    assert results(gzip.decompress(sent)) == results(plain)
 
 
 def test_small_answers_and_unconfigured_servers_compress_nothing(compressing, client):

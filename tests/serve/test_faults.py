@@ -21,8 +21,8 @@ import pytest
 from hopfuse.errors import InputError
 from hopfuse.serve import BatchTimes, ServeConfig, Service, new_key
 from refusals import refused
-from serve.served import TEXTS, configured, running, small_index
-from serve.test_serving import metric, until
+from serve.served import TEXTS, configured, running, small_index, until
+from serve.test_serving import metric
 
 from bench.hostile import encoders as attack
 

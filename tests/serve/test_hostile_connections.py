@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import random
 import subprocess
 import sys
 import time
+import tracemalloc
 
 import httpx
 import pytest
 from hopfuse.serve import new_key
 from serve.raw import Raw, get, head, post
-from serve.served import configured, running
+from serve.served import configured, running, until
 from serve.test_connections import answer, connected
 
 SEARCH = json.dumps({"queries": ["Who is in Lima?"], "k": 2}).encode()
@@ -79,6 +81,30 @@ def test_a_head_of_exactly_the_limit_is_read_however_it_arrives():
             statuses: list[bytes] = []
             asyncio.run(run(size, parts))
             assert statuses[: len(expected)] == expected
+
+
+@pytest.mark.parametrize("start", [b"GET /health/live HTTP/1.1\r\nX: ", b"GET /health/live?", b"GET /"])
+def test_a_connection_keeps_no_head_of_an_answered_request(start, default):
+    size, count = 60_000, 50
+    rest = b"" if start.endswith(b": ") else b" HTTP/1.1"
+    with contextlib.ExitStack() as stack:
+        opened = [stack.enter_context(Raw(default)) for _ in range(count)]
+        for raw in opened:
+            raw.send(get("/health/live")).answer()
+        gc.collect()
+        tracemalloc.start()
+        try:
+            for raw in opened:
+                raw.send(start, b"a" * size, rest, b"\r\nHost: localhost\r\n\r\n")
+                assert raw.answer().status in (200, 404)
+
+            def held():
+                gc.collect()
+                return tracemalloc.get_traced_memory()[0]
+
+            until(lambda: held() < size * count / 4, 60)
+        finally:
+            tracemalloc.stop()
 
 
 def test_a_head_with_too_many_headers_is_refused(path):
@@ -360,16 +386,6 @@ def asked(url, path="/v1/indexes", address="127.0.0.1", key=""):
     """The answer to one request on a connection of its own."""
     with Raw(url, address) as raw:
         return raw.send(get(path, key)).answer()
-
-
-def until(wanted, tries=10_000):
-    """Call until the result is true: what was sent before has been read."""
-    for _ in range(tries):
-        found = wanted()
-        if found:
-            return found
-        time.sleep(0.005)
-    raise AssertionError("it did not happen")
 
 
 def open_connections(url):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import re
 import subprocess
 import sys
+import threading
 
 import httpx
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.serve import new_key, run_stdio
-from serve.served import ENCODERS, configured, running, save
+from serve.raw import Raw, post
+from serve.served import ENCODERS, Letters, configured, running, save
 
 mcp = pytest.importorskip("mcp", reason="the package of the protocol")
 import httpx2  # noqa: E402 - the client that the package is made with
@@ -170,6 +174,44 @@ def test_requests_that_are_none(tools_url):
         assert "site-packages" not in answer.text
     for header, value in (("Host", "evil.example"), ("Origin", "https://evil.example")):
         assert httpx.post(url, content=b"{}", headers={**headers, header: value}).status_code == 403
+
+
+class Held(Letters):
+    """An encoder whose calls wait for an event."""
+
+    def __init__(self):
+        self.go = threading.Event()
+        self.go.set()
+
+    def encode_queries(self, texts):
+        self.go.wait()
+        return super().encode_queries(texts)
+
+
+def test_without_keys_each_address_has_its_own_budget(path):
+    arguments = {"text": QUESTION, "allow": ["p1"] * 5000}  # counted as a request, and as a search
+    call = {"method": "tools/call", "params": {"name": "search", "arguments": arguments}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, **call}).encode()
+    more = b"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
+    limits = {"key_bytes": 3 * len(body), "timeout_ms": 600_000, "max_timeout_ms": 600_000, "encoder_seconds": 600}
+    encoder = Held()
+    with (
+        running(configured(path, mcp=True, limits=limits), {"cities": encoder}) as url,
+        contextlib.ExitStack() as stack,
+    ):
+        encoder.go.clear()
+        opened = [stack.enter_context(Raw(url, f"127.0.0.{host}")) for host in range(2, 6)]
+        for one in opened:
+            one.send(post(body, "/mcp", more=more))
+        counted = re.compile(r"^hopfuse_(queue_bytes|refusals_total\S*) (.*)$", re.MULTILINE)
+        for _ in range(60_000):  # ends also if a call is refused or not counted twice, which the results show
+            found = {name: float(value) for name, value in counted.findall(httpx.get(f"{url}/metrics").text)}
+            if found["queue_bytes"] > 6 * len(body) or len(found) > 1:
+                break
+        encoder.go.set()
+        results = [json.loads(one.answer().body)["result"] for one in opened]
+        assert [result.get("structuredContent", {}).get("error") for result in results] == [None] * 4
+        assert all(len(result["structuredContent"]["hits"]) == 1 for result in results)
 
 
 def test_without_the_setting_there_is_no_route(url):

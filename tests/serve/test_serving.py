@@ -11,13 +11,12 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from serve.served import Letters, configured, running, small_index
+from serve.served import Letters, configured, running, small_index, until
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 SEARCH = {"queries": ["What is far from Ankara?"]}
@@ -54,13 +53,6 @@ def post(url, **more):
 def metric(url, name):
     found = re.findall(rf"^{re.escape(name)} (.*)$", httpx.get(f"{url}/metrics").text, flags=re.MULTILINE)
     return float(found[0]) if found else 0.0
-
-
-def until(condition, seconds=600.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        threading.Event().wait(0.005)
 
 
 def test_a_deadline_that_passes_in_the_queue_or_in_the_kernel_is_504(held):

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Unpack
 
 from ..errors import MissingExtraError
-from .results import Found, FoundIds
-from .steps import ChangeOptions, Requests, SearchOptions, Steps, VectorSearchOptions, Wait
+from .results import Found, FoundIds, Passage, PassagesPage
+from .steps import (
+    ChangeOptions,
+    ReadOptions,
+    Requests,
+    ScrollOptions,
+    SearchOptions,
+    Steps,
+    VectorSearchOptions,
+    Wait,
+)
 
 
 class Client:
@@ -140,6 +149,72 @@ class Client:
         seq: int = self._drive(self._requests.delete_passage(id, index=index, timeout=timeout))
         return seq
 
+    def passage(self, id: str | int, **where: Unpack[ReadOptions]) -> Passage:
+        """Read a passage.
+
+        Parameters
+        ----------
+        id : str or int
+        index : str, optional
+            By default the server's first.
+        at_least : int, optional
+            Wait until the index has this seq, which a change returned.
+        timeout : float, optional
+            Seconds, instead of the client's.
+
+        Raises
+        ------
+        InputError
+            No passage has the id, or the key's filter hides it (the code is ``unknown``). Or the server refuses a
+            parameter.
+        EndpointError
+            As in :meth:`search`.
+
+        Examples
+        --------
+        >>> from hopfuse.client import Client
+        >>> with Client("http://localhost:8080") as client:
+        ...     text = client.passage("p7")["text"]  # doctest: +SKIP
+        """
+        found: Passage = self._drive(self._requests.passage(id, **where))
+        return found
+
+    def passages(self, **where: Unpack[ScrollOptions]) -> Iterator[PassagesPage]:
+        """Read the passages that the key sees, page by page, in ascending order of their ids.
+
+        Each page is of the index as it is then. What is neither added nor deleted meanwhile is read once.
+
+        Parameters
+        ----------
+        after : str or int, optional
+            Begin after this id, such as the ``after`` of a page.
+        limit : int, optional
+            Most passages of a page, by default 100. Pages end earlier if their texts are long.
+        index, at_least, timeout : optional
+            As in :meth:`passage`, for each page.
+
+        Yields
+        ------
+        PassagesPage
+
+        Raises
+        ------
+        InputError, EndpointError
+            As in :meth:`passage`.
+
+        Examples
+        --------
+        >>> from hopfuse.client import Client
+        >>> with Client("http://localhost:8080") as client:
+        ...     ids = [one["id"] for page in client.passages() for one in page]  # doctest: +SKIP
+        """
+        goes_on = True
+        while goes_on:
+            page: PassagesPage = self._drive(self._requests.page(**where))
+            yield page
+            where["after"] = page.after
+            goes_on = page.after is not None
+
     def indexes(self) -> list[dict[str, Any]]:
         """Return the server's description of its indexes."""
         listed: list[dict[str, Any]] = self._drive(self._requests.indexes())
@@ -215,6 +290,20 @@ class AsyncClient:
         """Delete a passage: see :meth:`Client.delete_passage`."""
         seq: int = await self._drive(self._requests.delete_passage(id, index=index, timeout=timeout))
         return seq
+
+    async def passage(self, id: str | int, **where: Unpack[ReadOptions]) -> Passage:
+        """Read a passage: see :meth:`Client.passage`."""
+        found: Passage = await self._drive(self._requests.passage(id, **where))
+        return found
+
+    async def passages(self, **where: Unpack[ScrollOptions]) -> AsyncIterator[PassagesPage]:
+        """Read passages page by page, with ``async for``: see :meth:`Client.passages`."""
+        goes_on = True
+        while goes_on:
+            page: PassagesPage = await self._drive(self._requests.page(**where))
+            yield page
+            where["after"] = page.after
+            goes_on = page.after is not None
 
     async def indexes(self) -> list[dict[str, Any]]:
         """Return the server's description of its indexes."""

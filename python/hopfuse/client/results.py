@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,63 @@ class FoundIds:
 
     def __iter__(self) -> Iterator[list[tuple[str | int, float]]]:
         return (self[query] for query in range(len(self)))
+
+
+class Passage(TypedDict):
+    """A passage with what is known of it: a mapping, whose other keys are missing.
+
+    Attributes
+    ----------
+    id : str or int
+    text : str
+    title : str, optional
+    metadata : dict, optional
+    document : str or int, optional
+    language : str, optional
+
+    Examples
+    --------
+    >>> from hopfuse.client import Passage
+    >>> Passage(id="p7", text="Ridley Scott made Alien.").get("title", "")
+    ''
+    """
+
+    id: str | int
+    text: str
+    title: NotRequired[str]
+    metadata: NotRequired[dict[str, Any]]
+    document: NotRequired[str | int]
+    language: NotRequired[str]
+
+
+@dataclass(frozen=True)
+class PassagesPage:
+    """Passages in ascending order of their ids, from one state of the index.
+
+    Attributes
+    ----------
+    passages : list of Passage
+    seq : int
+        The state of the index.
+    after : str or int, or None
+        The last id if there is another page, which comes after it.
+
+    Examples
+    --------
+    >>> from hopfuse.client import PassagesPage
+    >>> [one["id"] for one in PassagesPage([{"id": "p7", "text": "A river."}], seq=0, after="p7")]
+    ['p7']
+    """
+
+    passages: list[Passage] = field(repr=False)
+    seq: int
+    after: str | int | None
+
+    def __len__(self) -> int:
+        return len(self.passages)
+
+    def __iter__(self) -> Iterator[Passage]:
+        return iter(self.passages)
 
 
 def found_of(answer: Any) -> Found:

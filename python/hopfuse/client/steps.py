@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
-from .._validation import check_list, check_number
+from .._validation import check_list, check_number, check_type
 from ..errors import EndpointError, HopfuseError, InputError, error_of
 from .bodies import ARROW, JSON, Questions, as_stream, read_stream, with_vector
-from .results import Found, FoundIds, found_of, ids_of
+from .results import Found, FoundIds, Passage, PassagesPage, found_of, ids_of
 
 #: Seconds to wait for a response beyond the timeout in the request.
 GRACE = 1.0
@@ -71,6 +71,21 @@ class SearchOptions(VectorSearchOptions, total=False):
     vectors: Any
     trace: bool
     fields: Sequence[str]
+
+
+class ReadOptions(TypedDict, total=False):
+    """The keyword arguments of reading a passage."""
+
+    index: str | None
+    at_least: int | None
+    timeout: float | None
+
+
+class ScrollOptions(ReadOptions, total=False):
+    """The keyword arguments of reading passages page by page."""
+
+    after: str | int | None
+    limit: int | None
 
 
 class ChangeOptions(TypedDict, total=False):
@@ -161,9 +176,17 @@ class Requests:
 
     def delete_passage(self, id: str | int, *, index: str | None = None, timeout: float | None = None) -> Steps:
         """Delete a passage; return the seq."""
-        of = "" if index is None else f"?index={quote(index)}"
-        answer = yield from self._answered("DELETE", f"/v1/passages/{quote(str(id), safe='')}{of}", None, timeout)
+        answer = yield from self._answered("DELETE", _path_of(id, index=index), None, timeout)
         return answer["seq"]
+
+    def passage(self, id: str | int, *, timeout: float | None = None, **where: Any) -> Steps:
+        """Read a passage; return a :class:`Passage`."""
+        found: Passage = yield from self._answered("GET", _path_of(id, **where), None, timeout)
+        return found
+
+    def page(self, *, timeout: float | None = None, **where: Any) -> Steps:
+        """Read a page of passages; return a :class:`PassagesPage`."""
+        return PassagesPage(**(yield from self._answered("GET", _with("/v1/passages", **where), None, timeout)))
 
     def indexes(self) -> Steps:
         """List the indexes; return the description of each."""
@@ -207,15 +230,19 @@ class Requests:
         make: Callable[[dict[str, int]], bytes] | None,
         kind: str = JSON,
     ) -> Steps:
-        """Send a request until it is accepted; return the response's body. ``make`` makes a body with the time left."""
+        """Send a request until it is accepted; return the response's body. ``make`` makes a body with the time left.
+
+        Without a body, the time left is one more parameter of the path.
+        """
         seconds = self._timeout if timeout is None else timeout
         end = time.monotonic() + seconds
         while True:
             left = end - time.monotonic()
             if left <= 0:
                 raise self._late(seconds, "give a larger one")
-            body = None if make is None else make({"timeout_ms": max(1, int(1000 * left))})
-            status, headers, content = yield Send(method, path, body, left, seconds, kind)
+            limit = {"timeout_ms": max(1, int(1000 * left))}
+            body, where = (None, f"{path}&{urlencode(limit)}") if make is None else (make(limit), path)
+            status, headers, content = yield Send(method, where, body, left, seconds, kind)
             if status == 200:
                 return content
             if status == 504:
@@ -235,6 +262,19 @@ class Requests:
                 return InputError("unsupported", None, "{url} does not take {kind}: {answer}", kind=ARROW, **values)
             return EndpointError("reply", None, "{url} answered {status}: {answer}", **values)
         return error if isinstance(error, InputError) else error.at(f"{self.url} answered {status}")
+
+
+def _path_of(id: str | int, **parameters: Any) -> str:
+    """Return the path of a passage."""
+    own = quote(str(check_type(id, "id", (str, int), "the id of a passage")), safe="")
+    if own in (".", ".."):  # which would be a step in the path
+        own = own.replace(".", "%2E")
+    return _with(f"/v1/passages/{own}", **parameters)
+
+
+def _with(path: str, **parameters: Any) -> str:
+    """Return a path with the parameters that are given."""
+    return f"{path}?{urlencode({name: value for name, value in parameters.items() if value is not None})}"
 
 
 def _settings(

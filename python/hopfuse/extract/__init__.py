@@ -17,6 +17,7 @@ from .openie import read_openie
 from .question_matcher import QuestionMatcher
 from .relations import Predicates
 from .spacy_reader import SpacyReader
+from .spoken import Spoken
 from .synonym_bounds import synonym_bounds, synonym_pairs
 from .synonyms import similar_pairs
 from .triple_files import described, read_triples
@@ -35,6 +36,7 @@ __all__ = [
     "Predicates",
     "QuestionMatcher",
     "SpacyReader",
+    "Spoken",
     "Word",
     "WordMatcher",
     "WordReader",

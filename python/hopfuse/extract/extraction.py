@@ -165,6 +165,20 @@ class WordExtractions(list[Extraction]):
         self.info = info
 
 
+def listed_extractions(source: Any) -> list[Extraction]:
+    """Return passages in which nothing was read yet.
+
+    Examples
+    --------
+    >>> listed_extractions([{"text": "Ada wrote notes."}])[0].entities
+    ()
+    """
+    return [
+        Extraction(one.id, one.title, one.text, document=one.document, position=one.position, language=one.language)
+        for one in listed_passages(source)
+    ]
+
+
 def listed_passages(source: Any) -> list[Passage]:
     """Return passages from a path, an Arrow table or mappings, as for :meth:`hopfuse.Index.build`.
 

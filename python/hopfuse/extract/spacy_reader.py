@@ -7,6 +7,8 @@ from os import PathLike
 from typing import Any
 
 from .._validation import check_choice, check_list, check_whole
+from ..errors import InputError
+from ..text import language_named
 from ._spacy_facts import facts_of
 from ._spacy_links import LINKS, TITLE, links_of
 from ._spacy_model import MODEL, check_lengths, loaded_model
@@ -91,6 +93,14 @@ class SpacyReader:
         known = frozenset(self._model.get_pipe("ner").labels)
         self._drop = known.intersection(NUMBERS) if drop is None else _dropped(drop, known)
         self._labels = tuple(sorted(known - self._drop))
+
+    @property
+    def language(self) -> str | None:
+        """The language of the model, or None if it is for several."""
+        try:
+            return language_named(str(self._model.lang))
+        except InputError:
+            return None
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -11,15 +11,13 @@ from .._arrays.part_numbers import PartNumbers
 from .._validation import check_whole, checked_texts
 from ..errors import InputError
 from ..index import Index, IndexPart, WordInfo
-from ..lexical import Keys, listed_stopwords, snowball_stemmer
-from ..text import FoldedText, fold, fold_with_offsets, read_words, segment
+from ..lexical import ENGLISH_PLUS, Keys, asking_words, listed_stopwords, snowball_stemmer, stemmer_named, stemmer_of
+from ..text import FoldedText, fold, fold_with_offsets, language_named, read_words, segment, unaccented
 from ._spacy_model import check_lengths, loaded_model
-from .extraction import Extraction, Progress, WordExtractions, Words, listed_passages
+from .extraction import Extraction, Progress, WordExtractions, Words, listed_extractions
 from .gazetteer import Kind, Match
 
 LANGUAGE = "english"
-#: Longer lists of stop words in bm25s; its "english" lacks "who", "what" and "when".
-_STOPWORD_LISTS = {"english": "english_plus"}
 #: Parts of speech of content words.
 CONTENT = frozenset(("NOUN", "PROPN", "VERB", "NUM"))
 
@@ -44,10 +42,11 @@ class WordReader:
     Parameters
     ----------
     language : str or None
-        A Snowball stemmer of PyStemmer, or None for folded words.
+        A language by its name or code (:func:`hopfuse.text.language_named`): its Snowball stemmer, if there is one, and
+        its stop words. With ``stopwords``, also another algorithm of Snowball. None for folded words.
     stopwords : str, sequence of str, or None, optional
-        Words to leave out: a language with a list in bm25s, or a list of words. By default the list of ``language``,
-        for English the longer one of bm25s's two lists, which has question words.
+        Words to leave out: a language, or a list of words. By default the list of ``language``, for English the longer
+        one of bm25s's two lists, which has question words.
     tagger : str, optional
         An installed spaCy model with a tagger and a lemmatizer, or its path. Nothing is stemmed then, and ``language``
         determines the stop words only.
@@ -81,10 +80,15 @@ class WordReader:
         tagger: str | None = None,
         batch_size: int = 256,
     ) -> None:
-        self._language = language if stopwords is None else None
-        if stopwords is None and language is not None:
-            stopwords = _stopwords_of(language)
-        info = WordInfo(0, None if tagger else language, tagger, listed_stopwords(stopwords))
+        stemmer: str | None = None
+        self._language: str | None = None
+        if language is not None and stopwords is None:
+            self._language = language_named(language)
+            stopwords = ENGLISH_PLUS if self._language == LANGUAGE else self._language
+            stemmer = None if tagger else stemmer_of(self._language)
+        elif not tagger:
+            stemmer = stemmer_named(language)
+        info = WordInfo(0, stemmer, tagger, listed_stopwords(stopwords))
         self._begin(info, check_whole(batch_size, "batch_size"))
 
     @classmethod
@@ -142,11 +146,7 @@ class WordReader:
         InputError
             The argument is not a table of passages, or a text is longer than the tagger's ``max_length``.
         """
-        rows = [
-            Extraction(one.id, one.title, one.text, document=one.document, position=one.position, language=one.language)
-            for one in listed_passages(passages)
-        ]
-        return self.add(rows, progress=progress)
+        return self.add(listed_extractions(passages), progress=progress)
 
     def add(self, extractions: Iterable[Extraction], *, progress: Progress | None = None) -> list[Extraction]:
         """Return extractions of another reader with the words of their passages added.
@@ -172,8 +172,15 @@ class WordReader:
                 progress(len(found), len(listed))
         return WordExtractions(found, self._info)
 
-    def words(self, texts: Sequence[str]) -> list[list[Word]]:
+    def words(self, texts: Sequence[str], *, questions: bool = False) -> list[list[Word]]:
         """Return the words of each text, in order: ``key``, ``form``, ``start`` and ``end`` in the text.
+
+        Parameters
+        ----------
+        texts : sequence of str
+        questions : bool
+            Leave out words that only ask, by the language of each question (:func:`hopfuse.text.question_words`),
+            unless a question has no others. If the reader has no stop words, none is left out.
 
         Raises
         ------
@@ -188,9 +195,11 @@ class WordReader:
         """
         listed = checked_texts(texts)
         if self._model is not None:
-            return [list(self._lemmas(doc)) for doc in self._docs(listed)]
-        keys, rule = _keys(self._info), self._info.rule
-        return [list(_stems(fold_with_offsets(text, rule=rule), keys, rule)) for text in listed]
+            found = [list(self._lemmas(doc)) for doc in self._docs(listed)]
+        else:
+            keys, rule = _keys(self._info), self._info.rule
+            found = [list(_stems(fold_with_offsets(text, rule=rule), keys, rule)) for text in listed]
+        return [self._telling(words, text) for words, text in zip(found, listed, strict=True)] if questions else found
 
     def keys(self, names: Sequence[str]) -> list[str]:
         """Return the keys of words, given by their names in an index."""
@@ -204,6 +213,14 @@ class WordReader:
         return (
             ((key, form) for form in read_words(text, rule=rule) if (key := keys[form]) is not None) for text in texts
         )
+
+    def _telling(self, words: list[Word], question: str) -> list[Word]:
+        """Return the words of a question that do not only ask, or all if there are no others."""
+        info = self._info
+        asking = asking_words(question, info.stopwords, info.stemmer, info.rule)
+        if not asking:
+            return words
+        return [word for word in words if unaccented(fold(question[word.start : word.end])) not in asking] or words
 
     def _docs(self, texts: Sequence[str]) -> Iterator[Any]:
         assert self._model is not None
@@ -270,7 +287,7 @@ class WordMatcher:
         InputError
             A single string, or an entry that is not a string.
         """
-        rows = zip(texts, self._reader.words(texts), strict=True)
+        rows = zip(texts, self._reader.words(texts, questions=True), strict=True)
         return [[match for word in words for match in self._matches(word, text)] for text, words in rows]
 
     def part(self, part: IndexPart) -> WordMatcher:
@@ -324,11 +341,3 @@ def _placed(word: Word, folded: FoldedText) -> Word:
     while folded.end_at[last] < 0:
         last += 1
     return word._replace(start=folded.start_at[first], end=folded.end_at[last])
-
-
-def _stopwords_of(language: str) -> tuple[str, ...]:
-    """Return the stop words of a language."""
-    try:
-        return listed_stopwords(_STOPWORD_LISTS.get(language, language))
-    except InputError as error:
-        raise error.about("language") from None

@@ -121,12 +121,13 @@ class Index(Contents):
             have. At most one of them may be a reader of facts, and at most one of words. Rows may have the column
             ``position`` then: consecutive passages of a document are joined.
         language : str, optional
-            With ``reader="words"``: the language of its stems and stop words, by default ``"english"``; ``"none"`` for
-            neither.
+            With ``reader="words"``: the language of its stems and stop words, by name or code; ``"none"`` for neither.
+            By default the main language of the passages, by their tags, words and scripts.
         lexical : str or bool, optional
             Store BM25 over titles and texts, as :attr:`lexical`: in a language, such as ``"german"``, or ``"plain"``,
             with neither stop words nor stems. False or ``"none"`` leave it out. By default it is made if there is a
-            reader, in the language of its words, else in English; if its packages are not installed, a warning says so.
+            reader, in the language of its words, else in the main language of the passages; if its packages are not
+            installed, a warning says so.
         synonyms : float, or mapping of str to float, optional
             With a reader of facts and an encoder: join entities of at least this similarity, or one for each label
             (:func:`hopfuse.extract.synonym_bounds`), and abbreviations with their long forms.
@@ -220,7 +221,7 @@ class Index(Contents):
             check_excludes("reader", reader, "passages", source, "a store, which has its own graph")
             check_alone(given, "reader", "which makes its own")
             building: Any = import_module("hopfuse.extract.building")  # above this room
-            return building.build_index(  # type: ignore[no-any-return]
+            return building.index_of(  # type: ignore[no-any-return]
                 passages,
                 building.readers_of(reader, language),
                 encoder=encoder,
@@ -231,7 +232,7 @@ class Index(Contents):
                 metadata_types=metadata_types,
                 metric=metric,
                 storage=storage,
-            ).index
+            )
         check_needs("language", language, "reader", None, "whose words it is for")
         check_needs("synonyms", synonyms, "reader", None, "which finds the names that it joins")
         if source is not None:

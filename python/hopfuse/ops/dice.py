@@ -59,7 +59,7 @@ def dice_scores(
     Notes
     -----
     APOC's ``apoc.text.sorensenDiceSimilarity`` compares multisets of bigrams, as ``repeats=True`` of :class:`LabelSets`
-    does. Differences remain: APOC converts texts to upper case, not lower (ß becomes SS); splits at ASCII white space
+    does. Differences remain: APOC converts texts to upper case, without normalising them; splits at ASCII white space
     only; counts UTF-16 units, so a character beyond U+FFFF counts as two; and gives two texts without bigrams 1 if
     their words are equal and NaN otherwise, where this function gives 0.
 

@@ -1,24 +1,26 @@
-"""Answers to searches as JSON, encoded and sent in parts if they are large."""
+"""Responses to searches by any protocol: encoded and sent in parts, and counted until the client has read them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from .budget import Held
+from .decoding import on_desk
 from .http import JSON, encode
-from .schema import HitOut, ResultOut, SearchResponse
+from .schema import HitOut, ResultOut, SearchResponse, chars_of
 from .searches import Answer
+from .service import Service
 
-#: Hits of an answer, and characters of their texts, up to which the event loop encodes it.
-SMALL_HITS, SMALL_CHARS = 1000, 2**18
-#: Characters of the texts of hits that are encoded by one call; a hit counts as ``HIT_CHARS`` more.
+#: Characters of hits that are encoded by one call; each hit counts as ``HIT_CHARS`` more.
 PART_CHARS, HIT_CHARS = 2**20, 256
 #: Bytes that are sent at a time; the next ones follow when the client has read them.
 SENT = 2**18
+#: Bytes that a connection takes at once, whether or not its client reads (asyncio's and uvloop's high-water mark).
+TAKEN = 2**16
 
 
 class PartedResponse(Response):
@@ -27,87 +29,132 @@ class PartedResponse(Response):
     Parameters
     ----------
     parts : sequence of bytes-like
-    media_type : str
+    media_type : str, optional
     headers : mapping, optional
+    status : int
     """
 
-    def __init__(self, parts: Sequence[Any], media_type: str, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        parts: Sequence[Any],
+        media_type: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        status: int = 200,
+    ) -> None:
         self._parts = [memoryview(part).cast("B") for part in parts]
         self._nbytes = sum(map(len, self._parts))
         self._held: Held | None = None
         made = {**(headers or {}), "content-length": str(self._nbytes)}
-        super().__init__(None, headers=made, media_type=media_type)
+        super().__init__(None, status, made, media_type)
 
     def hold(self, held: Held) -> PartedResponse:
-        """Hold the bytes of the body until it is sent, and return this response."""
-        held.add(self._nbytes)
-        self._held = held.share()
+        """Hold the bytes of the body until the client has read them, and return this response.
+
+        What a connection takes at once is not counted: the limits of connections bound it.
+
+        Raises
+        ------
+        HopfuseError
+            See :meth:`Held.add`.
+        """
+        if self._nbytes > TAKEN:
+            held.add(self._nbytes)
+            self._held = held.share()
         return self
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response."""
         try:
-            await self._send(send)
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            if self._nbytes <= TAKEN:
+                await send({"type": "http.response.body", "body": b"".join(self._parts)})
+                return
+            for body in self._bodies():
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})  # once the client has read the last part
         finally:
+            self._parts = []
             if self._held is not None:
                 self._held.release()
 
-    async def _send(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        gathered, size = [], 0
+    def _bodies(self) -> Iterator[bytes]:
+        """Yield what is sent at a time."""
+        gathered, size = list[memoryview](), 0
         for part in self._parts:
             for at in range(0, len(part), SENT):
                 piece = part[at : at + SENT]
                 gathered.append(piece)
                 size += len(piece)
                 if size >= SENT:
-                    await send({"type": "http.response.body", "body": b"".join(gathered), "more_body": True})
+                    yield b"".join(gathered)
                     gathered, size = [], 0
-        await send({"type": "http.response.body", "body": b"".join(gathered)})
+        if gathered:
+            yield b"".join(gathered)
 
 
-def is_large(answer: Answer) -> bool:
-    """Return whether an answer takes so long to encode that the event loop should not wait for it."""
-    hits = sum(len(one.hits) for one in answer.results)
-    if hits > SMALL_HITS or any(one.trace is not None for one in answer.results):
-        return True
-    return sum(len(hit.text or "") for one in answer.results for hit in one.hits) > SMALL_CHARS
+async def respond(
+    service: Service, held: Held, answer: Answer, write: Callable[[Answer], PartedResponse]
+) -> PartedResponse:
+    """Return an answer in the form of a protocol, with its bytes counted until the client has read them.
+
+    Parameters
+    ----------
+    service : Service
+    held : Held
+        The account of the request's bytes.
+    answer : Answer
+    write : callable
+        Returns the response; a large one is made on a thread. No single call in it should take long.
+
+    Raises
+    ------
+    HopfuseError
+        There is no room for the bytes; see :meth:`Held.add`.
+    """
+    return (await on_desk(service, held, answer.is_large, write, answer)).hold(held)
 
 
-def response_of(answer: Answer) -> Response:
-    """Return a small answer as JSON."""
-    shown = SearchResponse(answer.results, answer.snapshot.seq, answer.timings)
-    return Response(encode(shown), media_type=JSON)
+def search_response(answer: Answer) -> PartedResponse:
+    """Return an answer of ``/v1/search`` as JSON."""
+    if not answer.is_large:
+        return PartedResponse([encode(SearchResponse(answer.results, answer.snapshot.seq, answer.timings))], JSON)
+    shown = SearchResponse([], answer.snapshot.seq, answer.timings)
+    return PartedResponse(in_parts(shown, map(_parts_of, answer.results)), JSON)
 
 
-def parted_response_of(answer: Answer) -> PartedResponse:
-    """Return a large answer as JSON, the same as that of :func:`response_of`; no call of the encoder takes long."""
-    end = encode(SearchResponse([], answer.snapshot.seq, answer.timings))
-    parts, comma = [b'{"results":['], b""
-    for one in answer.results:
-        parts += [comma, *_parts_of(one)]
+def in_parts(shown: Any, entries: Iterable[Sequence[bytes]]) -> list[bytes]:
+    """Return an object as JSON in parts.
+
+    Parameters
+    ----------
+    shown : Struct
+        Its first field is an empty list.
+    entries : iterable of sequences of bytes
+        The entries of that list as JSON: one or, with commas, several, each time in one or more parts.
+    """
+    whole = encode(shown)
+    begin = whole.index(b"[") + 1
+    parts, comma = [whole[:begin]], b""
+    for one in entries:
+        parts += [comma, *one]
         comma = b","
-    return PartedResponse([*parts, end.removeprefix(b'{"results":[')], JSON)
+    return [*parts, whole[begin:]]
+
+
+def runs_of(hits: Sequence[HitOut]) -> Iterator[list[HitOut]]:
+    """Yield hits in runs that are encoded by one call each."""
+    run, room = list[HitOut](), PART_CHARS
+    for hit in hits:
+        if room <= 0:
+            yield run
+            run, room = [], PART_CHARS
+        run.append(hit)
+        room -= HIT_CHARS + chars_of(hit)
+    if run:
+        yield run
 
 
 def _parts_of(result: ResultOut) -> list[bytes]:
-    """Return a result in parts of the JSON."""
-    parts, comma = [b'{"hits":['], b""
-    for hits in _in_parts(result.hits):
-        parts += [comma, encode(hits)[1:-1]]
-        comma = b","
-    rest = encode(ResultOut([], result.trace, result.notes))
-    return [*parts, rest.removeprefix(b'{"hits":[')]
-
-
-def _in_parts(hits: Sequence[HitOut]) -> list[list[HitOut]]:
-    """Return hits in parts that are encoded by one call each."""
-    parts: list[list[HitOut]] = []
-    room = 0
-    for hit in hits:
-        if room <= 0:
-            parts.append([])
-            room = PART_CHARS
-        parts[-1].append(hit)
-        room -= HIT_CHARS + len(hit.text or "")
-    return parts
+    """Return a result as JSON in parts."""
+    rest = ResultOut([], result.trace, result.notes)
+    return in_parts(rest, ([encode(hits)[1:-1]] for hits in runs_of(result.hits)))

@@ -19,11 +19,11 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ..errors import FormatError, HopfuseError
-from .answers import PartedResponse, is_large, parted_response_of, response_of
+from .answers import PartedResponse, respond, search_response
 from .arrow import ARROW, arrow_response, read_arrow
 from .batcher import stopping
 from .compression import CompressedSend, accepted
-from .decoding import on_desk, read_change, read_search
+from .decoding import read_change, read_search
 from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
 from .errors import RefusalError, damaged, without_frames
 from .http import JSON, NOSNIFF, BodyReader, check_content_type, check_origin, json_response, owner_of, refused
@@ -268,14 +268,10 @@ class Routes:
             stages["read"].observe(time.perf_counter() - arrived)
             request.state.search = search
             request.state.answer = answer = await service.search(search)
-            wants, large = request.headers.get("accept", ""), is_large(answer)
-            response: Response
-            if ARROW in wants or (kind == ARROW and JSON not in wants):
-                response = (await on_desk(service, held, large, arrow_response, answer, search.fields)).hold(held)
-            elif large:
-                response = (await on_desk(service, held, large, parted_response_of, answer)).hold(held)
-            else:
-                response = response_of(answer)
+            wants = request.headers.get("accept", "")
+            as_arrow = ARROW in wants or (kind == ARROW and JSON not in wants)
+            write = partial(arrow_response, fields=search.fields) if as_arrow else search_response
+            response = await respond(service, held, answer, write)
         stages["total"].observe(time.perf_counter() - arrived)
         return response
 
@@ -292,7 +288,7 @@ class Routes:
     async def read_page(self, request: Request) -> Response:
         async with self._body(request):
             page = await self._passages.page(request.query_params, request.state.principal, request.state.held.owner)
-            return PartedResponse([page], JSON).hold(request.state.held)
+            return PartedResponse(page, JSON).hold(request.state.held)
 
     async def read_passage(self, request: Request) -> Response:
         id, given, principal = request.path_params["id"], request.query_params, request.state.principal
@@ -484,6 +480,7 @@ class GuardedEndpoint:
                 response = await self._answer(request)
             finally:
                 self._service.unanswered.discard(task)
+                request.state.search = request.state.answer = None  # only what is counted waits for slow clients
             if NOSNIFF not in response.raw_headers:
                 response.raw_headers.append(NOSNIFF)
             least = self._service.config.compress_bytes

@@ -14,14 +14,13 @@ import numpy as np
 
 from ..errors import InputError
 from .answers import PartedResponse
-from .bounds import check_depth, check_most, check_settings, check_total
+from .bounds import check_depth, check_most, check_settings
 from .budget import Held
 from .config import Limits
-from .decoding import LARGE, decode, on_desk
+from .decoding import LARGE, decode, on_desk, read_queries
 from .errors import RefusalError
 from .http import encode
 from .keys import Principal
-from .queries import QueryReader
 from .schema import ArrowAbout, ArrowSettings, HitOut, QueryIn
 from .searches import Answer, Search
 from .service import Service
@@ -61,13 +60,12 @@ async def read_arrow(service: Service, body: bytes, principal: Principal, held: 
     asked = await on_desk(service, held, is_large, _settings, body)
     snapshot = await service.snapshot_at(asked.index, principal, asked.at_least, asked.timeout_ms)
     check_depth(asked.options, "options", limits)
-    reader = QueryReader(snapshot, principal, limits, held)
     given, vectors = await on_desk(service, held, is_large, _read, body, limits)
-    queries = await on_desk(service, held, is_large or reader.is_long(given), reader.read, given, vectors)
-    held.add(reader.nbytes)
+    queries, is_long = await read_queries(service, snapshot, principal, held, given, vectors, is_long=is_large)
     return Search(
         snapshot=snapshot,
         queries=queries,
+        is_long=is_long,
         k=asked.k,
         recipe=asked.recipe,
         options=asked.options,
@@ -104,7 +102,7 @@ def _read(body: bytes, limits: Limits) -> tuple[list[QueryIn], Sequence[Any]]:
 
 
 def arrow_response(answer: Answer, fields: frozenset[str]) -> PartedResponse:
-    """Return the rankings as a response."""
+    """Return an answer of ``/v1/search`` as an Arrow stream."""
     return PartedResponse([write_arrow(answer, fields)], ARROW)
 
 
@@ -247,7 +245,7 @@ def _column(table: Any, name: str, limits: Limits) -> list[Any]:
     for row, length in enumerate(lengths):
         check_most(length or 0, f"queries[{row}].{name}", limits, name)
     flat = column.flatten()  # of the rows that are not null
-    check_total(len(flat), limits, "values", "value")
+    check_most(len(flat), None, limits, "values", "value")
     if flat.null_count:
         raise InputError("type", name, "{field} has a null in a list; leave it out")
     values = [one for at in range(0, len(flat), PART) for one in flat.slice(at, PART).to_pylist()]

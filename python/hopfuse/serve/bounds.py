@@ -17,13 +17,14 @@ HEAVY = 4
 SETTINGS_BYTES = 2**16
 
 
-def check_most(number: int, field: str, limits: Limits, name: str, noun: str = "entry") -> None:
+def check_most(number: int, field: str | None, limits: Limits, name: str, noun: str = "entry") -> None:
     """Refuse more entries, characters or rows than a limit of the server allows.
 
     Parameters
     ----------
     number : int
-    field : str
+    field : str or None
+        None for a number of the whole request.
     limits : Limits
     name : str
         Name of the limit, a field of ``limits``.
@@ -31,29 +32,19 @@ def check_most(number: int, field: str, limits: Limits, name: str, noun: str = "
         What is counted.
     """
     most = getattr(limits, name)
-    if number > most:
-        raise InputError(
-            "limit",
-            field,
-            "{field} has {given}; at most {allowed} are allowed ({limit} of the server)",
-            given=counted(number, noun),
-            allowed=most,
-            limit=f"limits.{name}",
-        )
-
-
-def check_total(number: int, limits: Limits, name: str, noun: str) -> None:
-    """Refuse more of something in a whole request than a limit of the server allows."""
-    most = getattr(limits, name)
-    if number > most:
+    if number <= most:
+        return
+    values = {"given": counted(number, noun), "allowed": most, "limit": f"limits.{name}"}
+    if field is None:
         raise InputError(
             "limit",
             None,
             "the request has {given}; at most {allowed} are allowed ({limit} of the server); send less at a time",
-            given=counted(number, noun),
-            allowed=most,
-            limit=f"limits.{name}",
+            **values,
         )
+    raise InputError(
+        "limit", field, "{field} has {given}; at most {allowed} are allowed ({limit} of the server)", **values
+    )
 
 
 def check_values(body: bytes, limits: Limits) -> None:
@@ -65,7 +56,7 @@ def check_values(body: bytes, limits: Limits) -> None:
     if HEAVY * len(body) > limits.values:
         text = np.frombuffer(body, np.uint8)
         commas, colons, lists = (int(np.count_nonzero(text == ord(one))) for one in ",:[")
-        check_total(commas + (HEAVY - 1) * (colons + lists), limits, "values", "value")
+        check_most(commas + (HEAVY - 1) * (colons + lists), None, limits, "values", "value")
 
 
 def check_settings(nbytes: int, field: str) -> None:

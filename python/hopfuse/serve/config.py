@@ -41,6 +41,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     json_bytes, tool_bytes : int
         Bytes of JSON in a body, and of a call of a tool by MCP. One of 4 MiB is decoded in about 10 ms, during which no
         other Python runs; Arrow streams and binary tensors may have ``body_bytes``.
+    tool_answer_bytes : int
+        Bytes of JSON of a tool's answer by MCP, whose library makes the response on the event loop.
     values : int
         Values of a JSON body: numbers of vectors, too, and 4 for each list and each member of an object. And ids, names
         and values of conditions of a request together, whatever its format.
@@ -77,8 +79,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     queue_requests : int
         Requests that wait for a batch, and requests that wait for a seq.
     queue_bytes, key_bytes : int
-        Bytes of all requests, and of those of one key (without keys, of one address): bodies that are arriving, and
-        requests until they are answered or their client leaves. The workers divide ``key_bytes``.
+        Bytes of all requests, and of those of one key (without keys, of one address): bodies that are arriving,
+        requests until they are answered or their client leaves, and large answers until they are read. The workers
+        divide ``key_bytes``.
     timeout_ms, max_timeout_ms : int
         Default and maximum of a request's ``timeout_ms``.
     body_seconds, header_seconds, idle_seconds : float
@@ -108,6 +111,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     headers: Annotated[int, msgspec.Meta(ge=16, le=10_000)] = 100
     json_bytes: Count = 4 * 2**20
     tool_bytes: Count = 128 * 2**10
+    tool_answer_bytes: Count = 2**20
     values: Count = 200_000
     depth: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
     queries: Count = 256

@@ -332,10 +332,17 @@ def protocol(
             super().on_response_complete()
             if self.cycle.response_complete:
                 counted.waits(self)
+                if not (self._framing.head or self._framing.in_body):
+                    self._forget()
             if self._held:
                 self._hold(self._held)
             if self.cycle.response_complete and self.cycle.more_body:  # answered before its body arrived
                 self._rest = self.loop.call_later(limits.body_seconds, self._abort)
+
+        def _forget(self) -> None:
+            """Drop the head of the last request, which would be kept up to four times while the connection waits."""
+            self.url, self.headers = b"", []
+            self.scope = self.cycle.scope = None  # type: ignore[assignment]
 
         def identify(self, key: str) -> None:
             counted.identify(self, key)

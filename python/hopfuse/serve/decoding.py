@@ -7,7 +7,7 @@ only small requests, for which a change of threads would take longer.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
@@ -18,10 +18,11 @@ from .budget import Held
 from .config import Limits
 from .errors import invalid_value, steps_of
 from .keys import Principal
-from .queries import QueryReader
+from .queries import QueryReader, takes_long
 from .schema import MAPPINGS, EdgeIn, EntityIn, Outline, PassageIn, PassagesRequest, QueryIn, SearchRequest
 from .searches import Search
 from .service import Service
+from .snapshots import Query, Snapshot
 
 #: Bytes from which on a body is decoded on a thread.
 LARGE = 32768
@@ -59,12 +60,11 @@ async def read_search(service: Service, body: bytes, principal: Principal, held:
         del asked  # only the body, which is counted, waits
         await service.snapshot_at(*waits)
     check_depth(asked.options, "options", limits)
-    reader = QueryReader(snapshot, principal, limits, held)
-    queries = await on_desk(service, held, is_large or reader.is_long(asked.queries), reader.read, asked.queries)
-    held.add(reader.nbytes)
+    queries, is_long = await read_queries(service, snapshot, principal, held, asked.queries, is_long=is_large)
     return Search(
         snapshot=snapshot,
         queries=queries,
+        is_long=is_long,
         k=asked.k,
         recipe=asked.recipe,
         options=asked.options,
@@ -77,6 +77,38 @@ async def read_search(service: Service, body: bytes, principal: Principal, held:
         owner=held.owner,
         arrived=arrived,
     )
+
+
+async def read_queries(
+    service: Service,
+    snapshot: Snapshot,
+    principal: Principal,
+    held: Held,
+    given: Sequence[str | QueryIn],
+    vectors: Sequence[Any] | None = None,
+    field: str = "queries",
+    *,
+    is_long: bool,
+) -> tuple[list[Query], bool]:
+    """Return the checked queries of a request, and whether they are many or ``is_long`` is given.
+
+    Parameters
+    ----------
+    service : Service
+    snapshot : Snapshot
+    principal : Principal
+    held : Held
+        The account of the request's bytes, which then includes those of the queries.
+    given, vectors, field
+        See :meth:`~hopfuse.serve.queries.QueryReader.read`.
+    is_long : bool
+        Whether the body is large.
+    """
+    is_long = is_long or takes_long(given, snapshot)
+    reader = QueryReader(snapshot, principal, service.config.limits, held)
+    queries = await on_desk(service, held, is_long, reader.read, given, vectors, field)
+    held.add(reader.nbytes)
+    return queries, is_long
 
 
 async def on_desk(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -9,11 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..errors import HopfuseError, InputError
-from .answers import is_large
+from .answers import PartedResponse, in_parts, respond, runs_of
 from .bounds import check_most
 from .decoding import LARGE, decode_checked, on_desk
 from .errors import status_of
-from .http import BodyReader, check_content_type, json_response
+from .http import JSON, BodyReader, check_content_type, encode
 from .schema import HitOut, NoteOut
 from .searches import Answer, Search
 from .service import Service
@@ -88,23 +89,25 @@ async def _answer(service: Service, request: Request, body: bytes) -> Response:
         request.state.answer = answer = await service.search(search)
     except HopfuseError as error:
         raise error.about("query.text" if error.field == "queries[0].text" else None) from None
-    return await on_desk(service, held, is_large(answer), _response, answer, asked.retrieval_setting)
+    return await respond(service, held, answer, partial(_response, threshold=asked.retrieval_setting.score_threshold))
 
 
-def _response(answer: Answer, setting: RetrievalSetting) -> Response:
+def _response(answer: Answer, threshold: float | None) -> PartedResponse:
+    """Return the hits whose scores are high enough."""
     (found,) = answer.results
-    return json_response(RetrievalResponse(records(found.hits, setting.score_threshold or 0.0), found.notes))
+    best = max((hit.score for hit in found.hits), default=0.0)
+    hits = [hit for hit in found.hits if _share(hit, best) >= (threshold or 0.0)]
+    runs = ([encode([_record(hit, best) for hit in run])[1:-1]] for run in runs_of(hits))
+    return PartedResponse(in_parts(RetrievalResponse([], found.notes), runs), JSON)
 
 
-def records(hits: list[HitOut], threshold: float) -> list[Record]:
-    """Return hits with scores in [0, 1] as shares of the best, since each recipe has its own scale."""
-    best = max((hit.score for hit in hits), default=0.0)
-    shares = [max(0.0, hit.score / best) if best > 0 else 0.0 for hit in hits]
-    return [
-        Record(hit.text or "", share, hit.title or "", {"id": hit.id, **(hit.metadata or {})})
-        for hit, share in zip(hits, shares, strict=True)
-        if share >= threshold
-    ]
+def _share(hit: HitOut, best: float) -> float:
+    """Return a score in [0, 1] as a share of the best, since each recipe has its own scale."""
+    return max(0.0, hit.score / best) if best > 0 else 0.0
+
+
+def _record(hit: HitOut, best: float) -> Record:
+    return Record(hit.text or "", _share(hit, best), hit.title or "", {"id": hit.id, **(hit.metadata or {})})
 
 
 def dify_error(error: HopfuseError) -> dict[str, Any]:

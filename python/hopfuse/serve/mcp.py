@@ -8,17 +8,17 @@ from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from typing import Any
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from .. import __version__
 from ..errors import HopfuseError, MissingExtraError
+from .answers import PartedResponse
 from .errors import RefusalError, body_of, gone_away
-from .http import BodyReader, encode
+from .http import BodyReader
 from .keys import Principal
 from .service import Service
-from .tools import TOOLS
+from .tools import TOOLS, Caller
 
 log = logging.getLogger("hopfuse.serve")
 INSTRUCTIONS = (
@@ -28,19 +28,19 @@ INSTRUCTIONS = (
 )
 
 
-def mcp_server(service: Service, principal_of: Callable[[Any], Principal]) -> Any:
+def mcp_server(service: Service, caller_of: Callable[[Any], Caller]) -> Any:
     """Return an ``mcp.server.lowlevel.Server`` over a service.
 
     Parameters
     ----------
     service : Service
-    principal_of : callable
-        Returns the principal of a call from the call's context.
+    caller_of : callable
+        Returns who calls from the call's context.
     """
     types = _module("mcp_types")
 
     async def list_tools(context: Any, params: Any) -> Any:
-        principal = principal_of(context)
+        principal = caller_of(context).principal
         return types.ListToolsResult(
             tools=[
                 types.Tool(
@@ -66,7 +66,7 @@ def mcp_server(service: Service, principal_of: Callable[[Any], Principal]) -> An
                     given=params.name,
                     allowed=known,
                 )
-            answer = await tool.call(service, params.arguments or {}, principal_of(context))
+            answer = await tool.call(service, params.arguments or {}, caller_of(context))
         except HopfuseError as error:
             return types.CallToolResult(
                 content=[_text(types, error.sentence(str))], structured_content=body_of(error), is_error=True
@@ -75,9 +75,7 @@ def mcp_server(service: Service, principal_of: Callable[[Any], Principal]) -> An
             log.exception("a call of %s failed", params.name)
             failed = "the call failed; the server's log says why"
             return types.CallToolResult(content=[_text(types, failed)], is_error=True)
-        shown = encode(answer)
-        plain = msgspec.json.decode(shown)  # without NumPy values
-        return types.CallToolResult(content=[_text(types, shown.decode())], structured_content=plain)
+        return types.CallToolResult(content=[_text(types, answer.text)], structured_content=answer.plain)
 
     return _module("mcp.server.lowlevel").Server(
         "hopfuse",
@@ -90,7 +88,7 @@ def mcp_server(service: Service, principal_of: Callable[[Any], Principal]) -> An
 
 async def serve_stdio(service: Service, principal: Principal) -> None:
     """Answer calls from standard input, until it ends."""
-    server = mcp_server(service, lambda context: principal)
+    server = mcp_server(service, lambda context: Caller(principal, principal.name))
     await service.start()
     try:
         async with _module("mcp.server.stdio").stdio_server() as (incoming, outgoing):
@@ -109,7 +107,7 @@ class OverHttp:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        server = mcp_server(service, lambda context: context.request.state.principal)
+        server = mcp_server(service, lambda context: _caller_of(context.request))
         self._manager = _module("mcp.server.streamable_http_manager").StreamableHTTPSessionManager(
             server, json_response=True, stateless=True, max_request_body_size=service.config.limits.tool_bytes
         )
@@ -128,11 +126,11 @@ class OverHttp:
             return await self._answer(request, body)
 
     async def _answer(self, request: Request, body: bytes) -> Response:
-        bodies, sent = [body], list[Any]()
+        arrived, sent = [body], list[Any]()
 
         async def receive() -> Any:
-            if bodies:
-                return {"type": "http.request", "body": bodies.pop(), "more_body": False}
+            if arrived:
+                return {"type": "http.request", "body": arrived.pop(), "more_body": False}
             return await request.receive()
 
         async def send(message: Any) -> None:
@@ -141,10 +139,14 @@ class OverHttp:
         await self._manager.handle_request(request.scope, receive, send)
         if not sent:
             raise gone_away()
-        response = Response(b"".join(message.get("body", b"") for message in sent), sent[0]["status"])
-        response.raw_headers = [one for one in sent[0]["headers"] if one[0].lower() != b"content-length"]
-        response.headers["content-length"] = str(len(response.body))
-        return response
+        head, *bodies = sent
+        headers = {name.decode().lower(): value.decode() for name, value in head["headers"]}
+        parts = [message.get("body", b"") for message in bodies]
+        return PartedResponse(parts, headers=headers, status=head["status"]).hold(request.state.held)
+
+
+def _caller_of(request: Request) -> Caller:
+    return Caller(request.state.principal, request.state.held.owner)
 
 
 def _text(types: Any, text: str) -> Any:

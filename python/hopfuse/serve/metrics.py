@@ -33,7 +33,7 @@ PARTS = ("search", "passages")
 QUEUE = {
     "requests": "Requests that wait for a batch, as a whole or in part.",
     "queries": "Queries that wait for a batch.",
-    "bytes": "Bytes of bodies that are arriving, and of requests and changes until they are answered.",
+    "bytes": "Bytes of arriving bodies, of requests until they are answered, and of answers until they are read.",
 }
 
 
@@ -101,6 +101,11 @@ class Metrics:
         )
         self._changes = Gauge("hopfuse_changes_waiting", "Changes not yet on the disk.", **named)
         self.compactions = Counter("hopfuse_compactions", "Compactions of an index.", ("index",), **named)
+        self.config_reloads = Counter(
+            "hopfuse_config_reloads", "Configurations that were read again, by outcome.", ("outcome",), **named
+        )
+        for outcome in ("used", "refused"):
+            self.config_reloads.labels(outcome)  # there from the start, as 0
         self.reload_seconds = Histogram(
             "hopfuse_reload_seconds", "Seconds from finding a change until it is searched.", ("index",), **named
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,19 +17,18 @@ from starlette.responses import Response
 from .. import __version__
 from .._validation import check_flag, check_names, check_whole
 from ..errors import HopfuseError, InputError
-from .answers import is_large
+from .answers import PartedResponse, respond
 from .bounds import check_most
 from .compression import WINDOWS, decompressed
 from .config import Limits
-from .decoding import LARGE, decode_checked, on_desk
+from .decoding import LARGE, decode_checked, on_desk, read_queries
 from .errors import MOST_SHOWN, RefusalError
-from .http import BodyReader, encode, json_response
+from .http import JSON, BodyReader, encode
 from .metrics import InferenceCounts
-from .queries import QueryReader
 from .schema import QueryIn, Value
 from .searches import Answer, Search
 from .service import Service
-from .snapshots import Query, Snapshot
+from .snapshots import Snapshot
 from .vectors import check_vector
 
 #: Header with the length of the JSON part of a body, which binary tensors follow.
@@ -235,14 +235,16 @@ async def _answer(service: Service, request: Request, snapshot: Snapshot, body: 
             "range", HEADER, "{field} is {given!r}; the body has {allowed} bytes", given=head[:20], allowed=len(body)
         )
     size = len(body) if head is None else int(head)
-    is_long = len(body) > LARGE
-    reader = QueryReader(snapshot, principal, limits, held)
-    asked, queries = await on_desk(service, held, is_long, _read, body, size, reader, snapshot, limits)
-    held.add(reader.nbytes)
+    is_large = len(body) > LARGE
+    asked, given, vectors = await on_desk(service, held, is_large, _read, body, size, snapshot, limits)
+    queries, is_long = await read_queries(
+        service, snapshot, principal, held, given, vectors, "inputs", is_long=is_large
+    )
     k, timeout_ms = _whole(asked.parameters, "k", 10), _whole(asked.parameters, "timeout", 0)
     request.state.search = search = Search(
         snapshot=snapshot,
         queries=queries,
+        is_long=is_long,
         k=k,
         strict=check_flag(asked.parameters.get("strict", False), "parameters.strict"),
         per_document=_whole(asked.parameters, "per_document", 0) or None,
@@ -252,13 +254,13 @@ async def _answer(service: Service, request: Request, snapshot: Snapshot, body: 
         owner=held.owner,
     )
     request.state.answer = answer = await service.search(search)
-    return await on_desk(service, held, is_large(answer), _response, asked, answer)
+    return await respond(service, held, answer, partial(_response, asked=asked))
 
 
 def _read(
-    body: bytes, size: int, reader: QueryReader, snapshot: Snapshot, limits: Limits
-) -> tuple[InferRequest, list[Query]]:
-    """Return a request, whose JSON has so many bytes, and its queries."""
+    body: bytes, size: int, snapshot: Snapshot, limits: Limits
+) -> tuple[InferRequest, list[QueryIn], list[Any] | None]:
+    """Return a request, whose JSON has so many bytes, its queries and their vectors."""
     if size > limits.json_bytes:
         raise InputError(
             "limit",
@@ -284,7 +286,7 @@ def _read(
     # Without a text no entities are known, so that a walk has no seeds.
     none: list[Any] | None = [] if snapshot.retriever.needs.entities else None
     given = [QueryIn(entities=none) if texts is None else QueryIn(text=texts[at]) for at in range(count)]
-    return asked, reader.read(given, checked, "inputs")
+    return asked, given, checked
 
 
 def _whole(parameters: dict[str, Any], name: str, default: int) -> int:
@@ -393,7 +395,8 @@ def _id_type(snapshot: Snapshot) -> str:
     return "INT64" if len(ids) > 0 and isinstance(ids[0], int) else "BYTES"
 
 
-def _response(asked: InferRequest, answer: Answer) -> Response:
+def _response(answer: Answer, asked: InferRequest) -> PartedResponse:
+    """Return the rankings as tensors."""
     rankings = [result.hits for result in answer.results]
     width = max(map(len, rankings))
     kind = _id_type(answer.snapshot)
@@ -422,11 +425,10 @@ def _response(asked: InferRequest, answer: Answer) -> Response:
         outputs.append(output)
     notes = [result.notes for result in answer.results]
     about = {"notes": encode(notes).decode()} if any(notes) else {}
-    response = json_response(InferResponse(answer.snapshot.name, str(answer.snapshot.seq), outputs, asked.id, about))
+    head = encode(InferResponse(answer.snapshot.name, str(answer.snapshot.seq), outputs, asked.id, about))
     if not behind:
-        return response
-    head = bytes(response.body)
-    return Response(head + b"".join(behind), headers={HEADER: str(len(head))}, media_type="application/octet-stream")
+        return PartedResponse([head], JSON)
+    return PartedResponse([head, *behind], "application/octet-stream", {HEADER: str(len(head))})
 
 
 def _bytes(datatype: str, values: Any) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from heapq import merge
 from itertools import islice
 from typing import Any
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from .. import Index
 from .._validation import check_whole
 from ..errors import InputError
+from .answers import in_parts
 from .errors import MOST_SHOWN, no_passage
 from .http import encode
 from .keys import Principal
@@ -29,8 +30,8 @@ from .snapshots import Snapshot, own_id
 
 #: Passages of a page by default.
 PAGE = 100
-#: Characters of titles and texts after which a page ends.
-PAGE_CHARS = 2**20
+#: Bytes of JSON after which a page ends.
+PAGE_BYTES = 2**20
 #: Ids that are sorted by one call, during which no other Python runs.
 RUN = 4096
 #: Passages whose visibility is looked at together.
@@ -70,8 +71,8 @@ class PassageReader:
         snapshot = await self._snapshot(given, principal)
         return await self._service.desk.run(owner, self._one, snapshot, id, principal)
 
-    async def page(self, given: Mapping[str, str], principal: Principal, owner: str) -> bytes:
-        """Return the passages after an id, in ascending order of ids, as JSON.
+    async def page(self, given: Mapping[str, str], principal: Principal, owner: str) -> list[bytes]:
+        """Return the passages after an id, in ascending order of ids, as JSON in parts.
 
         Parameters
         ----------
@@ -102,21 +103,20 @@ class PassageReader:
             raise no_passage(id)
         return encode(_shown(index, row))
 
-    def _page(self, snapshot: Snapshot, after: str | None, limit: int, principal: Principal) -> bytes:
+    def _page(self, snapshot: Snapshot, after: str | None, limit: int, principal: Principal) -> list[bytes]:
         index, seen = snapshot.index, snapshot.visible(principal)
         order = self._order(index)
         start = 0 if after is None else _place_after(index, order, after)
-        found: list[PassageOut] = []
-        chars, full = 0, False
-        for at in range(start, len(order), BLOCK):
-            rows = order[at : at + BLOCK]
-            for row in (rows if seen is None else rows[seen[rows]]).tolist():
-                if full or len(found) == limit:
-                    return encode(PassagesPage(found, snapshot.seq, found[-1].id))
-                found.append(_shown(index, row))
-                chars += len(found[-1].text) + len(found[-1].title or "")
-                full = chars >= PAGE_CHARS
-        return encode(PassagesPage(found, snapshot.seq, None))
+        found: list[bytes] = []
+        nbytes, last, more = 0, -1, False
+        for row in _rows(order[start:], seen):
+            more = nbytes >= PAGE_BYTES or len(found) == limit
+            if more:
+                break
+            found.append(encode(_shown(index, row)))
+            nbytes, last = nbytes + len(found[-1]), row
+        page = PassagesPage([], snapshot.seq, index.passage_ids[last] if more else None)
+        return in_parts(page, ([one] for one in found))
 
     def _order(self, index: Index) -> NDArray[np.int64]:
         """Return the rows by ascending id."""
@@ -137,6 +137,13 @@ def whole(given: Mapping[str, str], name: str, default: Any) -> Any:
             "range", name, "{field} is {given!r}; it must be {allowed}", given=text[:50], allowed="a whole number"
         )
     return int(text)
+
+
+def _rows(order: NDArray[np.int64], seen: NDArray[np.bool_] | None) -> Iterator[int]:
+    """Yield the rows of an order that are seen."""
+    for at in range(0, len(order), BLOCK):
+        rows = order[at : at + BLOCK]
+        yield from (rows if seen is None else rows[seen[rows]]).tolist()
 
 
 def _place_after(index: Index, order: NDArray[np.int64], after: str) -> int:

@@ -9,7 +9,7 @@ import msgspec
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .bounds import check_conditions, check_most, check_total
+from .bounds import check_conditions, check_most
 from .budget import Held
 from .config import Limits
 from .keys import Principal
@@ -17,9 +17,9 @@ from .schema import QueryIn
 from .snapshots import Query, Snapshot
 from .vectors import vector_of
 
-#: Work from which on queries are checked on a thread, in terms of ids and names; a filter of so many passages counts as
-#: one of them.
-LONG, PASSAGES = 4096, 64
+#: Work from which on queries are checked and divided on threads, in terms of ids and names: what a query counts as, and
+#: the passages of the index that count as one for a filter.
+LONG, OF_QUERY, PASSAGES = 4096, 32, 64
 #: Bytes that an id or a name takes in memory, about.
 NAME_BYTES = 64
 
@@ -47,16 +47,6 @@ class QueryReader:
         self._snapshot, self._principal, self._limits, self._held = snapshot, principal, limits, held
         self._rows: dict[bytes, Any] = {}  # by filter
         self.nbytes = 0
-
-    def is_long(self, given: Sequence[str | QueryIn]) -> bool:
-        """Return whether these queries take so long to check that the event loop should not wait for it."""
-        passages = self._snapshot.index.num_passages // PASSAGES
-        work = 0
-        for one in given:
-            if isinstance(one, QueryIn):
-                work += 0 if one.entities is None else len(one.entities)
-                work += 0 if one.allow is None else passages + _number(one.allow)
-        return work > LONG
 
     def read(
         self, given: Sequence[str | QueryIn], vectors: Sequence[Any] | None = None, field: str = "queries"
@@ -92,14 +82,14 @@ class QueryReader:
                 else:
                     check_most(len(allow), f"{place}.allow", limits, "allow")
                     values += len(allow)
-                check_total(values, limits, "values", "value")
+                check_most(values, None, limits, "values", "value")
                 key = msgspec.json.encode(allow, order="deterministic")
             if isinstance(one, QueryIn) and one.entities is not None:
                 check_most(len(one.entities), f"{place}.entities", limits, "entities")
                 values += len(one.entities)
             keys.append(key)
-        check_total(values, limits, "values", "value")
-        check_total(len(set(keys) - {None}), limits, "filters", "filter")
+        check_most(values, None, limits, "values", "value")
+        check_most(len(set(keys) - {None}), None, limits, "filters", "filter")
         return keys
 
     def _one(self, given: str | QueryIn, field: str, key: bytes | None, vector: Any) -> Query:
@@ -138,6 +128,17 @@ class QueryReader:
                     given=one,
                 )
         return given
+
+
+def takes_long(given: Sequence[str | QueryIn], snapshot: Snapshot) -> bool:
+    """Return whether queries take so long to check and divide that the event loop should not wait for it."""
+    passages = snapshot.index.num_passages // PASSAGES
+    work = OF_QUERY * len(given)
+    for one in given:
+        if isinstance(one, QueryIn):
+            work += 0 if one.entities is None else len(one.entities)
+            work += 0 if one.allow is None else passages + _number(one.allow)
+    return work > LONG
 
 
 def _number(allow: list[str | int] | Mapping[str, Any]) -> int:

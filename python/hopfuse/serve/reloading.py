@@ -1,19 +1,25 @@
-"""Read the configuration again on SIGHUP, and use what can change while the server runs: keys, limits and the log."""
+"""Read the configuration again on SIGHUP, and use what can change while the server runs: keys, limits and the log.
+
+With workers, their parent reads it. It is used if all workers that answer accept it, since they have the indexes.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from typing import Any
 
 import msgspec
 
-from ..errors import HopfuseError, InputError
+from ..errors import HopfuseError
 from .config import ServeConfig, table_of
 from .keys import Keys
 from .service import Service
+from .workers import Order
 
 log = logging.getLogger("hopfuse.serve")
 #: Limits, and fields of the log, that are read only at the start.
@@ -70,41 +76,105 @@ class Reloader:
         self._config, self._read = config, read
 
     def next(self) -> Changes | None:
-        """Return what has changed; None, after a line in the log, if the configuration cannot be used."""
+        """Return what has changed; None, after a line in the log, if there is nothing to read.
+
+        Raises
+        ------
+        HopfuseError, OSError
+            The configuration cannot be read, or used; a program's own function may raise any error.
+        """
         if self._read is None:
             log.warning("the configuration is not read again: the server was started without a file")
             return None
-        try:
-            return changes(self._config, self._read())
-        except HopfuseError as error:
-            log.error("the configuration is not used, and the one before stays: %s", error)
-        except OSError as error:
-            log.error("the configuration cannot be read, and the one before stays: %s", error.strerror)
-        return None
+        return changes(self._config, self._read())
 
     def take(self, found: Changes) -> None:
-        """Compare the next configuration with this one."""
+        """Compare the next configuration with this one, which is used."""
         self._config = found.config
         log.info("the configuration was read again; %s", "changed: " + ", ".join(found.made) if found.made else "equal")
         if found.later:
             log.warning("a restart is needed to change: %s", ", ".join(found.later))
 
+    def refuse(self, error: Exception) -> None:
+        """Say that the configuration is not used."""
+        reason = error.strerror if isinstance(error, OSError) else error
+        unknown = None if isinstance(error, HopfuseError | OSError) else error
+        log.error("the configuration is not used, and the one before stays: %s", reason, exc_info=unknown)
+
     async def reload(self, service: Service) -> None:
         """Read the configuration again, and use it if it is valid."""
-        found = await asyncio.to_thread(self.next)
-        while service.status == "starting":
-            await asyncio.sleep(SOON)
-        if found is None:
-            return
         try:
-            keys = Keys(found.config.keys)
-            await service.check_keys(keys)
-        except InputError as error:
-            log.error("the configuration is not used, and the one before stays: %s", error)
+            found = await asyncio.to_thread(self.next)
+            while service.status == "starting":
+                await asyncio.sleep(SOON)
+            if found is None:
+                return
+            await obey(service, Order(0, "check", found.config))
+        except Exception as error:  # perhaps one of a program's own function that reads the configuration
+            await obey(service, Order(0, "refuse"))
+            self.refuse(error)
             return
-        use(service.config, found.config)
-        service.keys = keys
+        await obey(service, Order(0, "use", found.config))
         self.take(found)
+
+
+async def obey(service: Service, order: Order) -> None:
+    """Check a configuration for a service, use it, or count that it was refused.
+
+    Raises
+    ------
+    HopfuseError
+        The filter of a key does not fit an index.
+    """
+    config = order.config
+    if config is None:
+        service.metrics.config_reloads.labels("refused").inc()
+    elif order.act == "check":
+        await service.check_keys(Keys(config.keys))
+    else:
+        use(service.config, config)
+        service.keys = Keys(config.keys)
+        service.metrics.config_reloads.labels("used").inc()
+
+
+class Orders:
+    """Answers the parent of a worker.
+
+    Parameters
+    ----------
+    service : Service
+    pipe : Connection
+        To the parent.
+    """
+
+    def __init__(self, service: Service, pipe: Connection) -> None:
+        self._service, self._pipe = service, pipe
+
+    def begin(self) -> None:
+        """Tell the parent that the worker answers, and wait for orders on a thread."""
+        self._pipe.send((0, None))
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._run, args=(loop,), name="orders", daemon=True).start()
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        while True:
+            try:
+                order = self._pipe.recv()
+                self._pipe.send((order.number, self._answer(order, loop)))
+            except (EOFError, OSError):  # the parent has ended
+                return
+
+    def _answer(self, order: Order, loop: asyncio.AbstractEventLoop) -> HopfuseError | None:
+        """Carry out an order on the event loop; return the error."""
+        try:
+            asyncio.run_coroutine_threadsafe(obey(self._service, order), loop).result()
+        except HopfuseError as error:
+            return error
+        except Exception as error:
+            log.exception("the configuration cannot be used")
+            reason = str(error) or type(error).__name__
+            return HopfuseError("failed", None, "it cannot be used: {reason}", reason=reason)
+        return None
 
 
 def changes(before: ServeConfig, after: ServeConfig) -> Changes:

@@ -186,6 +186,17 @@ class HitOut(msgspec.Struct, omit_defaults=True):
     metadata: dict[str, Any] | None = None
 
 
+def chars_of(hit: HitOut) -> int:
+    """Return the number of characters of a hit's id, title, text and metadata, where a number counts as one."""
+    chars = len(hit.text or "") + len(hit.title or "") + (len(hit.id) if isinstance(hit.id, str) else 1)
+    for value in (hit.metadata or {}).values():
+        if isinstance(value, str):
+            chars += len(value)
+        elif isinstance(value, list | tuple):
+            chars += sum(len(one) if isinstance(one, str) else 1 for one in value)
+    return chars
+
+
 class PassageOut(msgspec.Struct, omit_defaults=True):
     """A passage, with what is known of it."""
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from .keys import Principal
-from .schema import ResultOut, Timings
+from .schema import ResultOut, Timings, chars_of
 from .snapshots import Query, Snapshot
+
+#: Hits of an answer, and characters of what it says of them, up to which the event loop encodes it.
+SMALL_HITS, SMALL_CHARS = 1000, 2**18
 
 #: The sender of a request that needs no key.
 ANYONE = Principal()
@@ -23,6 +27,8 @@ class Search:
     ----------
     snapshot : Snapshot
     queries : list of Query
+    is_long : bool
+        Whether the queries take so long to check that the event loop should not wait for it.
     k : int
     recipe : str, optional
     options : mapping
@@ -42,6 +48,7 @@ class Search:
 
     snapshot: Snapshot
     queries: Sequence[Query]
+    is_long: bool = False
     k: int = 10
     recipe: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -55,10 +62,21 @@ class Search:
     arrived: float = field(default_factory=time.monotonic)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Answer:
     """The results of a request, the state that was searched, and timings."""
 
     results: list[ResultOut]
     snapshot: Snapshot
     timings: Timings
+
+    @cached_property
+    def is_large(self) -> bool:
+        """Whether it takes so long to encode that the event loop should not wait for it."""
+        hits = sum(len(one.hits) for one in self.results)
+        return hits > SMALL_HITS or any(one.trace is not None for one in self.results) or self.chars > SMALL_CHARS
+
+    @cached_property
+    def chars(self) -> int:
+        """The number of characters of what it says of its hits, at most; see :func:`~hopfuse.serve.schema.chars_of`."""
+        return sum(chars_of(hit) for one in self.results for hit in one.hits)

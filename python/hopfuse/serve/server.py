@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
+from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Any
 
@@ -28,7 +29,7 @@ from .errors import RefusalError
 from .logs import start_logging
 from .mcp import serve_stdio
 from .memory import give_back_freed
-from .reloading import Reloader
+from .reloading import Orders, Reloader
 from .service import END_SECONDS, Service
 from .workers import HUP, NOTIFY, Place, check_port, kept_port, notify_ready, run_workers, url_of
 
@@ -194,7 +195,7 @@ def run(
         if HUP is not None and _is_main_thread():
             signal.signal(HUP, signal.SIG_IGN)  # until the server answers
         if config.workers > 1:
-            run_workers(config, partial(_answer, encoders, reloader), reloader)
+            run_workers(config, partial(_answer, encoders), reloader)
             return
         if not config.share_port:
             check_port(config)
@@ -239,18 +240,17 @@ def allow_files(limits: Limits) -> None:
 
 def _answer(
     encoders: Mapping[str, Any] | None,
-    reloader: Reloader,
     config: ServeConfig,
     place: Place,
     bound: socket.socket,
-    ready: Callable[[], None],
+    pipe: Connection,
 ) -> None:
     """Serve as a worker until a signal."""
     start_logging(config.log, place.number)
     service = Service(config, encoders, place, alone=True)
     end_at_bus_error(service)
     service.open_all()
-    _server(service, ready, start_first=True, alone=True, reloader=reloader).run(sockets=[bound])
+    _server(service, Orders(service, pipe).begin, start_first=True, alone=True).run(sockets=[bound])
 
 
 def run_stdio(config: ServeConfig, encoders: Mapping[str, Any] | None = None, *, key: str = "") -> None:

@@ -25,9 +25,9 @@ from ..retriever import Retriever, calling
 from .admission import Requests
 from .batcher import Batcher, Work, late, stopping
 from .batches import Plan, RequestShare, Runner
-from .bounds import check_most, check_total
+from .bounds import check_most
 from .budget import Budget, Held
-from .config import ServeConfig
+from .config import ServeConfig, table_of
 from .desk import Desk
 from .encoders import TimedEncoders
 from .errors import RefusalError, gone_away, in_request
@@ -50,10 +50,6 @@ log = logging.getLogger("hopfuse.serve")
 #: Batches that are searched at a time on the CPU, and divide its processors. One leaves some idle while Python prepares
 #: it, and where its threads wait for each other.
 BATCHES = 2
-#: Queries, names and filters from which on a request is checked and divided on a thread, in terms of names.
-LONG = 2048
-#: What a query counts as, and the passages of the index that count as one, for each filter.
-OF_QUERY, OF_FILTER = 16, 1024
 #: Seconds beyond the drain time for which the end waits for threads.
 END_SECONDS = 1.0
 
@@ -401,9 +397,8 @@ class Service:
         timeout_ms = self._timeout(search.timeout_ms)
         check_whole(search.k, "k", limits.k)
         check_most(len(search.queries), "queries", limits, "queries")
-        check_total(
-            len(search.queries) * min(search.k, search.snapshot.index.num_passages), limits, "hits", "possible hit"
-        )
+        hits = len(search.queries) * min(search.k, search.snapshot.index.num_passages)
+        check_most(hits, None, limits, "hits", "possible hit")
         if search.trace and search.per_document is not None:
             raise InputError(
                 "conflict",
@@ -421,7 +416,7 @@ class Service:
             )
         deadline = search.arrived + timeout_ms / 1000
         retriever = await self._retrievers.of(search.snapshot, search.recipe, search.options, deadline)
-        if _is_long(search):
+        if search.is_long:
             pieces = await self.desk.run(search.owner, _divided, search, retriever, self.batcher.limit)
         else:
             pieces = _divided(search, retriever, self.batcher.limit)
@@ -521,20 +516,16 @@ def _check_filters(snapshot: Snapshot, keys: Keys) -> None:
     """Find the passages that keys see now, not at the first request of each."""
     for principal in keys.all():
         if principal.sees(snapshot.name):
-            snapshot.rows(None, principal, "filter")
+            try:
+                snapshot.rows(None, principal, "filter")
+            except InputError as error:
+                raise error.at(f"{table_of('keys', principal.name)}.filter, index {snapshot.name}") from None
 
 
 def _stages(works: Sequence[Work]) -> tuple[float, float]:
     """Return the seconds until the first piece of a request was searched, and from then until the last one was."""
     began = min(work.started for work in works)
     return began - works[0].queued, max(work.started + work.took for work in works) - began
-
-
-def _is_long(search: Search) -> bool:
-    """Return whether a request takes long to check and divide."""
-    filters = len({id(one.allow) for one in search.queries if one.allow is not None})
-    names = sum(OF_QUERY + len(one.entities or ()) for one in search.queries)
-    return names + filters * search.snapshot.index.num_passages // OF_FILTER > LONG
 
 
 def _divided(search: Search, retriever: Retriever, limit: int) -> list[Piece]:

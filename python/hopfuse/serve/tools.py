@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from ..errors import HopfuseError
+from ..errors import HopfuseError, InputError
 from .budget import Held
-from .decoding import decode, read_change, read_search
+from .config import Limits
+from .decoding import decode, on_desk, read_change, read_search
 from .errors import RefusalError, status_of
 from .http import encode
 from .keys import Principal, lacks_right
@@ -74,6 +74,27 @@ class AddArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
     index: Annotated[str | None, msgspec.Meta(description="By default the server's first index.")] = None
 
 
+class Caller(NamedTuple):
+    """Who calls a tool.
+
+    Attributes
+    ----------
+    principal : Principal
+    owner : str
+        Who that is for limits of one key (:func:`~hopfuse.serve.http.owner_of`).
+    """
+
+    principal: Principal
+    owner: str
+
+
+class ToolAnswer(NamedTuple):
+    """The answer of a tool as JSON, and as plain values."""
+
+    text: str
+    plain: dict[str, Any]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tool:
     """A tool.
@@ -85,14 +106,14 @@ class Tool:
     right : str
         The right that a key needs.
     run
-        ``await run(service, arguments, principal)`` returns the answer, as for JSON.
+        ``await run(service, arguments, principal, held)`` returns the answer; ``held`` accounts for the call's bytes.
     """
 
     name: str
     description: str
     arguments: Any
     right: str
-    run: Callable[[Service, Any, Principal], Awaitable[dict[str, Any]]]
+    run: Callable[[Service, Any, Principal, Held], Awaitable[ToolAnswer]]
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -106,38 +127,54 @@ class Tool:
         takes = self.right != "write" or any(service.changes.taken(name) for name in service.config.indexes)
         return takes and principal.may(self.right)
 
-    async def call(self, service: Service, given: Any, principal: Principal) -> dict[str, Any]:
+    async def call(self, service: Service, given: Any, caller: Caller) -> ToolAnswer:
         """Answer a call, and count it.
+
+        Its bytes are held beside those of the request by HTTP that it is part of.
 
         Raises
         ------
         HopfuseError
             The field is an argument of the tool.
         """
-        route, began = f"/mcp {self.name}", time.perf_counter()
+        route, began, held = f"/mcp {self.name}", time.perf_counter(), service.budget.hold(caller.owner)
         try:
-            if not principal.may(self.right):
-                raise lacks_right(principal, self.right)
-            arguments = decode(msgspec.json.Decoder(self.arguments), encode(given))
-            answer = await self.run(service, arguments, principal)
+            if not caller.principal.may(self.right):
+                raise lacks_right(caller.principal, self.right)
+            body = encode(given)
+            held.add(len(body))
+            arguments = decode(msgspec.json.Decoder(self.arguments), body)
+            answer = await self.run(service, arguments, caller.principal, held)
         except HopfuseError as error:
             service.metrics.answered(route, status_of(error), error.code)
             raise error.at(field=None if error.field is None else ROW.sub("", error.field) or "text") from None
+        finally:
+            held.release()
         service.metrics.answered(route, 200)
         service.metrics.stages["total"].observe(time.perf_counter() - began)
         return answer
 
 
-async def _search(service: Service, asked: SearchArguments, principal: Principal) -> dict[str, Any]:
+async def _search(service: Service, asked: SearchArguments, principal: Principal, held: Held) -> ToolAnswer:
     own = {"fields": ("title", "text", "metadata"), "per_document": asked.per_document, "strict": asked.strict}
-    answer = await _answer(service, asked, principal, **own)
+    answer = await _answer(service, asked, principal, held, **own)
+    return await on_desk(service, held, answer.is_large, _found, answer, asked, service.config.limits)
+
+
+def _found(answer: Answer, asked: SearchArguments, limits: Limits) -> ToolAnswer:
+    if answer.chars > limits.tool_answer_bytes:  # do not encode what will be refused
+        raise _too_long(asked.k, limits)
     (result,) = answer.results
-    notes = {"notes": msgspec.to_builtins(result.notes)} if result.notes else {}
-    return {"hits": msgspec.to_builtins(result.hits), "seq": answer.snapshot.seq, **notes}
+    notes = {"notes": result.notes} if result.notes else {}
+    return _written({"hits": result.hits, "seq": answer.snapshot.seq, **notes}, asked.k, limits)
 
 
-async def _explain(service: Service, asked: ExplainArguments, principal: Principal) -> dict[str, Any]:
-    answer = await _answer(service, asked, principal, fields=(), trace=True)
+async def _explain(service: Service, asked: ExplainArguments, principal: Principal, held: Held) -> ToolAnswer:
+    answer = await _answer(service, asked, principal, held, fields=(), trace=True)
+    return await on_desk(service, held, answer.is_large, _explanation, answer, asked, service.config.limits)
+
+
+def _explanation(answer: Answer, asked: ExplainArguments, limits: Limits) -> ToolAnswer:
     (result,) = answer.results
     trace = result.trace or {}
     for rank, (hit, how) in enumerate(zip(result.hits, trace.get("hits", ()), strict=True), 1):
@@ -145,7 +182,7 @@ async def _explain(service: Service, asked: ExplainArguments, principal: Princip
             about: dict[str, Any] = {
                 name: trace[name] for name in ("ranked_by", "direct", "seeds", "second_seeds") if name in trace
             }
-            return {"rank": rank, **about, "hit": how}
+            return _written({"rank": rank, **about, "hit": how}, asked.k, limits)
     raise RefusalError(
         "unknown",
         "id",
@@ -156,38 +193,46 @@ async def _explain(service: Service, asked: ExplainArguments, principal: Princip
     )
 
 
-async def _add(service: Service, asked: AddArguments, principal: Principal) -> dict[str, Any]:
+def _written(answer: dict[str, Any], k: int, limits: Limits) -> ToolAnswer:
+    """Return an answer as JSON, and without NumPy values."""
+    shown = encode(answer)
+    if len(shown) > limits.tool_answer_bytes:
+        raise _too_long(k, limits)
+    return ToolAnswer(shown.decode(), msgspec.json.decode(shown))
+
+
+def _too_long(k: int, limits: Limits) -> InputError:
+    return InputError(
+        "limit",
+        "k",
+        "{field} is {given}, and the answer has more than {allowed} bytes ({limit} of the server); give a smaller one",
+        given=k,
+        allowed=limits.tool_answer_bytes,
+        limit="limits.tool_answer_bytes",
+    )
+
+
+async def _add(service: Service, asked: AddArguments, principal: Principal, held: Held) -> ToolAnswer:
     given = msgspec.to_builtins(asked)
     about = {name: given.pop(name) for name in ("replace", "index") if name in given}
     body = encode({"passages": [given], **about})
-    with _holding(service, principal, len(body)) as held:
-        seq = await service.add(await read_change(service, body, held), principal, held)
+    seq = await service.add(await read_change(service, body, held), principal, held)
     try:
         await service.snapshot_at(asked.index, principal, seq, None)
+        searched = True
     except RefusalError:
-        return {"seq": seq, "searched": False}  # it is on the disk, and will be searched
-    return {"seq": seq, "searched": True}
+        searched = False  # it is on the disk, and will be searched
+    plain = {"seq": seq, "searched": searched}
+    return ToolAnswer(encode(plain).decode(), plain)
 
 
 async def _answer(
-    service: Service, asked: SearchArguments | ExplainArguments, principal: Principal, **own: Any
+    service: Service, asked: SearchArguments | ExplainArguments, principal: Principal, held: Held, **own: Any
 ) -> Answer:
     """Return the answer to the search request with these arguments and fields of its ``own``."""
     query = {name: getattr(asked, name) for name in ("text", "allow", "entities")}
     body = msgspec.json.encode({"queries": [query], "k": asked.k, "index": asked.index, **own})
-    with _holding(service, principal, len(body)) as held:
-        return await service.search(await read_search(service, body, principal, held))
-
-
-@contextlib.contextmanager
-def _holding(service: Service, principal: Principal, nbytes: int) -> Iterator[Held]:
-    """Hold the bytes of a call, beside those of the request by HTTP that it is part of."""
-    held = service.budget.hold(principal.name)
-    try:
-        held.add(nbytes)
-        yield held
-    finally:
-        held.release()
+    return await service.search(await read_search(service, body, principal, held))
 
 
 TOOLS = (

@@ -14,12 +14,12 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from multiprocessing import connection, get_all_start_methods, get_context, parent_process
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -32,6 +32,10 @@ log = logging.getLogger("hopfuse.serve")
 RESTART_SECONDS = 1.0
 #: Seconds that workers have to end beyond the drain time.
 GRACE_SECONDS = 1.9
+#: Seconds in which a worker checks a configuration; one that does not counts as one that refuses it.
+CHECK_SECONDS = 60.0
+#: Seconds between two looks at workers that check one.
+LOOK_SECONDS = 0.5
 #: Environment variable with systemd's socket, of units that say when they are ready.
 NOTIFY = "NOTIFY_SOCKET"
 #: The signal to read the configuration again, where there is one.
@@ -56,20 +60,74 @@ class Place:
     folder: Path
 
 
-#: ``answer(config, place, bound, ready)`` serves until a signal, and calls ``ready()`` once it listens.
-Answer = Callable[[ServeConfig, Place, socket.socket, Callable[[], None]], None]
+#: ``answer(config, place, bound, pipe)`` serves until a signal. Once it listens, it sends ``(0, None)`` by the pipe,
+#: and later ``(order.number, error or None)`` for each :class:`Order` of the parent.
+Answer = Callable[[ServeConfig, Place, socket.socket, connection.Connection], None]
 
 
-@dataclass
+@dataclass(frozen=True)
+class Order:
+    """What a parent orders its workers to do when the configuration was read again.
+
+    Attributes
+    ----------
+    number : int
+    act : {"check", "use", "refuse"}
+        Say whether it can be used; use it; count that it is not used.
+    config : ServeConfig, optional
+        None if it is not used.
+    """
+
+    number: int
+    act: Literal["check", "use", "refuse"]
+    config: ServeConfig | None = None
+
+
+@dataclass(eq=False)
 class _Worker:
-    """A process, and the pipe on which it reports that it is ready, or its error."""
+    """A process, and the pipe on which it says that it is ready, its error, and its answers to orders.
+
+    ``state`` is the number of configurations that were read again and used, up to its own. ``answered`` is the number
+    of the order that it answered last, and ``answer`` the error.
+    """
 
     place: Place
     process: Any
     pipe: connection.Connection
-    reloads: int = 0
+    state: int
     ready: bool = False
     fault: HopfuseError | None = None
+    is_over: bool = False
+    answered: int = 0
+    answer: HopfuseError | None = None
+
+    def is_alive(self) -> bool:
+        """Return whether the process runs."""
+        return not self.is_over and self.process.is_alive()
+
+    def close(self) -> None:
+        """Free what belongs to a process that has ended."""
+        self.is_over = True
+        self.pipe.close()
+        self.process.close()
+
+    def hear(self) -> None:
+        """Receive a message."""
+        try:
+            number, error = self.pipe.recv()
+        except (EOFError, OSError):
+            number, error = 0, HopfuseError("failed", None, "the worker ended without a message")
+        if number:
+            self.answered, self.answer = number, error
+        elif error is None:
+            self.ready = True
+        else:
+            self.fault = error
+
+    def order(self, order: Order) -> None:
+        """Send an order, unless the worker has ended."""
+        with contextlib.suppress(OSError):
+            self.pipe.send(order)
 
 
 class Rereading(Protocol):
@@ -80,6 +138,9 @@ class Rereading(Protocol):
 
     def take(self, found: Any) -> None:
         """Note that it is used."""
+
+    def refuse(self, error: Exception) -> None:
+        """Note that it is not used."""
 
 
 def run_workers(config: ServeConfig, answer: Answer, reloader: Rereading) -> None:
@@ -125,6 +186,8 @@ class _Parent:
         reloader: Rereading,
     ) -> None:
         self._reloader, self._hups, self._reloads = reloader, 0, 0
+        self._reloading: Generator[None, None, None] | None = None
+        self._orders = self._state = 0
         self._config, self._answer, self._port, self._cards = config, answer, port, cards
         self._places = [Place(number, config.workers, folder) for number in range(config.workers)]
         self._context: Any = get_context("fork")
@@ -154,61 +217,85 @@ class _Parent:
         self._hups += 1
         os.write(self._wake, b".")
 
-    def _reload(self, workers: list[_Worker]) -> None:
-        """Read the configuration again for workers that start later, and let the others read it themselves."""
-        os.read(self._woken, 4096)
-        self._reloads = self._hups
-        found = self._reloader.next()
-        if found is None:
+    def _reload(self, workers: list[_Worker]) -> Generator[None, None, None]:
+        """Read the configuration again, and use it in all workers if none refuses it; yield while they answer."""
+        try:
+            found = self._reloader.next()
+            if found is None:
+                return
+            for one in (yield from self._ordered(workers, "check", found.config)):
+                if one.answered < self._orders:
+                    raise HopfuseError(
+                        "failed",
+                        None,
+                        "worker {worker} did not check it: it ended, or did not answer within {seconds:g} s",
+                        worker=one.place.number,
+                        seconds=CHECK_SECONDS,
+                    )
+                if one.answer is not None:
+                    raise one.answer
+        except Exception as error:  # perhaps one of a program's own function that reads the configuration
+            yield from self._ordered(workers, "refuse")
+            self._reloader.refuse(error)
             return
-        self._reloader.take(found)
         self._config = msgspec.structs.replace(found.config, threads=self._config.threads)
-        for one in workers:
-            if one.ready:
-                self._pass_on(one)
+        self._state += 1
+        for one in (yield from self._ordered(workers, "use", found.config)):
+            if one.is_alive() and one.answered < self._orders:
+                log.warning("worker %d does not answer; it uses the configuration once it does", one.place.number)
+        self._reloader.take(found)
 
-    def _pass_on(self, one: _Worker) -> None:
-        """Tell a worker that listens to read the configuration again."""
-        if HUP is not None and one.process.is_alive():
-            os.kill(one.process.pid, HUP)
-            one.reloads = self._reloads
+    def _ordered(
+        self, workers: list[_Worker], act: Literal["check", "use", "refuse"], config: ServeConfig | None = None
+    ) -> Generator[None, None, list[_Worker]]:
+        """Order the workers that answer requests to do something; return them once they have, or have ended."""
+        self._orders += 1
+        ordered = [one for one in workers if one.ready]
+        for one in ordered:
+            one.state = self._state
+            one.order(Order(self._orders, act, config))
+        until = time.monotonic() + CHECK_SECONDS
+        while time.monotonic() < until and any(one.answered < self._orders and one.is_alive() for one in ordered):
+            yield
+        return ordered
 
     def _start(self, place: Place) -> _Worker:
-        hears, says = self._context.Pipe(duplex=False)
-        process = self._context.Process(target=self._work, args=(place, says), name=f"hopfuse-{place.number}")
+        own, its = self._context.Pipe()
+        process = self._context.Process(target=self._work, args=(place, its), name=f"hopfuse-{place.number}")
         process.start()
-        says.close()
-        return _Worker(place, process, hears, self._reloads)
+        its.close()
+        return _Worker(place, process, own, self._state)
 
-    def _work(self, place: Place, says: connection.Connection) -> None:
+    def _work(self, place: Place, pipe: connection.Connection) -> None:
         """Run as a worker."""
         for kind in (signal.SIGTERM, signal.SIGINT):
             signal.signal(kind, signal.SIG_DFL)
         if HUP is not None:
-            signal.signal(HUP, signal.SIG_IGN)  # until it listens
+            signal.signal(HUP, signal.SIG_IGN)  # the parent's matter; a terminal sends it to all
         threading.Thread(target=_end_with_parent, name="hopfuse-parent", daemon=True).start()
         if self._cards:
             os.environ["CUDA_VISIBLE_DEVICES"] = self._cards[place.number]
         try:
             with _bound(self._port.family, self._port.getsockname(), shared=True) as bound:
-                self._answer(self._config, place, bound, lambda: says.send(None))
+                self._answer(self._config, place, bound, pipe)
         except HopfuseError as error:
-            says.send(error)
+            pipe.send((0, error))
 
     def _watch(self, workers: list[_Worker]) -> None:
         """Return after a signal; raise the error of a worker if none is ready."""
         while not self._signals:
-            waits: list[Any] = [self._woken, *(one.pipe for one in workers if not (one.ready or one.fault))]
-            connection.wait([*waits, *(one.process.sentinel for one in workers)])
+            waits: list[Any] = [self._woken, *(one.pipe for one in workers if not one.fault)]
+            seconds = None if self._reloading is None else LOOK_SECONDS
+            heard = connection.wait([*waits, *(one.process.sentinel for one in workers)], seconds)
+            if self._woken in heard:
+                os.read(self._woken, 4096)
             for one in workers:
-                if not (one.ready or one.fault) and one.pipe.poll():
-                    _hear(one)
-                    if one.ready and one.reloads < self._reloads:
-                        self._pass_on(one)
-                    if all(one.ready for one in workers):
-                        notify_ready()
-            if self._reloads < self._hups and not self._signals:
-                self._reload(workers)
+                if one.pipe in heard:
+                    was_ready = one.ready
+                    one.hear()
+                    if one.ready and not was_ready:
+                        self._welcome(one, workers)
+            self._go_on(workers)
             dead = [one for one in workers if not one.process.is_alive()]
             if dead and not any(one.ready for one in workers) and not self._signals:
                 raise dead[0].fault or HopfuseError(
@@ -219,6 +306,25 @@ class _Parent:
                 )
             for one in dead:
                 workers[workers.index(one)] = self._replaced(one)
+
+    def _welcome(self, one: _Worker, workers: list[_Worker]) -> None:
+        """Give a worker that listens the configuration that was taken while it started."""
+        if one.state < self._state:
+            one.state = self._state
+            one.order(Order(self._orders, "use", self._config))
+        if all(one.ready for one in workers):
+            notify_ready()
+
+    def _go_on(self, workers: list[_Worker]) -> None:
+        """Continue to reload the configuration, or begin to, if a signal has asked for it and a worker can check it."""
+        if self._reloading is None and self._reloads < self._hups and any(one.ready for one in workers):
+            self._reloads = self._hups
+            self._reloading = self._reload(workers)
+        if self._reloading is not None:
+            try:
+                next(self._reloading)
+            except StopIteration:
+                self._reloading = None
 
     def _replaced(self, dead: _Worker) -> _Worker:
         if not self._signals:
@@ -232,8 +338,7 @@ class _Parent:
             connection.wait([self._woken], RESTART_SECONDS)
         if self._signals:
             return dead
-        dead.pipe.close()
-        dead.process.close()
+        dead.close()
         return self._start(dead.place)
 
     def _stop(self, workers: list[_Worker]) -> None:
@@ -256,14 +361,6 @@ def _end_with_parent() -> None:
     assert parent is not None
     connection.wait([parent.sentinel])
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _hear(worker: _Worker) -> None:
-    try:
-        worker.fault = worker.pipe.recv()
-        worker.ready = worker.fault is None
-    except EOFError:
-        worker.fault = HopfuseError("failed", None, "the worker ended without a message")
 
 
 def notify_ready() -> None:

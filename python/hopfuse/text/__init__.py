@@ -4,6 +4,16 @@ Names, words, BM25 and metrics read texts and questions by this package alone. M
 """
 
 from .folding import FoldedText, fold, fold_with_offsets, in_word, splits_word, unaccented
+from .languages import (
+    LANGUAGES,
+    function_words,
+    is_told,
+    language_named,
+    language_of,
+    question_words,
+    resembles,
+    shares_of,
+)
 from .names import (
     SIGNS,
     as_written,
@@ -16,9 +26,10 @@ from .names import (
 )
 from .rules import NAME_RULE, RULE, RULES, check_rule
 from .scripts import SCRIPTS, UNSPACED, characters, script_of
-from .segments import Style, read_words, segment, words_in
+from .segments import Style, read_words, runs_in, segment, spaced, words_in
 
 __all__ = [
+    "LANGUAGES",
     "NAME_RULE",
     "RULE",
     "RULES",
@@ -33,13 +44,22 @@ __all__ = [
     "check_rule",
     "fold",
     "fold_with_offsets",
+    "function_words",
     "in_word",
+    "is_told",
+    "language_named",
+    "language_of",
     "may_stand",
     "name_spellings",
     "name_stems",
+    "question_words",
     "read_words",
+    "resembles",
+    "runs_in",
     "script_of",
     "segment",
+    "shares_of",
+    "spaced",
     "splits_word",
     "unaccented",
     "without_endings",

@@ -129,9 +129,8 @@ def fold_with_offsets(text: str, *, rule: int = RULE, case_sensitive: bool = Fal
     return FoldedText("".join(pieces), start_at, end_at)
 
 
-@lru_cache(maxsize=1 << 16)
 def unaccented(folded: str) -> str:
-    """Return a folded word as it is typed without accents.
+    """Return a folded text as it is typed without accents.
 
     Marks on Latin and Greek letters are dropped. Letters that have no such form become the usual ones: ø o, đ d, ł l, ı
     i, æ ae, œ oe, þ th, ё е; in Arabic the alef with hamza the bare one, and the letters that Persian or the end of a
@@ -145,8 +144,8 @@ def unaccented(folded: str) -> str:
     """
     if folded.isascii():
         return folded
-    decomposed = unicodedata.normalize("NFD", folded.translate(_PLAIN))
-    return unicodedata.normalize("NFC", _ACCENTED.sub("", decomposed).translate(_PLAIN))
+    decomposed = unicodedata.normalize("NFD", folded.translate(_PLAIN)).translate(_PLAIN)
+    return unicodedata.normalize("NFC", _ACCENTED.sub("", decomposed))
 
 
 def in_word(folded: str, at: int) -> bool:

@@ -22,6 +22,7 @@ _UNSPACED = re.compile(f"[{characters((*sorted(UNSPACED), 'Hangul'))}]")
 #: Signs that put the next consonant below the one before, in Khmer and Burmese.
 _STACKING = "\u17d2\u1039"
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")
+_FIRST_RUN = re.compile(r"\w+")
 _FIRST_TERM = re.compile(r"\b\w\w+\b")
 
 
@@ -85,11 +86,55 @@ def read_words(text: str, style: Style = "words", *, rule: int = RULE) -> list[s
     return words_in(folded, style, rule=rule)
 
 
+def spaced(folded: str, *, pairs: bool = True) -> str:
+    """Return a folded text with spaces around the words of scripts without spaces; the rest stays as it is.
+
+    Parameters
+    ----------
+    folded : str
+    pairs : bool
+        Words as :func:`segment` cuts them. Without, single characters, and Hangul as it is.
+
+    Examples
+    --------
+    >>> from hopfuse.text import spaced
+    >>> spaced("c言語で, 2階"), spaced("c言語で, 2階", pairs=False)
+    ('c 言語 語で , 2 階 ', 'c 言 語 で , 2 階 ')
+    """
+    if folded.isascii() or not _UNSPACED.search(folded):
+        return folded
+    patterns = _patterns(folded)
+
+    def words(found: re.Match[str]) -> str:
+        if not pairs and found.lastgroup == "Hangul":
+            return found[0]
+        places = _places(patterns, found) if pairs else _units(patterns, found)
+        return f" {' '.join(found.string[start:end] for start, end in places)} "
+
+    return patterns.apart.sub(lambda found: patterns.runs.sub(words, found[0]), folded)
+
+
+def runs_in(folded: str) -> list[str]:
+    """Return the runs of letters, digits, underscores and marks of a folded text.
+
+    Examples
+    --------
+    >>> from hopfuse.text import runs_in
+    >>> runs_in("a snake_case, की")
+    ['a', 'snake_case', 'की']
+    """
+    if folded.isascii():
+        return _FIRST_RUN.findall(folded)
+    return _patterns(folded).run.findall(folded)
+
+
 class _Patterns(NamedTuple):
     bare: dict[Style, re.Pattern[str]]  # for text without marks
     marked: dict[Style, re.Pattern[str]]
-    mixed: dict[Style, re.Pattern[str]]  # for text with characters of scripts without spaces
     first: re.Pattern[str]  # words of rule 1
+    run: re.Pattern[str]  # of any characters of words
+    apart: re.Pattern[str]  # runs of characters of scripts without spaces
+    runs: re.Pattern[str]  # those of one script, by name
     unit: re.Pattern[str]
     mark: re.Pattern[str]
 
@@ -110,27 +155,25 @@ def _compiled(beyond: bool) -> _Patterns:
     points = [chr(point) for point in range(0x300, 0x1F000) if unicodedata.category(chr(point))[0] == "M"]
     in_plane = "".join(point for point in points if point < "\U00010000")
     marks = "".join(points) if beyond else in_plane
-    scripts = {one: "".join(filter(_carries, _listed(one))) for one in (*_OTHERS, "kana")}
+    scripts = {one: "".join(filter(str.isalnum, _listed(one))) for one in (*_OTHERS, "kana")}
     scripts |= {one: characters([one]) for one in ("Han", "Hangul")}
     runs = {"pairs": scripts["Han"] + scripts["kana"], **{one: scripts[one] for one in (*_OTHERS, "Hangul")}}
     named = "|".join(f"(?P<{name}>[{inside}][{inside}{marks}]*)" for name, inside in runs.items())
+    letter, apart = r"[^\W_]", "".join(scripts.values())
 
-    def words(letter: str, run: str) -> str:
-        return rf"\d+(?:[.,]\d+)+(?!{letter})|{run}|\d"
+    def words(run: str) -> re.Pattern[str]:
+        return re.compile(rf"\d+(?:[.,]\d+)+(?!{letter})|{run}|\d")
 
     def marked(letter: str) -> str:
         return rf"{letter}(?:{letter}|[{marks}])[{marks}]*(?:{letter}+[{marks}]*)*"
 
-    letter, apart = r"[^\W_]", "".join(scripts.values())
-    mixed: dict[Style, str] = {
-        "words": words(rf"[^\W_{apart}]", marked(rf"[^\W_{apart}]")),
-        "terms": marked(rf"[^\W{apart}]"),
-    }
     return _Patterns(
-        {"words": re.compile(words(letter, r"[^\W_]{2,}")), "terms": re.compile(r"\w{2,}")},
-        {"words": re.compile(words(letter, marked(letter))), "terms": re.compile(marked(r"\w"))},
-        {style: re.compile(f"{pattern}|{named}") for style, pattern in mixed.items()},
+        {"words": words(rf"{letter}{{2,}}"), "terms": re.compile(r"\w{2,}")},
+        {"words": words(marked(letter)), "terms": re.compile(marked(r"\w"))},
         re.compile(rf"\d+(?:[.,]\d+)+(?!{letter})|{letter}(?:{letter}|[{in_plane}])*"),
+        re.compile(rf"\w[\w{marks}]*"),
+        re.compile(f"[{apart}][{apart}{marks}]*"),
+        re.compile(named),
         re.compile(rf"[^{marks}][{marks}]*(?:(?<=[{_STACKING}])[^{marks}][{marks}]*)*"),
         re.compile(f"[{marks}]"),
     )
@@ -140,26 +183,33 @@ def _listed(script: str) -> Iterator[str]:
     return (chr(point) for low, high in SCRIPTS[script] for point in range(low, high + 1))
 
 
-def _carries(character: str) -> bool:
-    """Return whether a character is a letter or a mark, and not punctuation."""
-    return character.isalnum() or unicodedata.category(character)[0] == "M"
-
-
 def _mixed(folded: str, style: Style) -> Iterator[tuple[int, int]]:
     """Yield the words of a text that may have characters of scripts without spaces."""
-    patterns = _patterns(folded)
-    for found in patterns.mixed[style].finditer(folded):
+    patterns, done = _patterns(folded), 0
+    pattern = patterns.spaced(folded, style)
+    for found in patterns.apart.finditer(folded):
         start, end = found.span()
-        if found.lastgroup is None:
-            yield start, end
-            continue
-        if patterns.mark.search(folded, start, end) is None:
-            units = [(at, at + 1) for at in range(start, end)]
-        else:
-            units = [unit.span() for unit in patterns.unit.finditer(folded, start, end)]
-        if len(units) == 1 or (found.lastgroup == "Hangul" and len(units) > 2):
-            yield units[0][0], end
-        yield from ((before[0], after[1]) for before, after in pairwise(units))
+        yield from (word.span() for word in pattern.finditer(folded, done, start))
+        for run in patterns.runs.finditer(folded, start, end):
+            yield from _places(patterns, run)
+        done = end
+    yield from (word.span() for word in pattern.finditer(folded, done))
+
+
+def _places(patterns: _Patterns, found: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield the words of a run of a script without spaces."""
+    units = _units(patterns, found)
+    if len(units) == 1 or (found.lastgroup == "Hangul" and len(units) > 2):
+        yield units[0][0], found.end()
+    yield from ((before[0], after[1]) for before, after in pairwise(units))
+
+
+def _units(patterns: _Patterns, found: re.Match[str]) -> list[tuple[int, int]]:
+    """Return the places of the characters of a run, with their marks."""
+    folded, (start, end) = found.string, found.span()
+    if patterns.mark.search(folded, start, end) is None:
+        return [(at, at + 1) for at in range(start, end)]
+    return [unit.span() for unit in patterns.unit.finditer(folded, start, end)]
 
 
 def _first_rule(folded: str, style: Style) -> Iterator[tuple[int, int]]:

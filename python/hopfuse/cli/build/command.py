@@ -33,6 +33,7 @@ from .hipporag import index_of_folder, is_folder, refuse_results_alone
 from .memory import FactFile, report
 from .rules import FACT_READERS, FILE_OPTIONS, QUERY_OPTIONS, check_files, check_origin
 from .sources import (
+    guesses_language,
     make_fact_reader,
     make_word_reader,
     read_aliases,
@@ -127,7 +128,8 @@ from .store import save_store
     flag_value="english",
     metavar="[LANGUAGE]",
     help="Store BM25 over titles and texts, with the stop words and stems of LANGUAGE: by default english; plain for "
-    "neither. With --reader it is stored anyway, in the language of --reader words; none leaves it out.",
+    "neither. With --reader it is stored anyway, in the language of words or the main one of the passages; none leaves "
+    "it out.",
 )
 @click.option("--out", type=DIRECTORY, required=True, help="Directory of the index; created if absent.")
 def build(
@@ -192,7 +194,7 @@ def build(
         raise InputError("empty", "passages", "{field} {path} has no passages; {@reader} needs some", path=passages)
     bar = reading_bar if file is None else lambda what: nullcontext()
     facts = make_fact_reader(given) if FACT_READERS & set(given["reader"]) else file
-    readers = Readers(facts, make_word_reader(given))
+    readers = Readers(facts, make_word_reader(given), guesses_language(given))
     built = build_index(table, readers, synonyms=bounds, bar=bar, **options)
     report(built)
     if conflicts is None:

@@ -21,6 +21,7 @@ TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
 
 READER_NEEDS: tuple[Rule, ...] = (
     *((name, "reader words", "the only reader that uses it") for name in ("language", "tagger")),
+    ("spacy_model", "reader spacy", "the only reader that uses it"),
     *((name, "reader endpoint", "the only reader that uses it") for name in ("model", *ENDPOINT_OPTIONS, "prompts")),
 )
 NEEDS: tuple[Rule, ...] = (

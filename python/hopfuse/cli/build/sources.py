@@ -85,7 +85,8 @@ def reader_options(command: F) -> F:
     language = click.option(
         "--language",
         metavar="NAME",
-        help=f"With --reader words: language of stems and stop words, or none.  [default: {LANGUAGE}]",
+        help="With --reader words: language of stems and stop words, by name or code (French, fr), or none.  [default: "
+        "the main language of the passages]",
     )
     return click.option(
         "--reader",
@@ -93,13 +94,18 @@ def reader_options(command: F) -> F:
         multiple=True,
         help="Read PASSAGES: words takes seconds and no model; spacy and endpoint find entities and facts. words may "
         "be combined with one of the others, or with --from.",
-    )(endpoint_reader_options(language(tagger(command))))
+    )(fact_reader_options(language(tagger(command))))
 
 
-def endpoint_reader_options(command: F) -> F:
-    """Add the options of a reader that asks a language model; :func:`make_fact_reader` takes them."""
+def fact_reader_options(command: F) -> F:
+    """Add the options of readers of facts; :func:`make_fact_reader` takes them."""
     prompts = click.option("--prompts", type=DIRECTORY, help="Folder of your own prompts: entities.txt, triples.txt.")
-    return endpoint_options("so that an interrupted run resumes")(prompts(command))
+    model = click.option(
+        "--spacy-model",
+        metavar="NAME",
+        help="With --reader spacy: an installed model, or its folder.  [default: a small one of English]",
+    )
+    return model(endpoint_options("so that an interrupted run resumes")(prompts(command)))
 
 
 def make_word_reader(options: Mapping[str, Any]) -> WordReader | None:
@@ -110,9 +116,20 @@ def make_word_reader(options: Mapping[str, Any]) -> WordReader | None:
     return WordReader(None if language == "none" else language, tagger=options["tagger"])
 
 
+def guesses_language(options: Mapping[str, Any]) -> bool:
+    """Return whether the language of words is the main one of the passages, because no option chooses it."""
+    return options["language"] is None and options["tagger"] is None
+
+
 def make_fact_reader(options: Mapping[str, Any]) -> SpacyReader | EndpointReader:
     """Return the reader of entities and facts that ``--reader`` names."""
-    return SpacyReader() if "spacy" in options["reader"] else _endpoint_reader(options)
+    if "spacy" not in options["reader"]:
+        return _endpoint_reader(options)
+    model = options["spacy_model"]
+    try:
+        return SpacyReader() if model is None else SpacyReader(model)
+    except InputError as error:
+        raise error.about("spacy_model") from None
 
 
 @contextmanager

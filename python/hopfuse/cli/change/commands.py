@@ -21,7 +21,7 @@ from ...io.npy import read_npy
 from ...io.readers import read_table
 from ...report import ProgressLines, printable
 from ..build.rules import FACT_READERS
-from ..build.sources import endpoint_reader_options
+from ..build.sources import fact_reader_options
 from ..console import json_text, note, progress_bar
 from ..options import FILE, encoder_for, encoder_option, index_argument
 from .reading import PassageReader, edges_between
@@ -38,7 +38,7 @@ from .reading import PassageReader, edges_between
     type=click.Choice(sorted(FACT_READERS, reverse=True)),
     help="Find entities and facts in PASSAGES; use the reader that the index was built with.",
 )
-@endpoint_reader_options
+@fact_reader_options
 @click.option("--batch", type=click.IntRange(min=1), default=1000, show_default=True, help="Passages per commit.")
 def add(
     directory: Path,
