@@ -176,6 +176,42 @@ def test_names_of_other_scripts_and_in_cases_are_found(names: list[str], questio
         assert [name for name, _ in found(index, question)] == names[::-1] if "大" in question else names
 
 
+TITANIC = [
+    "Titanic",
+    "Titanic (1953 film)",
+    "Titanic (1997 film)",
+    "Jordan (country)",
+    "Jordan (river)",
+    "Alien (film)",
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Who was on the Titanic?", ["Titanic"]),
+        ("Who played in the 1997 film Titanic?", ["Titanic (1997 film)"]),
+        ("Who played in the 1953 film Titanic?", ["Titanic (1953 film)"]),
+        ("Who played in the film Titanic?", ["Titanic", "Titanic (1953 film)", "Titanic (1997 film)"]),
+        ("Who played in Titanic (1997 film)?", ["Titanic (1997 film)"]),
+        ("Which country borders Jordan?", ["Jordan (country)"]),
+        ("How long is the river Jordan?", ["Jordan (river)"]),
+        ("Where is Jordan?", ["Jordan (country)", "Jordan (river)"]),
+        ("Who made Alien?", ["Alien (film)"]),
+        ("who made alien", ["Alien (film)"]),
+    ],
+)
+def test_a_text_in_parentheses_tells_entities_of_one_name_apart(question: str, expected: list[str]) -> None:
+    assert [name for name, _ in found(built(*TITANIC), question)] == expected
+
+
+def test_hints_of_entities_that_a_question_may_not_see_tell_nothing() -> None:
+    index = built(*TITANIC)
+    question = "Who played in the 1997 film Titanic?"
+    assert found(index, question, allow=[0, 3]) == [("Titanic", "Titanic")]
+    assert found(index, question, allow=[1]) == [("Titanic (1953 film)", "Titanic")]
+
+
 FIRST = Path(__file__).parents[1] / "golden" / "rules" / "rule-1-names.hopfuse"
 
 

@@ -16,7 +16,7 @@ from .._arrays.part_numbers import PartNumbers
 from .._validation import check_number, check_whole, checked_texts, wrong_type
 from ..index import Index, IndexPart
 from ..index.allow import read_allow
-from ..text import SIGNS, fold
+from ..text import SIGNS, fold, read_words
 from ..types import Incidence
 from ._casing import EMPHASISED, Casing, casing_of, fits, has_capital, in_capitals
 from ._name_finder import FoldedNames, Spelling, distance, spellings
@@ -30,6 +30,7 @@ LEAST_OF_ONLY_NAME = 1e-4
 """Smaller link probabilities are not distinguished, so that not all passages with a very common word are counted."""
 OWN_COUNTS = 0.25
 """A part of fewer of the index's passages counts words in its own texts, not in those of all passages."""
+_HINT = re.compile(r"(?P<name>.*\S)\s+\((?P<hint>[^()]*\w[^()]*)\)")
 _VOWELS = frozenset("AEIOUY")
 _DROPPED = re.compile(r"['’.]")
 _OTHER_SIGNS, _WORDS = re.compile(r"[^\w\s]|_"), re.compile(r"\w+")
@@ -37,11 +38,17 @@ _WORDS_BESIDE = re.compile(r"(\w+)\W*$"), re.compile(r"^\W*(\w+)")
 
 
 class Sense(NamedTuple):
-    """An entity that a surface may refer to, and the spelling of its name."""
+    """An entity that a surface may refer to, and the spelling of its name.
+
+    ``hint`` is the text in parentheses at the end of the entity's name, and ``is_short`` says whether the form is its
+    name without this text.
+    """
 
     entity: int
     kind: Kind
     form: str
+    hint: str = ""
+    is_short: bool = False
 
 
 class _Surface(NamedTuple):
@@ -60,7 +67,9 @@ class EntityLinker:
     "St Johns", "Jean Luc", "USA". Of several names at one place, the nearest to the question's spelling is meant. A
     name begins and ends at a word boundary, or stands where :func:`hopfuse.text.may_stand` says: inside text of
     scripts without spaces, before a Korean particle, after an Arabic or Hebrew prefix. Russian names are found in all
-    cases (:func:`hopfuse.text.without_endings`). Mentions are then filtered:
+    cases (:func:`hopfuse.text.without_endings`). A name in the form "Mercury (planet)" is also found as "Mercury": if
+    the question has all words in the parentheses, the other entities of this name are not meant, else one whose whole
+    name it is comes first. Mentions are then filtered:
 
     - If the case of a question distinguishes names from other words (some words are capitalised, most are not), a name
       must be written as in the index: "Reading" is the town, "reading" is not. Otherwise (in a question in one case or
@@ -275,7 +284,7 @@ class EntityLinker:
             sure, senses = (
                 self._read(text, start, end, key, surface, casing) if tells else (False, surface.without_codes)
             )
-            senses = self._meant(text[start:end], self._seen(senses, allow))
+            senses = self._meant(text, start, end, self._seen(senses, allow))
             if not senses:
                 continue
             confidence = 1.0 if sure else self._link_probability(key, senses, allow, self._least)
@@ -296,7 +305,7 @@ class EntityLinker:
         for start, end, key in doubtful:
             surface = self._surface(key)
             seen = [] if surface is None else self._seen(surface.without_codes, allow)
-            senses = self._meant(text[start:end], seen)
+            senses = self._meant(text, start, end, seen)
             if senses and self._can_be_name(text, start, end, key, allow):
                 confidence = self._link_probability(key, senses, allow, LEAST_OF_ONLY_NAME)
                 if confidence > max((match.confidence for match in found), default=0.0):
@@ -318,13 +327,27 @@ class EntityLinker:
         """Return the senses that have an allowed passage; all senses without a filter."""
         return senses if allow is None else [sense for sense in senses if self._frequency(sense.entity, allow)]
 
-    def _meant(self, written: str, senses: list[Sense]) -> list[Sense]:
-        """Return the senses whose names are nearest to a mention: "São Paulo" is not "Sao Paulo" if both exist."""
+    def _meant(self, text: str, start: int, end: int, senses: list[Sense]) -> list[Sense]:
+        """Return the senses that a mention means: "São Paulo" is not "Sao Paulo" if both exist.
+
+        A sense whose hint has all its words in the rest of the question excludes the others. Else those whose names are
+        nearest to the mention are meant, whole names before those without their hints, but of senses with hints only
+        those with most words there.
+        """
         if self._rule == 1 or len(senses) < 2:
             return senses
-        far = [distance(written, sense.form) for sense in senses]
-        nearest = min(far)
-        return [sense for sense, one in zip(senses, far, strict=True) if one == nearest]
+        told = _told(text, start, end, senses)
+        most = max(told)
+        if most == 1.0:
+            return [sense for sense, one in zip(senses, told, strict=True) if one == most]
+        far = [distance(text[start:end], sense.form) for sense in senses]
+        whole = [one for sense, one in zip(senses, far, strict=True) if not sense.is_short]
+        nearest = min(whole or far)
+        return [
+            sense
+            for sense, one, share in zip(senses, far, told, strict=True)
+            if (share == most and (most > 0 or not whole) if sense.is_short else one == nearest)
+        ]
 
     def _count(self, words: str, most: int, allow: NDArray[np.bool_] | None) -> int:
         """Return the number of (allowed) passages that contain words in lower case, at most ``most``.
@@ -412,6 +435,15 @@ class EntityLinker:
         return int(np.count_nonzero(allow[self._passages.indices[begin:end]]))
 
 
+def _told(text: str, start: int, end: int, senses: list[Sense]) -> list[float]:
+    """Return the share of the words of each sense's hint that the rest of the text has; 0 without a hint."""
+    if not any(sense.hint for sense in senses):
+        return [0.0] * len(senses)
+    rest = set(read_words(f"{text[:start]} {text[end:]}"))
+    hints = [read_words(sense.hint) for sense in senses]
+    return [sum(word in rest for word in hint) / len(hint) if hint else 0.0 for hint in hints]
+
+
 def _surface(key: str, senses: list[Sense], codes: Collection[tuple[int, str]]) -> _Surface:
     without_codes = [s for s in senses if (s.entity, s.form) not in codes] if codes else senses
     return _Surface(senses, without_codes, _is_capital_word(key, senses))
@@ -433,7 +465,7 @@ def _is_capital_word(key: str, senses: Sequence[Sense]) -> bool:
 
 
 def _matches(text: str, start: int, end: int, senses: list[Sense], confidence: float) -> list[Match]:
-    return [Match(entity, text[start:end], start, end, kind, confidence) for entity, kind, _ in senses]
+    return [Match(one.entity, text[start:end], start, end, one.kind, confidence) for one in senses]
 
 
 def _same_names(a: Index, b: Index) -> bool:
@@ -447,15 +479,21 @@ def _same_names(a: Index, b: Index) -> bool:
 
 
 def _senses(index: Index) -> Iterator[Sense]:
-    """Yield all entities that are not words by their names, then by their aliases."""
+    """Yield all entities that are not words by their names, then by aliases, then by names without hints."""
     named = index.num_entities if index.words is None else index.words.first
+    hints: dict[int, re.Match[str]] = {}
     for entity, name in enumerate(islice(index.entity_names, named)):
+        found = _HINT.fullmatch(name.strip()) if index.name_rule != 1 else None
+        if found is not None:
+            hints[entity] = found
         if name.strip():
             yield Sense(entity, "exact", name.strip())
     for entity, aliases in enumerate(islice(index.entity_aliases, named)):
+        hint = hints[entity]["hint"] if entity in hints else ""
         for alias in aliases:
             if alias.strip():
-                yield Sense(entity, "alias", alias.strip())
+                yield Sense(entity, "alias", alias.strip(), hint)
+    yield from (Sense(entity, "alias", found["name"], found["hint"], True) for entity, found in hints.items())
 
 
 def _codes(index: Index, function_words: Collection[str]) -> set[tuple[int, str]]:
