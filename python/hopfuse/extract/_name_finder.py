@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from ..text import (
     as_written,
     canonical_key,
+    finnish_cases,
+    finnish_name,
     may_stand,
     name_spellings,
     name_stems,
@@ -94,7 +97,19 @@ class FoldedNames:
         stems = without_endings(bare) if self._stems else None
         if stems is not None:
             found |= dict.fromkeys(self._stems.places(stems))
+        cases = finnish_cases(bare)
+        if cases is not None:
+            found |= dict.fromkeys(place for place in self._finnish.places(cases) if place not in found)
         return list(found)
+
+    @cached_property
+    def _finnish(self) -> SpellingTable:
+        """The names as they are in all Finnish cases, made for the first Finnish question."""
+        numbers: dict[str, int] = {}
+        for at, name in enumerate(self._names):
+            if not name.is_stem:
+                numbers.setdefault(finnish_name(name.text), at)
+        return SpellingTable(numbers, may_stand)
 
     def _is_one_name(self, text: str, place: tuple[int, int, int]) -> bool:
         """Return whether a place where an apostrophe was left out is not two words."""

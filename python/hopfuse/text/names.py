@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import product
 
 from .folding import FoldedText, fold, fold_with_offsets, splits_word, unaccented
+from .languages import question_words
 from .rules import NAME_RULE
 from .scripts import characters
 
@@ -119,6 +120,23 @@ _ENDINGS = re.compile(
     "(?<=...)(?:ого|его|ому|ему|ами|ями|ыми|ими|[оеы]й|[оеыиая]м|[ыиая]х|[оеь]ю|[ая]я|[ую]ю|[оеыи]е|ий|[аяоеуюыиіїєьй])$"
 )
 _IN_SHORT_I, _IN_PLURAL = re.compile("...[аеио]й$"), re.compile("...ы$")
+#: Endings of Finnish cases, without umlauts.
+_FINNISH_CASE = re.compile(r"(?<=[a-z]{3}[aeiouy])(?:ssa|sta|lla|lta|lle|ksi|seen|n|(?<=[iuoey])a)(?!\w)")
+_LATIN_WORD = re.compile(r"(?<![^\W])[a-z]{4,}(?!\w)")
+#: Forms of stems: -nen and -se, -us and -ukse; a long vowel, a consonant, -e.
+_FINNISH_FORMS = [
+    (re.compile(pattern), new)
+    for pattern, new in (
+        ("nen$|(?<=[aeiouy])se$", "ne"),
+        ("(?<=[uy])kse$", "s"),
+        ("([aeiouy])\\1$", "\\1"),
+        ("(?<=[^aeiouy])$", "i"),
+        ("e$", "i"),
+    )
+]
+_WEAK = {"nk": "ng", "nt": "nn", "mp": "mm", "lt": "ll", "rt": "rr", "ht": "hd", "lk": "l", "rk": "r"}
+_WEAK |= {"kk": "k", "pp": "p", "tt": "t", "p": "v", "t": "d", "k": ""}
+_GRADES = re.compile("(nk|nt|mp|lt|rt|ht|lk|rk|kk|pp|tt|(?<=[aeiouy])[ptk])([aeiouy]+)$")
 #: In Arabic, the article after "to" has no alef.
 _TO_THE = re.compile("(?<=(?<!\\w)ل)ل(?=\\w\\w)")
 
@@ -214,6 +232,36 @@ def name_stems(name: str) -> list[str]:
     if count > _MANY_SPELLINGS:
         words = [own[:1] for own in words]
     return [" ".join(chosen) for chosen in product(*words)]
+
+
+def finnish_cases(bare: FoldedText) -> FoldedText | None:
+    """Return a Finnish question from :func:`without_signs` with its words without the endings of cases, else None.
+
+    The language is told by the words that ask and the function words. Stems are in the weak grade, and end in "i" where
+    a case has "e" or a consonant has no vowel: Helsinki, Helsingissä; Lahti, Lahdessa; Sibelius, Sibeliuksen.
+
+    Examples
+    --------
+    >>> from hopfuse.text import as_written, finnish_cases, finnish_name, without_signs
+    >>> finnish_cases(without_signs(as_written("Kuka asui Helsingissä?"))).text, finnish_name("Helsinki")
+    ('kuki asui helsingi?', 'helsingi')
+    """
+    if not _FINNISH_CASE.search(bare.text) or "kuka" not in question_words(bare.text):
+        return None
+    return _replaced(bare, _LATIN_WORD, lambda found: _finnish(_FINNISH_CASE.sub("", found[0])))
+
+
+def finnish_name(name: str) -> str:
+    """Return a name as it is found in the reading of :func:`finnish_cases`."""
+    bare = without_signs(as_written(name)).text.strip()
+    return _LATIN_WORD.sub(lambda found: _finnish(found[0]), bare)
+
+
+def _finnish(word: str) -> str:
+    """Return a Finnish word, without the ending of a case, in the form that all its cases share."""
+    for ending, new in _FINNISH_FORMS:
+        word = ending.sub(new, word)
+    return _GRADES.sub(lambda found: _WEAK[found[1]] + found[2], word)
 
 
 def _stems(word: str) -> list[str]:
