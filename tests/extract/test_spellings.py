@@ -105,7 +105,12 @@ def test_other_words_are_not_joined_into_a_name(name: str, question: str) -> Non
 
 
 def test_a_possessive_is_not_the_end_of_a_name() -> None:
-    index = built("John William", "John Williams")
+    index = built("John William", "John Williams", "St John", "St Johns", "Mr Smiths", "Lloyds Bank")
+    assert found(index, "Who is Mr. Smith’s brother?") == []
+    assert found(index, "Where is Lloyd’s Bank in St. John’s?") == [
+        ("Lloyds Bank", "Lloyd’s Bank"),
+        ("St Johns", "St. John’s"),
+    ]
     assert found(index, "Who is John William's brother?") == [("John William", "John William")]
     assert found(index, "Who are John Williams and Ann?") == [("John Williams", "John Williams")]
 

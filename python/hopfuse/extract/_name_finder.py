@@ -24,6 +24,8 @@ from ._spelling_table import SpellingTable
 #: A word with an elided article before it ("l'eau"), or with a possessive or a verb after it ("Bob's", "we'll").
 _TWO_WORDS = re.compile(r"(?:[cdjlmnst]|qu)'\w+|\w+'(?:s|t|d|m|ll|re|ve)", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"'s$", re.IGNORECASE)
+#: Beginnings of names that end in a possessive: "St Johns", "Saint Andrews".
+_SAINTS = ("st ", "saint ")
 
 
 class Spelling(NamedTuple):
@@ -71,7 +73,7 @@ class FoldedNames:
     names : sequence of Spelling
     with_apostrophe : set of str
         The spellings, without signs, of names that have an apostrophe. Only these are found in "l'eau" and "Bob's",
-        which otherwise are two words, unless the name has several words ("St Johns").
+        which otherwise are two words. A possessive at the end of a name is joined after "St" or "Saint" only.
 
     Examples
     --------
@@ -122,4 +124,4 @@ class FoldedNames:
             return True
         if " " not in name:
             return _TWO_WORDS.fullmatch(mention) is None
-        return not (_POSSESSIVE.search(mention) and name[:-1] in self._whole)
+        return _POSSESSIVE.search(mention) is None or name.startswith(_SAINTS)

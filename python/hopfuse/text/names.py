@@ -244,7 +244,7 @@ def finnish_cases(bare: FoldedText) -> FoldedText | None:
     --------
     >>> from hopfuse.text import as_written, finnish_cases, finnish_name, without_signs
     >>> finnish_cases(without_signs(as_written("Kuka asui Helsingissä?"))).text, finnish_name("Helsinki")
-    ('kuki asui helsingi?', 'helsingi')
+    ('kua asui helsingi?', 'helsingi')
     """
     if not _FINNISH_CASE.search(bare.text) or "kuka" not in question_words(bare.text):
         return None
