@@ -112,6 +112,24 @@ def test_a_change_with_a_filter_adds_no_alias(tmp_path: Path) -> None:
     assert (index.num_entities, list(index.entity_aliases), index.passage_frequency.tolist()) == (1, [()], [2])
 
 
+FIRST = Path(__file__).parents[1] / "golden" / "rules" / "rule-1-names.hopfuse"
+
+
+def test_an_index_of_the_first_rule_matches_and_keeps_names_by_it(tmp_path: Path) -> None:
+    (tmp_path / "generation-000000000001.hopfuse").write_bytes(FIRST.read_bytes())
+    (tmp_path / "CURRENT").write_bytes(b"generation-000000000001.hopfuse\n")
+    with hf.Index.open(tmp_path, writable=True) as live:
+        with live.change() as change:
+            change.add_entities(["O’Hara", "U\u00adSA", "u.s.a."], missing=True)
+        index = live.refresh()
+        assert list(index.entity_names) == ["O'Hara", "São Paulo", "USA", "艾瑞克", "U\u00adSA"]
+        assert list(index.entity_aliases)[:3] == [("O’Hara",), (), ("u.s.a.",)]
+        with live.change() as change:
+            change.merge_entities({"USA": ["U\u00adSA"]})
+        live.compact()
+        assert (live.refresh().name_rule, live.index.num_entities) == (1, 4)
+
+
 # ---- Merging ----
 
 FACTS = (("America", "borders", "Mexico"), ("America", "near", "US"), ("Mexico", "borders", "Cuba"))

@@ -10,13 +10,13 @@ from typing import NamedTuple
 from ..text import (
     as_written,
     canonical_key,
+    cyrillic_cases,
+    cyrillic_names,
     finnish_cases,
     finnish_name,
     may_stand,
     name_spellings,
-    name_stems,
     unaccented,
-    without_endings,
     without_signs,
 )
 from ._spelling_table import SpellingTable
@@ -44,7 +44,7 @@ def spellings(name: str) -> Iterator[Spelling]:
     (['são paulo', 'sao paulo'], ['москва', 'москв'])
     """
     yield from map(Spelling, name_spellings(name))
-    yield from (Spelling(stem, True) for stem in name_stems(name))
+    yield from (Spelling(stem, True) for stem in cyrillic_names(name))
 
 
 def distance(written: str, name: str) -> int:
@@ -96,7 +96,7 @@ class FoldedNames:
         if bare is not written:
             places = self._whole.places(bare)
             found |= dict.fromkeys(place for place in places if place not in found and self._is_one_name(text, place))
-        stems = without_endings(bare) if self._stems else None
+        stems = cyrillic_cases(bare) if self._stems else None
         if stems is not None:
             found |= dict.fromkeys(self._stems.places(stems))
         cases = finnish_cases(bare)

@@ -67,7 +67,7 @@ class EntityLinker:
     "St Johns", "Jean Luc", "USA". Of several names at one place, the nearest to the question's spelling is meant. A
     name begins and ends at a word boundary, or stands where :func:`hopfuse.text.may_stand` says: inside text of
     scripts without spaces, before a Korean particle, after an Arabic or Hebrew prefix. Russian names are found in all
-    cases (:func:`hopfuse.text.without_endings`). A name in the form "Mercury (planet)" is also found as "Mercury": if
+    cases (:func:`hopfuse.text.cyrillic_cases`). A name in the form "Mercury (planet)" is also found as "Mercury": if
     the question has all words in the parentheses, the other entities of this name are not meant, else one whose whole
     name it is comes first. Mentions are then filtered:
 

@@ -21,6 +21,8 @@ _ARTICLE = re.compile(rf"^\s*(?:the|an|a(?!\s+{_INITIAL}))\s+(?=\S)")
 _BETWEEN_LETTERS = re.compile(r"(?<=(?<!\S)[^\W\d_])\s+(?=[^\W\d_](?!\S))")  # in "u s a ", of "U.S.A."
 # Dots and spaces between single letters, but not after the "s" of "Bob's" or before the "O" of "O'Hara".
 _JOINT = re.compile(r"(?<![\w.]['’][sdmt])(?:\s*\.[-‐]?\s*|\s+)(?=\w)(?!\w['’](?!s\b)\w)")
+#: Most names: words in ASCII without signs, single letters or an article.
+_SIMPLE = re.compile(r"(?!(?:the|an) )[a-z0-9]{2,}(?: [a-z0-9]{2,})*")
 _MEANINGFUL = frozenset("#%&@*+$")  # C, C++ and C#; AT&T; 5%
 _WITHIN_NUMBERS = frozenset(".,:/")
 _MINUS = frozenset("-−")
@@ -58,6 +60,8 @@ def canonical_key(name: str, *, rule: int = NAME_RULE) -> str:
     if rule != 1 and not name.isascii():
         name = name.translate(_TYPED)
     folded = fold(name, rule=rule)
+    if _SIMPLE.fullmatch(folded):
+        return folded
     begin = next((i for i, character in enumerate(folded) if not _separates(character) or character in _MINUS), 0)
     bare = _ARTICLE.sub("", folded[begin:])
     joined = _BETWEEN_LETTERS.sub(lambda gap: "" if _JOINT.match(bare, gap.start()) else " ", _spaced(bare))
@@ -195,15 +199,15 @@ def name_spellings(name: str) -> list[str]:
     return list(dict.fromkeys(one.strip() for one in found if one.strip()))
 
 
-def without_endings(bare: FoldedText) -> FoldedText | None:
+def cyrillic_cases(bare: FoldedText) -> FoldedText | None:
     """Return a text from :func:`without_signs` with its Cyrillic words without the endings of cases; None if none has.
 
     An ending is removed if three letters remain.
 
     Examples
     --------
-    >>> from hopfuse.text import as_written, without_endings, without_signs
-    >>> without_endings(without_signs(as_written("в Москве"))).text
+    >>> from hopfuse.text import as_written, cyrillic_cases, without_signs
+    >>> cyrillic_cases(without_signs(as_written("в Москве"))).text
     'в москв'
     """
     if bare.text.isascii() or not _CYRILLIC.search(bare.text):
@@ -211,15 +215,15 @@ def without_endings(bare: FoldedText) -> FoldedText | None:
     return _replaced(bare, _CYRILLIC_WORD, lambda found: _ENDINGS.sub("", found[0]))
 
 
-def name_stems(name: str) -> list[str]:
-    """Return a name as it is found in the reading of :func:`without_endings`; none without Cyrillic letters.
+def cyrillic_names(name: str) -> list[str]:
+    """Return a name as it is found in the reading of :func:`cyrillic_cases`; none without Cyrillic letters.
 
     Words in -ай, -ей, -ий and -ой may lose one letter or two, and of a plural in -ы, a genitive in -ов is found.
 
     Examples
     --------
-    >>> from hopfuse.text import name_stems
-    >>> name_stems("Москва"), name_stems("Евгений"), name_stems("London")
+    >>> from hopfuse.text import cyrillic_names
+    >>> cyrillic_names("Москва"), cyrillic_names("Евгений"), cyrillic_names("London")
     (['москв'], ['евген', 'евгени'], [])
     """
     bare = without_signs(as_written(name)).text.strip()
