@@ -58,6 +58,7 @@ def test_a_name_is_found_in_the_readings_of_itself(name: str) -> None:
     found = set(name_spellings(name))
     assert {reading.text.strip() for reading in readings(name)[:2]} - {""} <= found
     assert all(found)
+    assert name_spellings("नई दिल्ली") == ["नई दिल्ली"]
 
 
 @given(texts)
@@ -67,7 +68,7 @@ def test_spellings_of_one_name_have_one_key(name: str) -> None:
         assert canonical_key(as_written(name).text.strip()) == canonical_key(name)
 
 
-@given(st.lists(st.sampled_from(["the", "an", "a", "ab", "x", "12", "o'b", "The"]), min_size=1, max_size=5))
+@given(st.lists(st.sampled_from(["the", "an", "ab", "12", "o'b", "The"]), min_size=1, max_size=5))
 def test_names_of_plain_words_have_the_key_that_signs_do_not_change(words: list[str]) -> None:
     assert canonical_key(" ".join(words)) == canonical_key("  ".join(words) + "!")
 

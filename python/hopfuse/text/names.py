@@ -126,7 +126,7 @@ _ENDINGS = re.compile(
 _IN_SHORT_I, _IN_PLURAL = re.compile("...[аеио]й$"), re.compile("...ы$")
 #: Endings of Finnish cases, without umlauts.
 _FINNISH_CASE = re.compile(r"(?<=[a-z]{3}[aeiouy])(?:ssa|sta|lla|lta|lle|ksi|seen|n|(?<=[iuoey])a)(?!\w)")
-_LATIN_WORD = re.compile(r"(?<![^\W])[a-z]{4,}(?!\w)")
+_LATIN_WORD = re.compile(r"(?<!\w)[a-z]{4,}(?!\w)")
 #: Forms of stems: -nen and -se, -us and -ukse; a long vowel, a consonant, -e.
 _FINNISH_FORMS = [
     (re.compile(pattern), new)
@@ -192,11 +192,16 @@ def name_spellings(name: str) -> list[str]:
     """
     written = as_written(name)
     bare = without_signs(written).text
-    opened = " ".join(_OTHER_SIGNS.sub(" ", bare).split())
+    opened = " ".join(_OTHER_SIGNS.sub(_space_for, bare).split())
     sign = written.text.lstrip()[:1]
     opened = sign + opened if opened and sign in SIGNS else opened
     found = (written.text, bare, opened, _INITIALS.sub("", opened))
     return list(dict.fromkeys(one.strip() for one in found if one.strip()))
+
+
+def _space_for(sign: re.Match[str]) -> str:
+    """Return a space for a sign; marks, such as Indic vowels, are no signs."""
+    return sign[0] if unicodedata.category(sign[0])[0] == "M" else " "
 
 
 def cyrillic_cases(bare: FoldedText) -> FoldedText | None:
