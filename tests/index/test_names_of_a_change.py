@@ -243,6 +243,74 @@ def test_entities_merge_in_steps_and_beside_other_changes(tmp_path: Path) -> Non
     assert statements(index) == {("US", "borders", "Mexico", 0), ("US", "borders", "Mexico", 2)}
 
 
+def test_what_the_change_deletes_is_not_stated_again(tmp_path: Path) -> None:
+    started(tmp_path, [*ROWS, extraction(4, "America"), extraction(5, "America")])
+    with hf.Index.open(tmp_path, writable=True) as live:
+        with live.change() as change:
+            change.add_aliases({"America": ["the States", "Columbia"]})
+        with live.change() as change:
+            change.merge_entities({"US": ["America", "USA"]})
+            change.delete_aliases({"America": ["Columbia"]})
+            change.delete_facts([("America", "borders", "Mexico")])
+            edge = {"src": ("entity", "America"), "dst": ("passage", "p4"), "type": "context"}
+            change.delete_edges([edge])
+        index = live.refresh()
+    assert set(index.entity_aliases[0]) == {"America", "USA", "the States"}
+    assert ("context", "US", "p4") not in edges(index)
+    assert ("context", "US", "p5") in edges(index)
+    assert {passage for head, relation, tail, passage in statements(index) if tail == "Mexico"} == {0, 3}
+
+
+@pytest.mark.parametrize("name", ["America", "america", "USA", "The States"])
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_name_that_went_means_the_entity_that_stayed(tmp_path: Path, name: str, compacted: bool) -> None:
+    started(tmp_path, ROWS)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        with live.change() as change:
+            change.merge_entities({"US": ["America", "USA"]})
+            change.add_aliases({"US": ["States"]})
+        if compacted:
+            live.compact()
+        before = live.refresh().num_entities
+        for at, call in enumerate(("read", "named")):
+            with live.change() as change:
+                row = extraction(8 + at, name)
+                change.add_passages([{"id": row.id, "text": row.text}])
+                if call == "read":
+                    change.add_memory(build_memory([row]))
+                else:
+                    change.add_entities([name], missing=True)
+                    change.add_edges([{"src": ("passage", row.id), "dst": ("entity", name), "type": "context"}])
+        index = live.refresh()
+        assert index.num_entities == before
+        assert {("context", "US", "p8"), ("context", "US", "p9")} <= set(edges(index))
+        with live.change() as change:
+            change.delete_aliases({"US": [alias for alias in index.entity_aliases[0] if alias != "US"]})
+        with live.change() as change:
+            change.add_entities([name], missing=True)
+        assert live.refresh().num_entities == before + 1
+
+
+def test_an_alias_of_two_entities_or_a_code_means_none(tmp_path: Path) -> None:
+    graph = [{"src": 0, "dst": 1, "type": "context"}]
+    aliases = {"Italy": ["IT", "Bel Paese"], "Rome": ["the City"], "London": ["The City"]}
+    rows = [{"id": "p0", "text": "t"}]
+    hf.Index.build(passages=rows, entities=[*aliases], aliases=aliases, graph=graph).save(tmp_path)
+    names = ["bel-paese", "IT", "it", "The City"]
+    assert list(added(tmp_path, 1, *names).entity_names) == ["Italy", "Rome", "London", "it", "The City"]
+
+
+def test_a_merged_name_is_read_as_the_other_in_the_same_change(tmp_path: Path) -> None:
+    started(tmp_path, ROWS)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        with live.change() as change:
+            change.merge_entities({"US": ["America", "USA"]})
+            change.add_passages([{"id": "p8", "text": "t"}])
+            change.add_memory(build_memory([extraction(8, "America")]))
+        assert ("context", "US", "p8") in edges(live.refresh())
+        assert "America" not in list(live.index.entity_names)
+
+
 def test_an_unknown_passage_of_an_edge_stays_unknown(tmp_path: Path) -> None:
     graph = hf.Graph.from_edges([0, 1, 2], [1, 3, 3], num_nodes=4)
     hf.Index.build(passages=[{"id": "p0", "text": "t"}], entities=["US", "USA", "Mexico"], graph=graph).save(tmp_path)

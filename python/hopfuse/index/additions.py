@@ -123,6 +123,7 @@ def additions(
     names: Names,
     passage: Mapping[PassageId, int],
     gone: Collection[int],
+    heirs: Mapping[int, int],
     fresh: list[tuple[str, bool]],
 ) -> Additions:
     """Return the additions from what was read in passages that a change adds.
@@ -136,6 +137,8 @@ def additions(
         Slots of the passages that the change adds.
     gone : collection of int
         Slots of the entities that it deletes.
+    heirs : mapping of int to int
+        Of those that it merges into others, the slots of these.
     fresh : list of (str, bool)
         Entities that it adds: name, and whether it is a word. New entities are appended.
 
@@ -156,8 +159,8 @@ def additions(
     rows = [passage[id] for id in read.ids]
     count = read.num_names
     slots = [
-        *_slots(read, read.entities[:count], names, gone, fresh, words=False),
-        *_slots(read, read.entities[count:], names, gone, fresh, words=True),
+        *_slots(read, read.entities[:count], names, gone, heirs, fresh, words=False),
+        *_slots(read, read.entities[count:], names, gone, heirs, fresh, words=True),
     ]
     nodes = rows + [-1 - slot for slot in slots]
     edges = [(nodes[a], nodes[b], kind, 1.0, rows[by] if by >= 0 else -1) for a, b, kind, by in read.stated_edges()]
@@ -172,6 +175,7 @@ def _slots(
     listed: Sequence[str],
     names: Names,
     gone: Collection[int],
+    heirs: Mapping[int, int],
     fresh: list[tuple[str, bool]],
     *,
     words: bool,
@@ -181,8 +185,8 @@ def _slots(
     own = [(name, names.slots.entities + at) for at, (name, is_word) in enumerate(fresh) if is_word == words]
     added = dict(zip(keys([name for name, _ in own]), (slot for _, slot in own), strict=True)) if listed else {}
     for name, key in zip(listed, keys(listed) if listed else (), strict=True):
-        known = names.words_with(key, read.keys) if words else names.with_key(key)
-        held = [slot for slot in known if slot not in gone]
+        known = names.words_with(key, read.keys) if words else names.alike(name)
+        held = [slot for slot in (heirs.get(slot, slot) for slot in known) if slot not in gone]
         if not held and key not in added:
             added[key] = names.slots.entities + len(fresh)
             fresh.append((name, words))

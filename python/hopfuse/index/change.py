@@ -125,7 +125,8 @@ class Change:
             The entities are words, as ``index.words`` describes them.
         missing : bool
             Add only the names that no entity has. Names are matched exactly or, if none is equal, by their keys
-            (:func:`hopfuse.extract.canonical_key`): another spelling becomes an alias, unless the change has a filter.
+            (:func:`hopfuse.extract.canonical_key`), then by aliases that one entity alone has: another spelling becomes
+            an alias, unless the change has a filter.
             With ``stated``, those that exist are stated from now on.
         stated : bool
             The user states the entities (:attr:`Index.stated`); False if a reader found them in passages. The ends of
@@ -236,11 +237,11 @@ class Change:
     def add_memory(self, memory: ReadPassages) -> None:
         """Add the entities, words, edges and facts that were read in passages which this change adds.
 
-        Entities of the index are matched by the keys of :func:`hopfuse.extract.build_memory`, and another spelling of a
-        name becomes an alias. New ones are not stated, and a stated one stays so (:attr:`Index.stated`). The result
-        equals an index built from all passages, except for what a build derives from all of them together: the spelling
-        of names, words and relations (here the first one), conflicts between facts (here all are kept), and synonyms
-        (here none).
+        Entities of the index are matched by the keys of :func:`hopfuse.extract.build_memory`, then by aliases that one
+        entity alone has, and another spelling of a name becomes an alias. New ones are not stated, and a stated one
+        stays so (:attr:`Index.stated`). The result equals an index built from all passages, except for what a build
+        derives from all of them together: the spelling of names, words and relations (here the first one), conflicts
+        between facts (here all are kept), and synonyms (here none).
 
         Parameters
         ----------

@@ -18,7 +18,7 @@ from .columns import string_arrays
 from .contents import PassageId
 from .filters import Where
 from .labels import LABELS
-from .merge_entities import merged_slots, restated
+from .merge_entities import Deleted, merged_slots, restated
 from .names import ID_TYPES, Names, no_passage
 
 
@@ -90,10 +90,10 @@ class BatchBuilder:
         self._add_passages()
         listed = self._listed_entities()
         fresh = [(name, part["word"]) for name, (part, _) in listed.items()]
-        read = [additions(one, names, self._new_passages, self._gone_entities, fresh) for one in rows.read]
+        slots = self._new_passages, self._gone_entities, self._heirs
+        read = [additions(one, names, *slots, fresh) for one in rows.read]
         if self._heirs:
-            dead = self._gone_passages, self._gone_entities
-            read.append(restated(names.rows(), names, self._heirs, *dead))
+            read.append(restated(names.rows(), names, self._heirs, self._deleted()))
             self._stated.update(self._heirs.values())
         if self._only is not None:
             aliases = [alias for one in read for _, alias in one.aliases]
@@ -148,12 +148,23 @@ class BatchBuilder:
         """Return the slot of an entity by its name, or by a spelling with the key of one entity."""
         names = self._names
         if isinstance(name, str) and name not in self._new_entities and not names.entities(name):
-            alike = [slot for slot in names.with_key(names.key(name)) if slot not in self._gone_entities]
+            alike = [slot for slot in names.alike(name) if slot not in self._gone_entities]
             if len(alike) == 1:
                 self._new_entities[name] = alike[0]
         slot = _kept_slot(self._new_entities, name, names.entity, self._gone_entities, "entity")
         self._stated.add(slot)
         return slot
+
+    def _deleted(self) -> Deleted:
+        """Return what the change deletes, by slots."""
+        gone, entity = self._rows.deleted, self._names.entity
+        return Deleted(
+            self._gone_passages,
+            self._gone_entities.difference(self._heirs),
+            {(entity(name), alias) for name, alias in gone["alias"]},
+            {(*sorted((self._old_end(a), self._old_end(b))), kind) for a, b, kind in gone["edge"]},
+            {(entity(head), relation, entity(tail)) for head, relation, tail in gone["fact"]},
+        )
 
     def _end(self, end: End) -> int:
         kind, key = end
@@ -195,7 +206,7 @@ class BatchBuilder:
                 known = [slot for slot in names.entities(name, words=part["word"]) if slot not in self._gone_entities]
                 exists = bool(known) or name in self._new_entities
                 if part["missing"] and not exists and not part["word"]:
-                    known = [slot for slot in names.with_key(names.key(name)) if slot not in self._gone_entities]
+                    known = [slot for slot in names.alike(name) if slot not in self._gone_entities]
                     known += [keys[key] for key in [names.key(name)] if key in keys]
                 if part["missing"] and (exists or known):
                     slot = self._new_entities[name] if name in self._new_entities else known[0]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +52,18 @@ def merged_slots(names: Names, merged: Sequence[tuple[str, str]]) -> dict[int, i
     return heirs
 
 
-def restated(
-    rows: DeltaRows, names: Names, heirs: Mapping[int, int], gone_passages: Collection[int], gone: Collection[int]
-) -> Additions:
+class Deleted(NamedTuple):
+    """What a change deletes, by slots; an end of an edge is the slot of a passage, or -1 minus that of an entity."""
+
+    passages: Set[int]
+    entities: Set[int]
+    aliases: Set[tuple[int, str]]
+    edges: Set[tuple[int, int, str]]
+    """The smaller end, the other one, and the type."""
+    facts: Set[tuple[int, str, int]]
+
+
+def restated(rows: DeltaRows, names: Names, heirs: Mapping[int, int], deleted: Deleted) -> Additions:
     """Return the aliases, edges and facts of entities, stated of others.
 
     An edge with a passage counts once if both have one of its type: the weight is that of the entity that stays. Edges
@@ -66,45 +76,45 @@ def restated(
     names : Names
     heirs : mapping of int to int
         Slots of the entities that go, and for each, that of the entity that stays.
-    gone_passages, gone : collection of int
-        Slots of the passages, and of all entities, that the change deletes.
+    deleted : Deleted
+        What else the change deletes, which is not stated again.
 
     Raises
     ------
     InputError
         An edge has a weight that a change cannot state.
     """
-    dead = np.array([*gone_passages], np.int64), np.array([slot for slot in gone if slot not in heirs], np.int64)
-    return Additions(list(_aliases(names, heirs)), _edges(rows, heirs, *dead), _facts(rows, heirs, *dead))
+    return Additions(_aliases(names, heirs, deleted), _edges(rows, heirs, deleted), _facts(rows, heirs, deleted))
 
 
-def _aliases(names: Names, heirs: Mapping[int, int]) -> list[tuple[int, str]]:
+def _aliases(names: Names, heirs: Mapping[int, int], deleted: Deleted) -> list[tuple[int, str]]:
     known: dict[int, set[str]] = {}
     found = []
     for slot, heir in heirs.items():
         own = known.setdefault(heir, {names.name(heir), *names.aliases(heir)})
         for name in (names.name(slot), *names.aliases(slot)):
-            if name not in own:
+            if name not in own and (slot, name) not in deleted.aliases:
                 own.add(name)
                 found.append((heir, name))
     return found
 
 
-def _edges(
-    rows: DeltaRows, heirs: Mapping[int, int], dead_passages: NDArray[np.int64], dead: NDArray[np.int64]
-) -> list[tuple[int, int, str, float, int]]:
+def _edges(rows: DeltaRows, heirs: Mapping[int, int], deleted: Deleted) -> list[tuple[int, int, str, float, int]]:
     if rows.base.graph is None:
         return []
     ends, kind, weight, passage = current_edges(rows)
     merged = np.array([*heirs, *heirs.values()], np.int64)
     near = is_in(ends.reshape(-1), -1 - merged).reshape(-1, 2).any(axis=1)
-    near &= ~is_in(ends.reshape(-1), np.concatenate([dead_passages, -1 - dead])).reshape(-1, 2).any(axis=1)
-    near &= ~is_in(passage, dead_passages)
+    dead = np.array([*deleted.passages, *(-1 - slot for slot in deleted.entities)], np.int64)
+    near &= ~is_in(ends.reshape(-1), dead).reshape(-1, 2).any(axis=1)
+    near &= ~is_in(passage, np.array([*deleted.passages], np.int64))
     directed, mentions, found = rows.base.graph.directed, set[tuple[int, int, int]](), []
     old = {-1 - slot: -1 - heir for slot, heir in heirs.items()}
     again = []
     columns = (*ends[near].T, kind[near], weight[near], passage[near])
     for a, b, type, heavy, by in zip(*(column.tolist() for column in columns), strict=True):
+        if (min(a, b), max(a, b), rows.edge_types[type]) in deleted.edges:
+            continue
         one, two = old.get(a, a), old.get(b, b)
         key = (one, two, type) if directed else (*sorted((one, two)), type)
         if (one, two) == (a, b):
@@ -128,18 +138,19 @@ def _edges(
     return found
 
 
-def _facts(
-    rows: DeltaRows, heirs: Mapping[int, int], dead_passages: NDArray[np.int64], dead: NDArray[np.int64]
-) -> list[tuple[int, str, int, int]]:
+def _facts(rows: DeltaRows, heirs: Mapping[int, int], deleted: Deleted) -> list[tuple[int, str, int, int]]:
     if rows.base.facts is None:
         return []
     at = places(rows)
     facts = current_facts(rows, at.passage, at.entity)
-    facts = facts[~(is_in(facts[:, 3].copy(), dead_passages) | _has(facts, dead))]
+    gone = is_in(facts[:, 3].copy(), np.array([*deleted.passages], np.int64))
+    facts = facts[~(gone | _has(facts, np.array([*deleted.entities], np.int64)))]
     near = facts[_has(facts, np.array([*heirs, *heirs.values()], np.int64))].tolist()
     known = {tuple(fact) for fact in near if fact[0] not in heirs and fact[2] not in heirs}
     found = []
     for head, relation, tail, passage in near:
+        if (head, rows.relations[relation], tail) in deleted.facts:
+            continue
         one, two = heirs.get(head, head), heirs.get(tail, tail)
         fact = (one, relation, two, passage)
         if fact in known or (one == two and head != tail):

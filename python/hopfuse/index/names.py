@@ -26,6 +26,8 @@ Keys = Callable[[Sequence[str]], Sequence[str]]
 
 #: The types of ids of passages.
 ID_TYPES = (str, int, np.integer)
+#: Characters of an alias's key from which it is found in other spellings; a shorter one may be a code, such as "IT".
+LEAST_ALIAS = 4
 #: The arrays of a batch that change aliases, in the order in which they apply.
 _ALIASES = ("delete.alias", "alias")
 
@@ -48,6 +50,7 @@ class Names:
         self._numbered = {label for label in LABELS if label.numbers and delta.knows(label.numbers)}
         self._named = {label for label in LABELS if delta.knows(f"{label.strings}.offsets")}
         self._aliases: dict[int, list[str]] = {}
+        self._by_alias: dict[str, list[int]] | None = None
         self._keyed: dict[bool, dict[str, list[int]]] = {False: {}, True: {}}  # by: are they words
         self._keyed_to = {False: 0, True: 0}
         self._kind: type | None = None
@@ -189,9 +192,40 @@ class Names:
         """Return the key of a name by the index's rule; spellings of the same name have the same key."""
         return canonical_key(name, rule=self.rule)
 
-    def with_key(self, key: str) -> list[int]:
-        """Return the slots of the entities, apart from words, whose names have a key, ascending."""
-        return self._with(key, lambda names: list(map(self.key, names)), words=False)
+    def alike(self, name: str) -> list[int]:
+        """Return the slots of the entities, apart from words, that a spelling of a name may mean, ascending.
+
+        They have a name with its key or, if none has, one has an alias with it. An alias whose key is shorter than
+        :data:`LEAST_ALIAS` must be equal.
+        """
+        key = self.key(name)
+        found = self._with(key, lambda names: list(map(self.key, names)), words=False)
+        if found:
+            return found
+        owners = [slot for slot in self._aliased().get(key, ()) if self._is_called(slot, name, key)]
+        return owners if len(owners) == 1 else []
+
+    def _is_called(self, slot: int, name: str, key: str) -> bool:
+        """Return whether an existing entity has an alias with a key."""
+        own = self.aliases(slot) if slot in self._name_of else ()
+        return name in own or (len(key) >= LEAST_ALIAS and any(self.key(alias) == key for alias in own))
+
+    def _aliased(self) -> dict[str, list[int]]:
+        """Return the slots of the entities that have, or had, an alias, by its key."""
+        if self._by_alias is None:
+            self._by_alias = {}
+            rows = dict(enumerate(self._base.entity_aliases)) | self._aliases
+            for slot in sorted(rows):
+                if not self._is_word[slot]:
+                    self._add_alias_keys(slot, rows[slot])
+        return self._by_alias
+
+    def _add_alias_keys(self, slot: int, aliases: Iterable[str]) -> None:
+        if self._by_alias is not None:
+            for key in dict.fromkeys(map(self.key, aliases)):
+                slots = self._by_alias.setdefault(key, [])
+                if slot not in slots:
+                    slots.append(slot)
 
     def words_with(self, key: str, keys: Keys) -> list[int]:
         """Return the slots of the words that have a key; ``keys`` must be the same function at every call."""
@@ -233,6 +267,7 @@ class Names:
     def _follow_alias(self, kind: int, slot: int, alias: str) -> None:
         if _ALIASES[kind] == "alias":
             self.aliases(slot).append(alias)
+            self._add_alias_keys(slot, [alias])
         else:
             self._aliases[slot] = [one for one in self.aliases(slot) if one != alias]
 
