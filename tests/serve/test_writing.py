@@ -144,8 +144,9 @@ def test_spellings_of_a_name_are_one_entity_and_entities_merge(url, folder):
     assert index.passage_frequency[before:].tolist() == [3, 2, 2]
     assert index.graph.degree[-3:, 0].tolist() == [3, 2, 2]
     assert set(index.entity_aliases[before]) == {"ELECTRONS", "Electrons", "the electrons", "THE ELECTRONS"}
-    merged = post(url, merge={"US": ["L'Aquila"]}, aliases={"US": ["America"]})
-    assert merged.json() == {"seq": len(names) + 1}
+    with Client(url) as client:
+        seq = client.add_passages([], merge={"US": ["L'Aquila"]}, aliases={"US": ["America"]})
+    assert seq == len(names) + 1
     index = hf.Index.open(folder)
     assert list(index.entity_names)[before:] == ["electrons", "US"]
     assert set(index.entity_aliases[-1]) == {"U.S.", "L'Aquila", "L’Aquila", "L'AQUILA", "L’AQUILA", "America"}
