@@ -4,7 +4,7 @@
     python -m experiments.phrases firefox-esr-l10n-*.deb
 
 Each package has the texts of Firefox in one language. Consecutive strings of a file are a passage of at least 300
-characters. A phrase is three words, or eight characters in a script without spaces, that at most three passages have;
+characters. A phrase is five words, or eight characters in a script without spaces, that at most three passages have;
 100 are drawn from passages in a fixed order. A line says of how many a passage with the phrase is among the first ten.
 """
 
@@ -21,11 +21,10 @@ from pathlib import Path
 
 import hopfuse as hf
 from hopfuse.lexical import FTS5
-from hopfuse.text import UNSPACED, script_of
+from hopfuse.text import UNSPACED, runs_in, script_of
 
 LEAST, PHRASES, FIRST, MOST = 300, 100, 10, 3
 _PLACE, _ESCAPE = re.compile(r"\{[^{}]*\}"), re.compile(r"\\u[0-9a-fA-F]{4}|<[^>]*>|&[\w.]+;|%[\d$]*\w")
-_WORDS = re.compile(r"[^\W\d_][^\W_]+(?: [^\W\d_][^\W_]+){2}")
 
 
 def strings_of(package: Path) -> Iterator[list[str]]:
@@ -66,7 +65,7 @@ def phrases_of(passages: Sequence[str]) -> list[str]:
     draw, found = random.Random(46), list[str]()
     unspaced = script_of("".join(passages)) in UNSPACED
     for passage in draw.sample(passages, len(passages)):
-        places = [hit[0] for hit in (_runs(passage) if unspaced else _WORDS.finditer(passage))]
+        places = _runs(passage) if unspaced else _words(passage)
         draw.shuffle(places)
         for phrase in places:
             if phrase not in found and sum(phrase in one for one in passages) <= MOST:
@@ -77,10 +76,22 @@ def phrases_of(passages: Sequence[str]) -> list[str]:
     return found
 
 
-def _runs(passage: str) -> Iterator[re.Match[str]]:
+def _words(passage: str) -> list[str]:
+    """Return every five words of a passage with nothing but a space between them."""
+    found = []
+    for line in passage.split("\n"):
+        words = line.split(" ")
+        for at in range(len(words) - 4):
+            five = words[at : at + 5]
+            if all(runs_in(word) == [word] for word in five):
+                found.append(" ".join(five))
+    return found
+
+
+def _runs(passage: str) -> list[str]:
     letter = r"(?:[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff])"
     mark = r"[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]"
-    return re.finditer(rf"(?!{mark}){letter}{{8}}(?!{mark})", passage)
+    return re.findall(rf"(?!{mark}){letter}{{8}}(?!{mark})", passage)
 
 
 def recall(passages: Sequence[str], phrases: Sequence[str], rows: Sequence[Sequence[int]]) -> int:

@@ -10,7 +10,7 @@ from .._validation import check_type
 from ..encoders import Encoder
 from ..errors import InputError, MissingExtraError
 from ..lexical import BM25, stemmer_of
-from ..text import language_named
+from ..text import common_words, language_named
 from ..types import Corpus, TermMatrix
 from .contents import Contents, passage_vectors
 from .encoder import EncoderInfo
@@ -29,9 +29,12 @@ class Terms(NamedTuple):
 
     @classmethod
     def of(cls, language: str) -> Terms:
-        """Return the stop words and the stemmer of a language, given by its name or code."""
+        """Return the stop words and the stemmer of a language, given by its name or code.
+
+        Stop words are few in every language: more would lose phrases of common words, which idf weighs anyway.
+        """
         named = language_named(language, "lexical")
-        return cls(named, stemmer_of(named))
+        return cls(ENGLISH if named == ENGLISH else common_words(named), stemmer_of(named))
 
     def matrix(self, texts: Sequence[str]) -> TermMatrix:
         """Return the matrix of BM25 over texts."""

@@ -6,6 +6,7 @@ Names, words, BM25 and metrics read texts and questions by this package alone. M
 from .folding import FoldedText, fold, fold_with_offsets, in_word, splits_word, unaccented
 from .languages import (
     LANGUAGES,
+    common_words,
     function_words,
     is_told,
     language_named,
@@ -44,6 +45,7 @@ __all__ = [
     "canonical_key",
     "characters",
     "check_rule",
+    "common_words",
     "cyrillic_cases",
     "cyrillic_names",
     "finnish_cases",

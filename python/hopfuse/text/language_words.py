@@ -116,6 +116,36 @@ FUNCTION_WORDS: Mapping[str, str] = {
     """,
     "urdu": "اس ان اور ایک بھی تک تھا تھی تھے جو سے لیے میں نہیں نے وہ پر کا کر کو کی کے ہو ہوتا ہوں ہیں ہے یا یہ",
 }
+#: The few words that are in most texts of a language: articles, and the commonest prepositions and conjunctions.
+COMMON_WORDS: Mapping[str, str] = {
+    "arabic": "أن إلى على عن في من و",
+    "danish": "af at de den der det en er et for i med og på som til var",
+    "dutch": "aan als dat de den der die een en het in is met of om op te tot van voor",
+    "finnish": "ei että ja joka oli on se tai",
+    "french": "au aux d de des du en et l la le les ou par un une à",
+    "german": """
+        als am an auf das dem den der des die ein eine einem einen einer eines für im in ist mit oder und von zu
+        zum zur
+    """,
+    "hindi": "और का की के को में से है हैं",
+    "hungarian": "a az egy hogy is és",
+    "italian": """
+        a al alla alle con da dal dalla dei del della delle di e ed gli i il in l la le lo nel nella o per un
+        una uno è
+    """,
+    "nepali": "का की को मा र ले",
+    "norwegian": "av de den det en er et for i med og på som til var å",
+    "persian": "از با به در را و که",
+    "polish": "a do i jest na o od się to w z za ze że",
+    "portuguese": "a ao aos as com da das de do dos e em na nas no nos o os ou para por um uma à às é",
+    "romanian": "a al ale cu de din la o pe un în și",
+    "russian": "а в и из к на о от по с у",
+    "spanish": "a al con de del el en es la las lo los o para por un una y",
+    "swedish": "att av de den det en ett för i med och på som till är",
+    "turkish": "bir bu da de ile ve",
+    "ukrainian": "а в до з за й на та у і",
+    "urdu": "اور سے میں نے کا کو کی کے ہے",
+}
 #: Words that ask. They are no stop words of passages.
 QUESTION_WORDS: Mapping[str, str] = {
     "arabic": "أي أين كم كيف لماذا ماذا متى من هل",

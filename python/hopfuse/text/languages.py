@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from ..errors import InputError
 from .folding import fold, unaccented
-from .language_words import FUNCTION_WORDS, QUESTION_WORDS
+from .language_words import COMMON_WORDS, FUNCTION_WORDS, QUESTION_WORDS
 from .scripts import script_of
 from .segments import runs_in
 
@@ -191,6 +191,18 @@ def question_words(question: str, language: str | None = None) -> frozenset[str]
         counts[language] += 1
     best = max(counts, key=lambda one: (counts[one], one == language))
     return _ASKING[best] if counts[best] else frozenset()
+
+
+def common_words(language: str) -> tuple[str, ...]:
+    """Return the few words that are in most texts of a language, ascending; none if it has no list.
+
+    Examples
+    --------
+    >>> from hopfuse.text import common_words
+    >>> common_words("turkish"), common_words("thai")
+    (('bir', 'bu', 'da', 'de', 'ile', 've'), ())
+    """
+    return tuple(COMMON_WORDS.get(language, "").split())
 
 
 def resembles(text: str, language: str, best: str) -> bool:
