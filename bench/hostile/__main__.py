@@ -29,8 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         shared: Fortress | None = None
         for name in options.attack or ATTACKS:
             one = ATTACKS[name]
-            if one.triggered:
-                with started(lengths, triggered=True) as own:
+            if one.triggered is not None:
+                with started(lengths, triggered=one.triggered) as own:
                     outcomes.append(own.attacked(one, lengths))
             else:
                 shared = shared or stack.enter_context(started(lengths))
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 @contextlib.contextmanager
-def started(lengths: Lengths, *, triggered: bool = False) -> Iterator[Fortress]:
+def started(lengths: Lengths, *, triggered: float | None = None) -> Iterator[Fortress]:
     """Start a server that is attacked."""
     with tempfile.TemporaryDirectory() as folder, fortress(Path(folder), lengths, triggered=triggered) as one:
         yield one

@@ -8,7 +8,7 @@ import selectors
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -18,6 +18,8 @@ FAMILIES = ("heads", "upgrades", "many", "bounds", "different_filters", "encoder
 #: The index of the server that is attacked, the dimension of its vectors, and the fewest passages (``p0``, ``p1``) and
 #: entities (``entity 0``) that it has.
 INDEX, DIM, PASSAGES, ENTITIES = "small", 32, 300, 60
+#: Another index of that server, its number of passages, and the characters of each of them.
+LONG, LONG_PASSAGES, LONG_CHARS = "long", 20, 500_000
 #: Most seconds without an answer, after which the server counts as frozen.
 FROZEN = 30.0
 
@@ -88,8 +90,11 @@ class Attack:
         Bound of the 95th percentile of these searches, as a multiple of that before the attack.
     slowest_seconds : float
         Bound of the attacker's slowest answer, which it counts as ``SLOWEST``.
-    triggered : bool
-        Whether it attacks a server of its own, whose encoder does what texts say (:mod:`bench.hostile.triggered`).
+    triggered : float, optional
+        ``limits.encoder_seconds`` of a server of its own, whose encoder does what texts say
+        (:mod:`bench.hostile.triggered`).
+    by_text : bool
+        Whether the other client searches by text, too.
     """
 
     name: str
@@ -101,7 +106,8 @@ class Attack:
     searched: float = 1.0
     search_ratio: float = 20.0
     slowest_seconds: float = math.inf
-    triggered: bool = False
+    triggered: float | None = None
+    by_text: bool = False
 
 
 #: All attacks by name, in the order of their definition.
@@ -129,18 +135,21 @@ def load() -> None:
         import_module(f"{__package__}.{family}")
 
 
-def only(*statuses: int, least: int = 1) -> Callable[[Counts], str | None]:
-    """Return a judge of counts: at least so many answers, and each has one of the statuses.
+def only(*statuses: int, least: int = 1, each: Collection[int] = ()) -> Callable[[Counts], str | None]:
+    """Return a judge of counts: at least so many answers, each has one of the statuses, and ``each`` of these occurs.
 
     Examples
     --------
     >>> only(431)({"431": 3, "sent": 7}), only(431)({"200": 1, "431": 1}), only(431)({})
     (None, 'answers: 1 times 200, 1 times 431', 'answers: none')
+    >>> only(200, 400, each=[400])({"200": 1})
+    'answers: 1 times 200'
     """
 
     def wrong(counts: Counts) -> str | None:
         answers = {status: count for status, count in counts.items() if status.isdecimal()}
-        if sum(answers.values()) >= least and set(answers) <= {str(status) for status in statuses}:
+        is_right = sum(answers.values()) >= least and set(answers) <= {str(status) for status in statuses}
+        if is_right and all(str(status) in answers for status in each):
             return None
         return "answers: " + (", ".join(f"{count} times {status}" for status, count in answers.items()) or "none")
 

@@ -15,9 +15,10 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
-from .attacks import DIM, ENTITIES, INDEX, PASSAGES, Counts, Target, answers_of, attack, only
+from .attacks import DIM, ENTITIES, INDEX, LONG, LONG_PASSAGES, PASSAGES, Counts, Target, answers_of, attack, only
 
 SEARCH = "/v1/search"
 #: A seq that no index reaches.
@@ -69,7 +70,12 @@ def searched(query: object, **more: object) -> bytes:
 
 
 def ids_of(count: int) -> list[str]:
-    """Return so many ids of passages that exist."""
+    """Return so many different ids: those of passages that exist, then others."""
+    return [f"p{at}" for at in range(count)]
+
+
+def known_ids(count: int) -> list[str]:
+    """Return so many ids of passages that exist, each of them several times."""
     return [f"p{at % PASSAGES}" for at in range(count)]
 
 
@@ -91,7 +97,12 @@ def many_conditions(url: str, key: str | None, column: str = "tenant", count: in
 
 def many_ids(url: str, key: str | None, queries: int = 8, count: int = 20_000) -> int:
     """Send queries with many ids of passages each."""
-    return post(url, key, json.dumps({"queries": [whole_query(allow=ids_of(count))] * queries}).encode())[0]
+    return post(url, key, json.dumps({"queries": [whole_query(allow=known_ids(count))] * queries}).encode())[0]
+
+
+def different_ids(url: str, key: str | None, count: int = 100_000) -> int:
+    """Send as many different ids as are allowed, of which the index has the first."""
+    return post(url, key, searched(whole_query(allow=ids_of(count))))[0]
 
 
 def many_names(url: str, key: str | None, queries: int = 256, count: int = 256) -> int:
@@ -152,6 +163,17 @@ def many_hits(url: str, key: str | None, queries: int = 100, k: int = 1000) -> i
     return post(url, key, json.dumps(asked).encode())[0]
 
 
+def long_passages(url: str, key: str | None, queries: int = 100, k: int = LONG_PASSAGES) -> int:
+    """Ask for long passages, many times in one answer."""
+    asked = {
+        "queries": [{"text": "passage", "vector": [1.0] * DIM}] * queries,
+        "k": k,
+        "index": LONG,
+        "timeout_ms": 60_000,
+    }
+    return post(url, key, json.dumps(asked).encode())[0]
+
+
 def dify_text(url: str, key: str | None, index: str = INDEX, nbytes: int = 4 * 2**20 - 100) -> int:
     """Send a long question by Dify's protocol."""
     return post(url, key, json.dumps({"knowledge_id": index, "query": "a" * nbytes}).encode(), "/retrieval")[0]
@@ -166,7 +188,7 @@ def infer_numbers(url: str, key: str | None, index: str, nbytes: int = 4 * 2**20
 
 def tool_ids(url: str, key: str | None, index: str = INDEX, count: int = 15_000) -> int:
     """Call a tool by MCP with many ids; return 400 if it answers an error."""
-    arguments = {"text": "a", "index": index, "entities": ["entity 3"], "allow": ids_of(count)}
+    arguments = {"text": "a", "index": index, "entities": ["entity 3"], "allow": known_ids(count)}
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search", "arguments": arguments}}
     status, answer = post(url, key, json.dumps(call).encode(), "/mcp", Accept="application/json, text/event-stream")
     return 400 if status == 200 and json.loads(answer)["result"].get("isError") else status
@@ -177,6 +199,7 @@ REQUESTS: dict[Callable[[str, str | None], int], int] = {
     condition_of_many_values: 400,
     many_conditions: 400,
     many_ids: 200,
+    different_ids: 400,
     many_names: 200,
     invalid_vector: 400,
     long_vector: 400,
@@ -239,7 +262,21 @@ def _again_and_again(one: Callable[[str, str | None], int]) -> Callable[[Target]
 for _one, _status in REQUESTS.items():
     attack(_one.__name__.replace("_", " "), only(_status))(_again_and_again(_one))
 attack("many hits", only(200), memory_mib=HELD_MIB)(_again_and_again(many_hits))
-attack("tool ids", only(200), triggered=True)(_again_and_again(tool_ids))  # which takes texts alone
+attack("tool ids", only(200), triggered=10.0)(_again_and_again(tool_ids))  # which takes texts alone
+
+
+@attack("long passages", only(200, 400, 429, each=(200, 400)), memory_mib=HELD_MIB)
+def answers_of_long_passages(target: Target) -> Counts:
+    """Answers of 1 GB and of 40 MB with long passages, on four connections."""
+    counts: Counter[str] = Counter()
+
+    def ask(number: int) -> None:
+        while target.goes_on():
+            counts[str(long_passages(target.url, target.key, queries=4 if number % 2 else 100))] += 1
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, range(4)))
+    return counts
 
 
 @attack("many digits", only(400))

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections import Counter
@@ -22,7 +23,11 @@ import numpy as np
 from .attacks import Counts, Target, attack, only
 
 #: What a text says to make the encoder behave so.
-HANG, FAIL, EXIT, INTERRUPT, NAN, DIM = (f"please {one}" for one in ("hang", "fail", "exit", "interrupt", "nan", "dim"))
+HANG, FAIL, EXIT, INTERRUPT, NAN, DIM, SLOW = (
+    f"please {one}" for one in ("hang", "fail", "exit", "interrupt", "nan", "dim", "take long")
+)
+#: Seconds of a slow call, and after which one counts as hanging in attacks.
+SLOW_SECONDS, HANG_SECONDS = 0.2, 0.3
 #: A question that no encoder minds.
 HEALTHY = "What is far from here?"
 
@@ -53,6 +58,8 @@ class Triggered:
         if HANG in said:
             self.hung += 1
             self.go.wait()
+        if SLOW in said:
+            time.sleep(SLOW_SECONDS)
         if EXIT in said:
             raise SystemExit("a text said so")
         if INTERRUPT in said:
@@ -121,22 +128,37 @@ def _repeated(target: Target, text: str) -> Counts:
     return counts
 
 
-@attack("texts that hang the encoder", only(503, 504), triggered=True)
+@attack("texts that hang the encoder", only(503, 504), triggered=HANG_SECONDS)
 def texts_that_hang(target: Target) -> Counts:
     """Texts that no thread of the encoder comes back from, until all hang."""
     return _repeated(target, HANG)
 
 
-@attack("texts that fail the encoder", only(500), triggered=True)
+@attack("texts that fail the encoder", only(500), triggered=HANG_SECONDS)
 def texts_that_fail(target: Target) -> Counts:
     """Texts at which the encoder raises an error of its own."""
     return _repeated(target, FAIL)
 
 
-@attack("texts that end the encoder's thread", only(500), triggered=True)
+@attack("texts that end the encoder's thread", only(500), triggered=HANG_SECONDS)
 def texts_that_exit(target: Target) -> Counts:
     """Texts at which the encoder raises SystemExit."""
     return _repeated(target, EXIT)
+
+
+@attack("texts that keep the encoder at work", only(200, 429, 504), triggered=10.0, by_text=True)
+def texts_that_take_long(target: Target) -> Counts:
+    """Batches of texts on four connections, whose calls of the encoder take 0.2 s each."""
+    body, counts = {"queries": [SLOW] * 32, "timeout_ms": 5000}, Counter[str]()
+
+    def send() -> None:
+        while target.goes_on():
+            counts[str(post(target.url, body, key=target.key)[0])] += 1
+
+    with ThreadPoolExecutor(4) as pool:
+        for sent in [pool.submit(send) for _ in range(4)]:
+            sent.result()
+    return counts
 
 
 def main(arguments: Sequence[str], run: Callable[..., None] | None = None) -> None:

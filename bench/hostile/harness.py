@@ -22,7 +22,7 @@ from ..serving.processes import Server, serving
 from ..serving.setting import program
 from . import attacker
 from . import triggered as triggered_server
-from .attacks import DIM, FROZEN, INDEX, PASSAGES, SLOWEST, Attack, Counts
+from .attacks import DIM, FROZEN, INDEX, LONG, LONG_CHARS, LONG_PASSAGES, PASSAGES, SLOWEST, Attack, Counts
 
 #: Requests a second of the client beside the attack, of each kind.
 RATE = 20.0
@@ -134,22 +134,26 @@ class Fortress:
         self.server, self._keys = server, keys
         vector = np.random.default_rng(11).standard_normal(DIM).round(3).tolist()
         self._search = json.dumps({"queries": [{"vector": vector, "entities": ["entity 3"]}], "k": 5}).encode()
+        self._by_text = json.dumps({"queries": ["What is far from entity 3?"], "k": 5}).encode()
 
     def attacked(self, one: Attack, lengths: Lengths) -> Outcome:
         """Attack, and watch from another address."""
-        self.watched(lengths.before / 2)
-        before, resident = self.watched(lengths.before), self.server.resident()
+        self.watched(lengths.before / 2, one.by_text)
+        before, resident = self.watched(lengths.before, one.by_text), self.server.resident()
         task = {"name": one.name, "port": self.server.port, "key": self._keys["attacker"], "seconds": lengths.attack}
         with program(attacker.__name__, json.dumps(task)) as process, _largest(self.server) as largest:
-            under = self.watched(lengths.attack, least=process)
+            under = self.watched(lengths.attack, one.by_text, least=process)
             said = process.communicate(timeout=10 * FROZEN)[0]
         if not said:
             raise UnavailableError(f"the attacker of {one.name!r} failed with status {process.returncode}")
         alive = self.server.resident() > 0
         return Outcome(one, before, under, json.loads(said), max(largest) - resident, alive)
 
-    def watched(self, seconds: float, least: Any = None) -> Seen:
-        """Request health and searches for some seconds, and until the process ``least`` has ended."""
+    def watched(self, seconds: float, by_text: bool = False, least: Any = None) -> Seen:
+        """Request health and searches for some seconds, and until the process ``least`` has ended.
+
+        Of searches by text, which wait for the encoder, only the statuses are kept.
+        """
         end, health, live, searches = time.monotonic() + seconds, [], Counter[str](), Counter[str]()
         searching: list[float] = []
 
@@ -161,6 +165,8 @@ class Fortress:
                 begun = time.monotonic()
                 searches[self._asked("POST", "/v1/search", self._search)] += 1
                 searching.append(time.monotonic() - begun)
+                if by_text:
+                    searches[self._asked("POST", "/v1/search", self._by_text)] += 1
                 time.sleep(max(0.0, begun + 1 / RATE - time.monotonic()))
 
         thread = threading.Thread(target=search)
@@ -187,15 +193,23 @@ class Fortress:
 
 
 @contextlib.contextmanager
-def fortress(folder: Path, lengths: Lengths, *, triggered: bool = False) -> Iterator[Fortress]:
-    """Build the index, and run ``hopfuse serve`` with the default limits over it, or with an encoder to be attacked."""
+def fortress(folder: Path, lengths: Lengths, *, triggered: float | None = None) -> Iterator[Fortress]:
+    """Build the index, and run ``hopfuse serve`` with the default limits over it, or with an encoder to be attacked.
+
+    ``triggered``: as of :class:`Attack`.
+    """
     small_index(lengths.passages).save(folder / "index")
+    long_index().save(folder / LONG)
     keys = {name: new_key() for name in ("attacker", "client")}
     lines = [f'mcp = true\n[indexes.{INDEX}]\npath = "{folder / "index"}"\nrecipe = "phase-graph"\n']
+    if not triggered:
+        lines.append(f'[indexes.{LONG}]\npath = "{folder / LONG}"\n')
     lines += [f'[keys.{name}]\nsha256 = "{digest}"\n' for name, (_, digest) in keys.items()]
     (folder / "serve.toml").write_text("".join(lines))
-    served = [triggered_server.__name__] if triggered else ["hopfuse", "serve", "--config"]
-    arguments = [*served, str(folder / "serve.toml"), "--port", "{port}"]
+    served, more = ["hopfuse", "serve", "--config"], list[str]()
+    if triggered is not None:
+        served, more = [triggered_server.__name__], ["--seconds", str(triggered)]
+    arguments = [*served, str(folder / "serve.toml"), "--port", "{port}", *more]
     with serving(arguments, "/health/ready") as server:
         yield Fortress(server, {name: key for name, (key, _) in keys.items()})
 
@@ -223,6 +237,12 @@ def small_index(passages: int) -> hf.Index:
         entities=[f"entity {at}" for at in range(entities)],
         graph=edges,
     )
+
+
+def long_index() -> hf.Index:
+    """Return an index of few passages with long texts."""
+    rows = [{"id": f"p{at}", "text": f"Passage {at}. " + "a" * LONG_CHARS} for at in range(LONG_PASSAGES)]
+    return hf.Index.build(passages=rows, vectors=np.ones((LONG_PASSAGES, DIM), np.float32))
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""A server whose encoder does what texts say: ``python -m bench.hostile.triggered CONFIG --port PORT``."""
+"""A server whose encoder does what texts say: ``python -m bench.hostile.triggered CONFIG --port PORT --seconds S``."""
 
 from __future__ import annotations
 
@@ -9,19 +9,16 @@ from hopfuse.serve import ServeConfig, run
 
 from .encoders import Triggered
 
-#: Seconds of a call, after which it counts as one that hangs.
-SECONDS = 0.3
-
 
 def main() -> None:
     """Serve until a signal."""
     parser = argparse.ArgumentParser(prog="python -m bench.hostile.triggered", description=__doc__)
     parser.add_argument("config", type=Path)
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--seconds", type=float, required=True, help="of a call, after which it counts as hanging")
     options = parser.parse_args()
-    config = ServeConfig.read(
-        options.config.read_text(), {"port": options.port, "limits": {"encoder_seconds": SECONDS}}
-    )
+    limits = {"encoder_seconds": options.seconds}
+    config = ServeConfig.read(options.config.read_text(), {"port": options.port, "limits": limits})
     run(config, dict.fromkeys(config.indexes, Triggered(dim=32)))
 
 

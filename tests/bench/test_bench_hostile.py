@@ -22,10 +22,12 @@ SHORT = [
     "a hidden request behind Upgrade",
     "bodies that do not end",
     "invalid vector",
+    "long passages",
     "tool ids",
     "a filter for each query",
     "texts that hang the encoder",
     "texts that fail the encoder",
+    "texts that keep the encoder at work",
 ]
 
 

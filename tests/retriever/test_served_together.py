@@ -12,6 +12,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.errors import InputError
+from hopfuse.retriever import EncoderCalls, calling
 from refusals import refused
 
 TEXTS = ["Ada wrote notes.", "Babbage built the Engine."]
@@ -65,6 +66,49 @@ def test_retrievers_of_one_encoder_take_turns_and_questions_go_first():
     assert encoder.read.count("queries") == 1
     assert turns < len(encoder.read)  # the question did not wait for all passages
     assert encoder.most == 1
+
+
+def test_questions_take_their_turns_as_they_came():
+    arrived, begun, end, go = threading.Semaphore(0), threading.Event(), threading.Event(), threading.Event()
+
+    class Late(EncoderCalls):
+        """Waits at an encoder, and does not see before ``go`` that its turn has come."""
+
+        def wait_for(self, changed, ready):
+            arrived.release()
+            while not ready():
+                changed.release()
+                go.wait()
+                changed.acquire()
+
+    class Held(Recording):
+        def encode_queries(self, texts):
+            self.read.append(texts[0])
+            begun.set()
+            end.wait()
+            return np.ones((len(texts), 2), np.float32)
+
+    encoder = Held()
+    retriever = hf.Retriever(an_index(), encoder=encoder)
+
+    def encode(text):
+        with calling(Late()):
+            retriever.encoder.encode_queries([text])
+
+    threads = {text: threading.Thread(target=encode, args=(text,)) for text in "abc"}
+    threads["a"].start()
+    begun.wait()
+    threads["b"].start()
+    for _ in "ab":
+        arrived.acquire()
+    end.set()
+    threads["a"].join()
+    threads["c"].start()
+    arrived.acquire()
+    go.set()
+    threads["b"].join()
+    threads["c"].join()
+    assert encoder.read == ["a", "b", "c"]
 
 
 def test_an_encoder_that_no_retriever_holds_is_let_go():

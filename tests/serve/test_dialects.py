@@ -152,6 +152,14 @@ def test_dify(client, own):
     assert records[0]["metadata"] == {"id": hits[0].id, **hits[0].metadata}
 
 
+def test_fields_that_dify_adds_are_ignored(client):
+    asked = {"knowledge_id": "cities", "query": QUESTIONS[0], "retrieval_setting": {"top_k": 3}}
+    more = {**asked, "new": {"a": [1]}, "retrieval_setting": {"top_k": 3, "new": {"a": [1]}}}
+    answers = [client.post("/retrieval", json=one).raise_for_status().json() for one in (asked, more)]
+    assert answers[0] == answers[1]
+    assert len(answers[0]["records"]) == 3
+
+
 @pytest.mark.parametrize(
     ("change", "status", "number", "code", "field"),
     [

@@ -130,7 +130,7 @@ def test_vectors_do_not_wait_for_texts(path):
 
 
 class Slow(attack.Triggered):
-    """Takes longer than a thread waits for it, until ``go``."""
+    """Takes longer than a thread waits for it, until ``go``: 80 calls take longer than a vector's timeout."""
 
     calls = 0
 
@@ -141,7 +141,7 @@ class Slow(attack.Triggered):
 
 
 def test_vectors_are_not_refused_because_texts_wait_for_a_slow_encoder(path):
-    encoder, vector = Slow(), {"queries": [{"vector": [1.0] * 8, "entities": []}], "timeout_ms": 1000}
+    encoder, vector = Slow(), {"queries": [{"vector": [1.0] * 8, "entities": []}], "timeout_ms": 8000}
     limits = "[limits]\nbatch = 1\n"
     with running(configured(path, limits), {"cities": encoder}) as url, ThreadPoolExecutor(80) as pool:
         texts = [pool.submit(attack.search, url, attack.HEALTHY) for _ in range(80)]

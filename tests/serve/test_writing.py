@@ -79,7 +79,8 @@ def own(folder, **more):
 
 def word_index(rows):
     """An index whose entities are the words of its passages."""
-    index = build_memory(WordReader().read(rows)).index().with_metadata(rows)
+    index = build_memory(WordReader().read(rows)).index()
+    index = index.with_metadata(rows if "metadata" in rows[0] else None)
     return index.with_vectors(Letters().encode_passages(index.texts_to_index()), encoder=Letters())
 
 
@@ -101,6 +102,28 @@ def test_words_of_an_added_passage_are_read_like_those_of_the_index(tmp_path, fi
     index, whole = hf.Index.open(tmp_path / "index"), word_index([*rows, added])
     assert list(index.entity_names) == list(whole.entity_names)
     assert list(index.passage_frequency) == list(whole.passage_frequency)
+
+
+def test_words_of_deleted_passages_are_not_counted(tmp_path):
+    for package in ("Stemmer", "bm25s"):
+        pytest.importorskip(package, reason=f"words need {package} (extra lexical)")
+    rows = [{"id": f"p{at}", "title": "", "text": text} for at, text in enumerate(TEXTS)]
+    word_index(rows).save(tmp_path)
+
+    def entities():
+        return httpx.get(f"{url}/v1/indexes", timeout=60).json()["indexes"][0]["entities"]
+
+    with running(writable(str(tmp_path))) as url:
+        before = entities()
+        assert before == word_index(rows).num_entities
+        assert post(url, passages=[{"id": "new", "text": "The zyzzyva lies far."}]).json() == {"seq": 1}
+        search(url, at_least=1)
+        assert entities() == before + 1
+        assert post(url, entities=["Oslo"]).json() == {"seq": 2}  # stated: it needs no passage
+        assert delete(url, "new").json() == {"seq": 3}
+        search(url, at_least=3)
+        assert entities() == before + 1
+        assert hf.Index.open(tmp_path).num_entities == before + 2  # the word stays, as docs/live.md says
 
 
 def test_added_passages_are_found_as_by_the_library(url, folder):

@@ -16,6 +16,8 @@ from ..errors import FormatError, InputError
 from .rows import TakenBytes, take_strings
 from .sections import Section
 
+#: The most characters of an integer of 64 bits.
+DIGITS = 20
 _CHUNK = 4096
 _DECODE_BYTES = 1 << 22
 
@@ -108,6 +110,19 @@ class StringColumn(Sequence[str]):
                 error=error,
             ).at(self._bytes.label) from None
 
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the bytes of some strings in UTF-8, which are not read: int64, shape (n,)."""
+        ends = self._offsets.whole()
+        found: NDArray[np.int64] = ends[rows + 1] - ends[rows]
+        if found.size and found.min() < 0:
+            at = int(rows[found.argmin()])
+            ascending(self._offsets, at, at + 1, self._bytes.shape[0])
+        return found
+
+    def longest(self) -> int:
+        """Return the bytes of the longest string in UTF-8; none is read."""
+        return int(np.diff(self._offsets.whole()).max(initial=0))
+
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Return the offsets, (n + 1,), and the bytes of all strings."""
         check_offsets(self._offsets, self._bytes.shape[0])
@@ -164,6 +179,14 @@ class IntegerColumn(Sequence[int]):
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._numbers.whole().tolist())
+
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the most characters of an integer for each of some rows: int64, shape (n,)."""
+        return np.full(len(rows), DIGITS, np.int64)
+
+    def longest(self) -> int:
+        """Return the most characters of an integer."""
+        return DIGITS
 
     def __repr__(self) -> str:
         return f"IntegerColumn({len(self)} integers)"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.rows import indptr_of_counts
 from ..errors import FormatError
 from .columns import row_number, string_column
 from .sections import Section
@@ -31,6 +32,8 @@ STORES = {
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Timestamps that a datetime can hold: the years 1 to 9999.
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+#: Bytes of JSON around a string, and of a value that is none, about.
+QUOTES, PLAIN = 3, 24
 #: The number of recently used masks that an index caches.
 MASKS = 64
 
@@ -92,6 +95,28 @@ class MetadataColumn(Sequence[Any]):
         if self._row_of is None:
             self._row_of = np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.data))
         return self._row_of
+
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return about how many bytes the values of some passages have as JSON: int64, shape (n,); none is read.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> rows = [{"text": "one", "metadata": {"tags": ["a", "bcd"]}}, {"text": "two"}]
+        >>> hf.Index.build(passages=rows).metadata["tags"].lengths(np.array([0, 1]))
+        array([10,  0])
+        """
+        if self.type == "string":
+            codes, found = self.data[rows].astype(np.int64), np.zeros(len(rows), np.int64)
+            found[codes >= 0] = self.strings.lengths(codes[codes >= 0]) + QUOTES
+            return found
+        if self.type != "strings":
+            return np.where(self.present[rows], PLAIN, 0)
+        firsts, counts = self.data[rows], self.data[rows + 1] - self.data[rows]
+        own = indptr_of_counts(counts)
+        codes = self.items[np.repeat(firsts - own[:-1], counts) + np.arange(own[-1])].astype(np.int64)
+        sums = indptr_of_counts(self.strings.lengths(codes) + QUOTES)
+        return sums[own[1:]] - sums[own[:-1]]
 
     def _value(self, row: int) -> Any:
         if not self.present[row]:
@@ -159,6 +184,22 @@ class Metadata(Mapping[str, MetadataColumn]):
         """Return the values of a passage by column, without missing ones."""
         values = {name: self[name][passage] for name in self.types}
         return {name: value for name, value in values.items() if value is not None}
+
+    def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return about how many bytes the metadata of some passages has as JSON: int64, shape (n,); none is read."""
+        found = np.zeros(len(rows), np.int64)
+        for name in self.types:
+            own = self[name].lengths(rows)
+            found += np.where(self[name].present[rows], own + len(name) + QUOTES, 0)
+        return found
+
+    def longest(self) -> int:
+        """Return a bound of :meth:`lengths`, by the longest string and the longest list of each column."""
+        total = 0
+        for name, column in ((name, self[name]) for name in self.types):
+            count = int(np.diff(column.data).max(initial=0)) if column.type == "strings" else 1
+            total += len(name) + QUOTES + max(PLAIN, count * (column.strings.longest() + QUOTES))
+        return total
 
     def cached_mask(self, key: Any, make: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
         """Return the cached mask of a key, or make it."""

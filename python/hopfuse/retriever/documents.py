@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any, overload
+
+import numpy as np
 
 from ..index import Index
 from ..index.contents import text_to_index
@@ -14,20 +17,28 @@ from ..types import Hits
 def first_of_documents(hits: Hits, index: Index, most: int, k: int) -> Hits:
     """Return the first k hits of each question of which at most ``most`` are of a document; of equal texts the first.
 
-    A passage without a document is a document of its own; passages without texts have no equal ones.
+    A passage without a document is a document of its own; passages without texts have no equal ones. One text is in
+    memory at a time: only those are read whose length another one has, and their digests are compared.
     """
-    documents, texts = index.documents, index.texts
+    documents = index.documents
     rows: list[list[tuple[int, float]]] = []
     for question in range(len(hits)):
         kept: list[tuple[int, float]] = []
-        seen, counts = set[str](), Counter[str | int]()
-        for passage, score in hits.row(question):
+        seen, counts = set[bytes](), Counter[str | int]()
+        ranking = hits.row(question)
+        lengths = index.texts.lengths(np.array([passage for passage, _ in ranking], np.int64)).tolist()
+        alike = Counter(lengths)
+        for (passage, score), length in zip(ranking, lengths, strict=True):
             if len(kept) == k:
                 break
-            document, text = documents[passage], texts[passage]
-            if (text and text in seen) or (document is not None and counts[document] >= most):
+            document, digest = documents[passage], None
+            if document is not None and counts[document] >= most:
                 continue
-            seen.add(text)
+            if length and alike[length] > 1:
+                digest = sha256(index.texts[passage].encode()).digest()
+                if digest in seen:
+                    continue
+                seen.add(digest)
             if document is not None:
                 counts[document] += 1
             kept.append((passage, score))

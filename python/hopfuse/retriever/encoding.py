@@ -69,7 +69,7 @@ def calling(calls: EncoderCalls) -> Iterator[None]:
 
 
 class SharedEncoder(WrappedEncoder):
-    """An encoder that threads use in turns, one at a time: a passage's turn begins when no question waits.
+    """An encoder that threads use in turns, one at a time: questions as they came, passages when no question waits.
 
     Parameters
     ----------
@@ -80,16 +80,18 @@ class SharedEncoder(WrappedEncoder):
         super().__init__(encoder)
         self._changed = threading.Condition()
         self._busy = False
-        self._questions = 0  # waiting
+        self._questions: list[object] = []  # waiting, in their order
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of questions."""
         with self._changed:
-            self._questions += 1
+            place = object()
+            self._questions.append(place)
             try:
-                _CALLS.get().wait_for(self._changed, lambda: not self._busy)
+                _CALLS.get().wait_for(self._changed, lambda: not self._busy and self._questions[0] is place)
             finally:
-                self._questions -= 1
+                self._questions.remove(place)
+                self._changed.notify_all()
             self._busy = True
         return self._in_turn(self._encoder.encode_queries, texts)
 

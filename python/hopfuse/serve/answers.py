@@ -10,13 +10,12 @@ from starlette.types import Receive, Scope, Send
 
 from .budget import Held
 from .decoding import on_desk
+from .found import Found, HitReader
 from .http import JSON, encode
-from .schema import HitOut, ResultOut, SearchResponse, chars_of
+from .schema import ResultOut, SearchResponse
 from .searches import Answer
 from .service import Service
 
-#: Characters of hits that are encoded by one call; each hit counts as ``HIT_CHARS`` more.
-PART_CHARS, HIT_CHARS = 2**20, 256
 #: Bytes that are sent at a time; the next ones follow when the client has read them.
 SENT = 2**18
 #: Bytes that a connection takes at once, whether or not its client reads (asyncio's and uvloop's high-water mark).
@@ -47,18 +46,20 @@ class PartedResponse(Response):
         made = {**(headers or {}), "content-length": str(self._nbytes)}
         super().__init__(None, status, made, media_type)
 
-    def hold(self, held: Held) -> PartedResponse:
+    def hold(self, held: Held, counted: int = 0) -> PartedResponse:
         """Hold the bytes of the body until the client has read them, and return this response.
 
-        What a connection takes at once is not counted: the limits of connections bound it.
+        What a connection takes at once is not counted: the limits of connections bound it. ``counted`` is what is held
+        for the body already.
 
         Raises
         ------
         HopfuseError
             See :meth:`Held.add`.
         """
-        if self._nbytes > TAKEN:
-            held.add(self._nbytes)
+        is_counted = self._nbytes > TAKEN
+        held.correct(counted, self._nbytes if is_counted else 0)
+        if is_counted:
             self._held = held.share()
         return self
 
@@ -95,7 +96,9 @@ class PartedResponse(Response):
 async def respond(
     service: Service, held: Held, answer: Answer, write: Callable[[Answer], PartedResponse]
 ) -> PartedResponse:
-    """Return an answer in the form of a protocol, with its bytes counted until the client has read them.
+    """Return an answer in the form of a protocol, whose bytes are counted until the client has read them.
+
+    They are counted before the passages of a large answer are read.
 
     Parameters
     ----------
@@ -111,7 +114,14 @@ async def respond(
     HopfuseError
         There is no room for the bytes; see :meth:`Held.add`.
     """
-    return (await on_desk(service, held, answer.is_large, write, answer)).hold(held)
+    counted = counted_of(answer)
+    held.add(counted)
+    return (await on_desk(service, held, answer.is_large, write, answer)).hold(held, counted)
+
+
+def counted_of(answer: Answer) -> int:
+    """Return the bytes that are counted for an answer before its passages are read."""
+    return answer.nbytes if answer.nbytes > TAKEN else 0
 
 
 def search_response(answer: Answer) -> PartedResponse:
@@ -119,7 +129,7 @@ def search_response(answer: Answer) -> PartedResponse:
     if not answer.is_large:
         return PartedResponse([encode(SearchResponse(answer.results, answer.snapshot.seq, answer.timings))], JSON)
     shown = SearchResponse([], answer.snapshot.seq, answer.timings)
-    return PartedResponse(in_parts(shown, map(_parts_of, answer.results)), JSON)
+    return PartedResponse(in_parts(shown, (_parts_of(answer.reader, one) for one in answer.found)), JSON)
 
 
 def in_parts(shown: Any, entries: Iterable[Sequence[bytes]]) -> list[bytes]:
@@ -141,20 +151,7 @@ def in_parts(shown: Any, entries: Iterable[Sequence[bytes]]) -> list[bytes]:
     return [*parts, whole[begin:]]
 
 
-def runs_of(hits: Sequence[HitOut]) -> Iterator[list[HitOut]]:
-    """Yield hits in runs that are encoded by one call each."""
-    run, room = list[HitOut](), PART_CHARS
-    for hit in hits:
-        if room <= 0:
-            yield run
-            run, room = [], PART_CHARS
-        run.append(hit)
-        room -= HIT_CHARS + chars_of(hit)
-    if run:
-        yield run
-
-
-def _parts_of(result: ResultOut) -> list[bytes]:
+def _parts_of(reader: HitReader, found: Found) -> list[bytes]:
     """Return a result as JSON in parts."""
-    rest = ResultOut([], result.trace, result.notes)
-    return in_parts(rest, ([encode(hits)[1:-1]] for hits in runs_of(result.hits)))
+    rest = ResultOut([], found.trace, found.notes)
+    return in_parts(rest, ([encode(hits)[1:-1]] for hits in reader.runs(found)))

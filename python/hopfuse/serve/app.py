@@ -19,7 +19,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ..errors import FormatError, HopfuseError
-from .answers import PartedResponse, respond, search_response
+from .answers import respond, search_response
 from .arrow import ARROW, arrow_response, read_arrow
 from .batcher import stopping
 from .compression import CompressedSend, accepted
@@ -287,14 +287,12 @@ class Routes:
 
     async def read_page(self, request: Request) -> Response:
         async with self._body(request):
-            page = await self._passages.page(request.query_params, request.state.principal, request.state.held.owner)
-            return PartedResponse(page, JSON).hold(request.state.held)
+            return await self._passages.page(request.query_params, request.state.principal, request.state.held)
 
     async def read_passage(self, request: Request) -> Response:
         id, given, principal = request.path_params["id"], request.query_params, request.state.principal
         async with self._body(request):
-            found = await self._passages.one(id, given, principal, request.state.held.owner)
-            return PartedResponse([found], JSON).hold(request.state.held)
+            return await self._passages.one(id, given, principal, request.state.held)
 
     async def delete(self, request: Request) -> Response:
         given = request.query_params
@@ -444,7 +442,7 @@ def about(snapshot: Snapshot, principal: Principal, writable: bool) -> IndexOut:
     return IndexOut(
         name=snapshot.name,
         passages=index.num_passages if seen is None else int(seen.sum()),
-        entities=index.num_entities if seen is None else None,
+        entities=snapshot.num_entities if seen is None else None,
         dim=retriever.dim,
         recipe=retriever.recipe.name,
         recipes=snapshot.recipes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -19,9 +19,10 @@ from .budget import Held
 from .config import Limits
 from .decoding import LARGE, decode, on_desk, read_queries
 from .errors import RefusalError
+from .found import RUN_BYTES, Found
 from .http import encode
 from .keys import Principal
-from .schema import ArrowAbout, ArrowSettings, HitOut, QueryIn
+from .schema import ArrowAbout, ArrowSettings, HitOut, QueryIn, ResultOut
 from .searches import Answer, Search
 from .service import Service
 from .vectors import float32_of, not_finite
@@ -101,38 +102,72 @@ def _read(body: bytes, limits: Limits) -> tuple[list[QueryIn], Sequence[Any]]:
     return given, vectors
 
 
+class _Parts:
+    """A file whose content is the parts that were written."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+
+    def write(self, part: Any) -> int:
+        self.parts.append(bytes(part))
+        return len(self.parts[-1])
+
+    def flush(self) -> None:
+        """Do nothing: there is no buffer."""
+
+    def close(self) -> None:
+        """Do nothing: the parts are kept."""
+
+
 def arrow_response(answer: Answer, fields: frozenset[str]) -> PartedResponse:
     """Return an answer of ``/v1/search`` as an Arrow stream."""
-    return PartedResponse([write_arrow(answer, fields)], ARROW)
+    return PartedResponse(write_arrow(answer, fields), ARROW)
 
 
-def write_arrow(answer: Answer, fields: frozenset[str]) -> Any:
-    """Return the rankings as a stream, in a buffer.
+def write_arrow(answer: Answer, fields: frozenset[str]) -> list[bytes]:
+    """Return the rankings as a stream, in parts; a long one has several record batches.
 
     The columns are lists with an entry for each hit: ``id``, ``score`` (float32) and, if requested, ``title``, ``text``
     and ``metadata`` (JSON). The key ``hopfuse`` of the schema's metadata holds ``seq``, ``timings`` and, if there are
     any, ``notes``.
     """
-    pa = _arrow()
-    rankings = [result.hits for result in answer.results]
-    hits = [hit for ranking in rankings for hit in ranking]
-    kind = pa.int64() if hits and isinstance(hits[0].id, int) else pa.string()
-    values = {
-        "id": _array([hit.id for hit in hits], kind),
-        "score": pa.array(np.fromiter((hit.score for hit in hits), np.float32, len(hits))),
-    }
-    for name in ("title", "text", "metadata"):
-        if name in fields:
-            values[name] = _array([_shown(hit, name) for hit in hits], pa.string())
-    ends = pa.array(np.cumsum([0, *map(len, rankings)], dtype=np.int32))
-    table = pa.table({name: pa.ListArray.from_arrays(ends, column) for name, column in values.items()})
-    notes = [result.notes for result in answer.results]
+    pa, sink = _arrow(), _Parts()
+    kinds = {"id": pa.int64() if answer.reader.has_numbers else pa.string(), "score": pa.float32()}
+    kinds |= {name: pa.string() for name in ("title", "text", "metadata") if name in fields}
+    notes = [one.notes for one in answer.found]
     about = msgspec.json.encode(ArrowAbout(answer.snapshot.seq, answer.timings, notes if any(notes) else []))
-    table = table.replace_schema_metadata({KEY: about})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
+    schema = pa.schema([(name, pa.list_(kind)) for name, kind in kinds.items()], {KEY: about})
+    with pa.ipc.new_stream(sink, schema) as writer:
+        for run in _runs(answer.found):
+            writer.write_batch(_batch(answer.reader.results(run), kinds, schema))
+    return sink.parts
+
+
+def _runs(found: Sequence[Found]) -> Iterator[list[Found]]:
+    """Yield the rankings in runs that are read together."""
+    run, room = list[Found](), RUN_BYTES
+    for one in found:
+        if room <= 0:
+            yield run
+            run, room = [], RUN_BYTES
+        run.append(one)
+        room -= one.nbytes
+    if run:
+        yield run
+
+
+def _batch(results: Sequence[ResultOut], kinds: Mapping[str, Any], schema: Any) -> Any:
+    """Return results as a record batch."""
+    pa = _arrow()
+    hits = [hit for result in results for hit in result.hits]
+    ends = pa.array(np.cumsum([0, *(len(result.hits) for result in results)], dtype=np.int32))
+    scores = pa.array(np.fromiter((hit.score for hit in hits), np.float32, len(hits)))
+    columns = [
+        scores if name == "score" else _array([_shown(hit, name) for hit in hits], kind) for name, kind in kinds.items()
+    ]
+    return pa.record_batch([pa.ListArray.from_arrays(ends, column) for column in columns], schema=schema)
 
 
 def _array(values: list[Any], kind: Any) -> Any:
@@ -142,9 +177,9 @@ def _array(values: list[Any], kind: Any) -> Any:
     return pa.concat_arrays(parts) if parts else pa.array([], kind)
 
 
-def _shown(hit: HitOut, name: str) -> str | None:
+def _shown(hit: HitOut, name: str) -> Any:
     value = getattr(hit, name)
-    return value if value is None or isinstance(value, str) else encode(value).decode()
+    return encode(value).decode() if isinstance(value, dict) else value
 
 
 def _arrow() -> Any:

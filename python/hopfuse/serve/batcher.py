@@ -4,11 +4,13 @@ There is no timer: requests that find a worker idle are searched at once, togeth
 turn, and requests that arrive while all workers are busy form the next batches. Batches that run at a time divide the
 processors, which costs less than the threads of one call waiting for each other. The queue is bounded in requests;
 their bytes are counted from their arrival (:mod:`hopfuse.serve.budget`). A request whose deadline cannot be met is
-refused on arrival, unless the server has rested for a second; one whose deadline passes in the queue is not searched.
+refused on arrival, unless that is predicted by times that are out of date: one request of its kind is a probe that
+corrects them. One whose deadline passes in the queue is not searched.
 
-A batch may wait for something outside, such as an encoder. Another thread then takes its place, with batches that do
-not, so there are twice as many threads as batches at a time. While batches wait so, others are predicted without them,
-and nobody is charged for the wait.
+A batch may call something outside, such as an encoder, and wait for its turn at it. Another thread then takes its
+place, with batches that do not, so there are twice as many threads as batches at a time. While batches wait so, others
+are predicted without them. A call is charged to the owners of its batch, and waiting for a turn to nobody. An owner has
+one batch at a call, or before it, while other owners send such work too.
 """
 
 from __future__ import annotations
@@ -19,22 +21,20 @@ import logging
 import math
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from .._threads import sharing
-from .costs import Costs, Load
+from .costs import STALE, Costs, Load
 from .errors import RefusalError
 from .threads import contained, join
 
 log = logging.getLogger("hopfuse.serve")
-#: Seconds after the last batch from which on the averages may be out of date: a request that finds the queue empty then
-#: is searched whatever they are, since nothing else would correct them.
-STALE = 1.0
-#: Seconds since an owner's last work for which a worker is left to it while others make parts of an index.
+#: Seconds since an owner's last work for which a worker is left to it while others make parts of an index, and others
+#: call the encoder for one batch at a time.
 RECENT = 1.0
 #: Above so many queries, a batch takes a power of two of them: a walk of 17 to 31 takes as long as one of 32.
 LANES = 16
@@ -44,17 +44,23 @@ MARGIN = 1.25
 
 @dataclass(eq=False, slots=True)
 class _Batch:
-    """A running batch, and its time, which it shares with those that run beside it, or wait beside it."""
+    """A running batch, and its time, which it shares with those that run beside it."""
 
     load: Load
-    #: Whether it is the first after the averages may be out of date.
-    corrects: bool
+    kind: Hashable
     works: list[Work]
-    #: Whether it may wait for something outside, and whether it waits for it now.
-    outside: bool = False
+    owners: set[str]
+    began: float
+    #: Whether it may call something outside; whether it has not yet, and what it is at.
+    outside: bool
+    ahead: bool
+    at: Literal["search", "turn", "call"] = "search"
+    #: Whether another batch has its place now, and whether one has had it.
     waits: bool = False
-    #: Seconds that it ran, and that it waited.
-    spent: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    lent: bool = False
+    #: Seconds for which it had a thread's place; and its own, of searching and of calls, but not of waiting for a turn.
+    thread: float = 0.0
+    own: float = 0.0
 
 
 @dataclass(eq=False, slots=True)
@@ -125,8 +131,8 @@ class Batcher:
     observe : callable, optional
         ``observe(works, seconds)``, called on the event loop after each batch.
     outside : callable, optional
-        ``outside(group)`` returns whether batches of the group may wait for something outside the server's control.
-        While ``workers`` of them run, further ones are not taken.
+        ``outside(group)`` returns whether batches of the group may call something outside the server's control, within
+        :meth:`away`. While ``workers`` of them run, further ones are not taken.
     died : callable, optional
         Called when a thread has died, by an error such as SystemExit; another one takes its place.
 
@@ -168,7 +174,8 @@ class Batcher:
         self._served = 0.0  # the least of them
         self._waiting: dict[str, Load] = {}  # by owner
         self._serving: dict[str, int] = {}  # running works, by owner
-        self._came: dict[str, float] = {}  # when the latest work came, by owner
+        self._came: dict[tuple[str, bool], float] = {}  # when the latest work came, by owner and whether outside
+        self._probes: dict[Hashable, object] = {}  # the request that is let pass, by kind
         self._pieces: dict[object, int] = {}  # number that wait, by request
         self._load = Load()  # of all that waits
         self._running: list[_Batch] = []
@@ -263,14 +270,14 @@ class Batcher:
         with self._ready:
             if request not in self._pieces:
                 self.check_full()
-            self.check_deadline(owner, size, deadline, parts, outside)
+            self.check_deadline(owner, size, deadline, parts, outside, request)
             queue = self._queues.setdefault(owner, {}).setdefault(group, deque())
             queue.append(work)
             work.waits = True
             self._pieces[request] = self._pieces.get(request, 0) + 1
             self._load += load
             self._turns.setdefault(owner, self._served)
-            self._came[owner] = work.queued
+            self._came[owner, outside] = time.monotonic()
             self._waiting[owner] = self._waiting.get(owner, Load()) + load
             if not self._woken and self._may_take():
                 self._woken = True
@@ -291,22 +298,32 @@ class Batcher:
         return sum(not one.waits for one in tuple(self._running))
 
     @contextlib.contextmanager
-    def lent(self) -> Iterator[None]:
-        """Let another thread take the place of this one, which waits for something outside, for the time being."""
+    def away(self, at: Literal["turn", "call"]) -> Iterator[Callable[[], None]]:
+        """Tell that this thread's batch calls something outside, or waits for its turn to, for the time being.
+
+        Yields a function that lets another thread take its place meanwhile.
+        """
         batch = self._at_work.get(threading.get_ident())
         if batch is None:  # it is another thread of the program
-            yield
+            yield lambda: None
             return
+
+        def lend() -> None:
+            with self._ready:
+                self._count_costs()
+                batch.waits = batch.lent = self._gives_way = True
+                self._ready.notify()
+
         with self._ready:
             self._count_costs()
-            batch.waits = self._gives_way = True
-            self._ready.notify()
+            batch.at = at
         try:
-            yield
+            yield lend
         finally:
             with self._ready:
                 self._count_costs()
-                batch.waits = False
+                batch.at, batch.waits, batch.ahead = "search", False, batch.ahead and at == "turn"
+                self._ready.notify()
 
     def withdraw(self, work: Work, refusal: RefusalError) -> None:
         """Remove work whose client left or whose deadline passed from the queue; a running batch is not interrupted."""
@@ -316,12 +333,8 @@ class Batcher:
                 queue.remove(work)
                 self._forget(work)
                 self._prune(work.owner, work.group)
+            self._forget_probes()
         _settle(work, refusal)
-
-    def _may_be_stale(self, outside: bool) -> bool:
-        """Return whether the averages may be out of date, since nothing has run for so long, or only waited outside."""
-        running = len(self._running) if outside else self._searching()
-        return not running and time.monotonic() - self._seen > STALE
 
     @property
     def is_busy(self) -> bool:
@@ -338,12 +351,15 @@ class Batcher:
         """The number of queued queries."""
         return self._load.queries
 
-    def wait_of(self, owner: str, size: int, parts: int | None = None, outside: bool = False) -> float:
+    def wait_of(
+        self, owner: str, size: int, parts: int | None = None, outside: bool = False, since: float = -math.inf
+    ) -> float:
         """Return the estimated seconds until ``size`` more queries of an owner would be answered.
 
-        ``parts``: as of :meth:`submit`; ``outside``: whether their batch may wait outside.
+        ``parts``: as of :meth:`submit`; ``outside``: whether their batch may call something outside; ``since``: as of
+        :meth:`BatchTimes.of`.
         """
-        own, of = load_of(size, parts, outside), partial(self.costs.of, outside=outside)
+        own, of = load_of(size, parts, outside), partial(self.costs.of, outside=outside, since=since)
         with self._ready:
             ahead, waiting = self._load, self._waiting.get(owner, Load())
             if self._gives_way and not outside:  # batches that wait let its own pass
@@ -353,28 +369,19 @@ class Batcher:
                 ahead = min(ahead, waiting.by(owners) + own.by(owners - 1), key=of)
             together = min(self._workers, 1 + self._searching())  # batches that share the processors with its own
             makes = None if parts is None else min(parts, self.costs.most_parts)
-            batch = self.costs.of(load_of(min(size, self._gather), makes, outside))
-            return self._left_of_running(outside) + of(ahead + own) + (together - 1) * batch
-
-    def _left_of_running(self, outside: bool) -> float:
-        """Return the estimated seconds until the running batches end, or until they no longer need a thread."""
-        left = 0.0
-        for one, share in self._shares():
-            spent = list(one.spent)
-            spent[one.waits] += share
-            left += max(0.0, self.costs.of(one.load, outside=outside) - (sum(spent) if outside else spent[False]))
-        return left
-
-    def _shares(self) -> list[tuple[_Batch, float]]:
-        """Return the running batches with their shares of the time since the last count: as those wait, or do not."""
-        since, among = time.monotonic() - self._seen, Counter(one.waits for one in self._running)
-        return [(one, since / among[one.waits]) for one in self._running]
+            batch = self.costs.of(load_of(min(size, self._gather), makes, outside), since=since)
+            self._count_costs()
+            left = sum(max(0.0, of(one.load) - (one.own if outside else one.thread)) for one in self._running)
+            return left + of(ahead + own) + (together - 1) * batch
 
     def _count_costs(self) -> None:
         """Add the time since the last call to what the running batches have spent."""
-        for one, share in self._shares():
-            one.spent[one.waits] += share
-        self._seen = time.monotonic()
+        now = time.monotonic()
+        since, self._seen = now - self._seen, now
+        share = since / max(1, self._searching())
+        for one in self._running:
+            one.thread += 0.0 if one.waits else share
+            one.own += {"search": share, "turn": 0.0, "call": since}[one.at]
 
     def check_full(self) -> None:
         """Refuse a request if the queue has no room for it."""
@@ -391,24 +398,57 @@ class Batcher:
             ).after(max(1.0, self.wait_of("", 1)))
 
     def check_deadline(
-        self, owner: str, size: int, deadline: float, parts: int | None = None, outside: bool = False
+        self,
+        owner: str,
+        size: int,
+        deadline: float,
+        parts: int | None = None,
+        outside: bool = False,
+        request: object = None,
     ) -> None:
-        """Refuse so many queries of an owner if their deadline has passed or will not be met."""
-        left = deadline - time.monotonic()
+        """Refuse so many queries of an owner if their deadline has passed or will not be met.
+
+        If only averages that are out of date say so, the request becomes the probe of its kind, if there is none.
+        """
+        now, given = time.monotonic(), (owner, size, parts, outside)
+        left = deadline - now
         if left <= 0:
             raise late()
-        if not (self._load if outside else self._load.inside).queries and self._may_be_stale(outside):
+        wait = MARGIN * self.wait_of(*given)
+        if wait <= left:
             return
-        wait = MARGIN * self.wait_of(owner, size, parts, outside)
-        if wait > left:
-            raise RefusalError(
-                "overloaded",
-                "timeout_ms",
-                "the request would be answered in about {wait} ms, and {field} leaves {left}; send it again after "
-                "Retry-After, or with a larger {field}",
-                wait=round(1000 * wait),
-                left=round(1000 * left),
-            ).after(max(1.0, wait - left) if self.is_busy else STALE)
+        known = MARGIN * self.wait_of(*given, since=now - STALE)
+        if known <= left and self._may_probe(self.costs.kind(load_of(size, parts, outside)), request):
+            return
+        raise RefusalError(
+            "overloaded",
+            "timeout_ms",
+            "the request would be answered in about {wait} ms, and {field} leaves {left}; send it again after "
+            "Retry-After, or with a larger {field}",
+            wait=round(1000 * wait),
+            left=round(1000 * left),
+        ).after(max(1.0, wait - left) if self.is_busy else STALE)
+
+    def _may_probe(self, kind: Hashable, request: object) -> bool:
+        """Return whether a request may be the probe of its kind, which it is from now on, unless it is None.
+
+        There is one at a time, and none while a batch runs that will tell the same.
+        """
+        with self._ready:
+            if kind in self._probes and self._is_open(self._probes[kind]):
+                return self._probes[kind] is request
+            if any(one.kind == kind and one.works[0].usual for one in self._running):
+                return False
+            if request is not None:
+                self._probes[kind] = request
+            return True
+
+    def _is_open(self, request: object) -> bool:
+        """Return whether a piece of a request waits or is searched."""
+        return request in self._pieces or any(work.request is request for one in self._running for work in one.works)
+
+    def _forget_probes(self) -> None:
+        self._probes = {kind: request for kind, request in self._probes.items() if self._is_open(request)}
 
     # ---- The worker -------------------------------------------------------------------------------------------------
 
@@ -430,8 +470,9 @@ class Batcher:
             if works:
                 outside = self._outside(works[0].group)
                 load = sum((one.load for one in works), Load())
-                batch = _Batch(load, self._may_be_stale(outside), works, outside)
                 self._count_costs()
+                owners, kind = {one.owner for one in works}, self.costs.kind(load)
+                batch = _Batch(load, kind, works, owners, self._seen, outside, ahead=outside)
                 self._running.append(batch)
                 self._at_work[threading.get_ident()] = batch
                 if self._queues:
@@ -464,10 +505,12 @@ class Batcher:
             self._running.remove(batch)
             del self._at_work[threading.get_ident()]
             if batch.outside:
-                self._gives_way = batch.spent[True] > 0 or any(one.waits for one in self._running)
+                self._gives_way = batch.lent or any(one.waits for one in self._running)
             if works[0].usual and not all(isinstance(one, Exception) for one in outcomes):
-                self.costs.add(batch.load, *batch.spent, corrects=batch.corrects)
-            self._charge(works, batch.spent[False])
+                whole = batch.own if batch.lent else None
+                self.costs.add(batch.load, batch.thread, whole, began=batch.began, ended=self._seen)
+            self._charge(works, batch.own)
+            self._forget_probes()
         with contextlib.suppress(RuntimeError):  # the event loop has ended
             self._loop.call_soon_threadsafe(self._finish, works, outcomes, took)
 
@@ -498,10 +541,12 @@ class Batcher:
         works: list[Work] = []
         too_late: list[Work] = []
         now, room, group, enough = time.monotonic(), self.limit, None, self._enough()
-        parts = self.costs.most_parts
+        parts, barred = self.costs.most_parts, set[str]()
         while self.limit - room < enough:
             owners = [
-                one for one in self._queues if (self._allowed(one) if group is None else group in self._queues[one])
+                one
+                for one, groups in self._queues.items()
+                if (self._allowed(one) if group is None else group in groups and one not in barred)
             ]
             fitting = [(self._turns[owner], at, owner) for at, owner in enumerate(owners)]
             taken = None
@@ -517,6 +562,8 @@ class Batcher:
                 if owners and group is None and any(map(self._allowed, self._queues)):
                     continue  # all that was seen was late; more is queued
                 break
+            if not works and self._outside(taken.group):
+                barred = {one for one in self._queues if self._has_its_call(one)}
             works.append(taken)
             room, group, parts = room - taken.size, taken.group, parts - taken.load.parts
         return works, too_late
@@ -524,24 +571,29 @@ class Batcher:
     def _allowed(self, owner: str) -> list[Hashable]:
         """Return the groups of an owner's queued work of which a batch may be taken.
 
-        At most as many batches as workers may wait for something outside. While other owners send work too, one worker
+        At most as many batches as workers may call something outside. While other owners send work too, one worker
         makes no parts of an index, which take longer than most batches.
         """
-        inside = sum(one.outside for one in self._running) >= self._workers
+        full = sum(one.outside for one in self._running) >= self._workers or self._has_its_call(owner)
         making = sum(one.load.parts > 0 and not one.waits for one in self._running)
         made = making > 0 and making + 1 >= self._workers and self._others_send(owner)
         return [
             group
             for group, works in self._queues[owner].items()
-            if not (inside and self._outside(group)) and not (made and works[0].load.parts)
+            if not (full and self._outside(group)) and not (made and works[0].load.parts)
         ]
 
-    def _others_send(self, owner: str) -> bool:
-        """Return whether another owner has sent work of late; owners that have not are forgotten."""
+    def _has_its_call(self, owner: str) -> bool:
+        """Return whether a batch of an owner is at its call outside, or before it, while others send such work too."""
+        calls = (one for one in self._running if one.outside and (one.ahead or one.at != "search"))
+        return any(owner in one.owners for one in calls) and self._others_send(owner, outside=True)
+
+    def _others_send(self, owner: str, *, outside: bool = False) -> bool:
+        """Return whether another owner has sent work of late, or such work; owners that have not are forgotten."""
         since = time.monotonic() - RECENT
-        for one in [one for one, came in self._came.items() if came < since]:
-            del self._came[one]
-        return any(one != owner for one in self._came)
+        for sent in [sent for sent, came in self._came.items() if came < since]:
+            del self._came[sent]
+        return any(one != owner and calls >= outside for one, calls in self._came)
 
     def _enough(self) -> int:
         """Return the number of queries from which on a batch takes no further work."""
@@ -570,7 +622,7 @@ class Batcher:
         return taken
 
     def _charge(self, works: list[Work], seconds: float) -> None:
-        """Charge the owners of a batch's work the time that it took, by what each caused, in place of the estimates."""
+        """Charge the owners of a batch's work its own seconds, by what each caused, in place of the estimates."""
         shares = [self.costs.share(one.load) for one in works]
         for one, share in zip(works, shares, strict=True):
             self._turns[one.owner] += seconds * share / sum(shares) - one.charged
@@ -605,7 +657,7 @@ class Batcher:
 def load_of(size: int, parts: int | None, outside: bool = False) -> Load:
     """Return the amount of work of queries without filters, or with filters for which parts have to be made.
 
-    ``outside``: whether their batch may wait outside.
+    ``outside``: whether their batch may call something outside.
     """
     if outside:
         return Load(outside=size, parts=parts or 0, outside_parts=parts or 0)

@@ -13,11 +13,15 @@ from ..errors import FormatError, HopfuseError
 from ..recipes import SearchResult
 from ..retriever import EncoderCalls, Retriever, calling
 from .errors import RefusalError, damaged, in_request, status_of
+from .found import Found, HitReader, Sizes, found_of
 from .metrics import Metrics
-from .schema import HitOut, NoteOut, ResultOut
+from .schema import NoteOut
+from .searches import SMALL_BYTES, SMALL_HITS
 from .snapshots import Query, Snapshot, allowed
 
 log = logging.getLogger("hopfuse.serve")
+#: Bytes of hits that a batch reads. Others are read when their answers are encoded, and are counted before.
+READ_BYTES = 2**22
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,7 @@ class Runner:
         outcomes, faults = zip(*(self._parts(plan, [payload]) for payload in payloads), strict=True)
         return [*chain(*outcomes)], [*chain(*faults)]
 
-    def _batch(self, plan: Plan, payloads: list[RequestShare]) -> list[list[ResultOut] | HopfuseError]:
+    def _batch(self, plan: Plan, payloads: list[RequestShare]) -> list[list[Found] | HopfuseError]:
         queries = [query for share in payloads for query in share.queries]
         began = time.perf_counter()
         found = plan.retriever.search(
@@ -101,13 +105,24 @@ class Runner:
             trace=plan.trace,
         )
         searched = time.perf_counter()
-        results: list[list[ResultOut] | HopfuseError] = []
-        at = 0
+        results: list[list[Found] | HopfuseError] = []
+        readers = {fields: HitReader(plan.snapshot, plan.retriever, fields) for fields in {s.fields for s in payloads}}
+        sizes = {fields: reader.sizes(found.hits) for fields, reader in readers.items()}
+        at, room = 0, READ_BYTES
         for share in payloads:
             rows = range(at, at + len(share.queries))
             refusal = _first_note(found, rows) if share.strict else None
-            results.append([_result(plan, found, b, share) for b in rows] if refusal is None else refusal)
             at += len(share.queries)
+            if refusal is not None:
+                results.append(refusal)
+                continue
+            own = [_found(found, sizes[share.fields], b, share) for b in rows]
+            nbytes = sum(one.nbytes for one in own)
+            if nbytes <= min(room, SMALL_BYTES) and sum(map(len, own)) <= SMALL_HITS:
+                reader, room = readers[share.fields], room - nbytes
+                for one in own:
+                    one.hits = reader.read(one, range(len(one)))
+            results.append(own)
         if not payloads[0].warms_up:
             parts = self._metrics.parts
             parts["search"].observe(searched - began)
@@ -134,25 +149,12 @@ def _first_note(found: SearchResult, rows: range) -> HopfuseError | None:
     return next((in_request(note, f"queries[{b - rows.start}]") for b, note in notes), None)
 
 
-def _result(plan: Plan, found: SearchResult, query: int, share: RequestShare) -> ResultOut:
-    """Return the result of one query."""
-    if plan.retriever.recipe.ranks == "entities":
-        hits = [HitOut(hit.id, hit.score, *_fields(share.fields, hit)) for hit in found[query]]
-    elif share.fields:
-        ranked = [(plan.snapshot.passage(row), score) for row, score in found.hits.row(query)]
-        hits = [HitOut(passage.id, score, *_fields(share.fields, passage)) for passage, score in ranked]
-    else:
-        ids = plan.snapshot.index.passage_ids
-        hits = [HitOut(ids[row], score) for row, score in found.hits.row(query)]
+def _found(found: SearchResult, sizes: Sizes, query: int, share: RequestShare) -> Found:
+    """Return what was found for one query; nothing of the passages is read."""
     notes = [NoteOut(note.code, str(note.field), note.sentence(str)) for note in found.notes[query]]
     if found.traces is None:
-        return ResultOut(hits, notes=notes)
+        return found_of(found.hits, sizes, query, None, notes)
     # The caller does not know the batch; passages that the filter left out may be another tenant's.
     hidden = ("query",) if share.sees_all else ("query", "left_out")
-    return ResultOut(hits, {key: value for key, value in found.traces[query].items() if key not in hidden}, notes)
-
-
-def _fields(fields: frozenset[str], one: Any) -> tuple[Any, ...]:
-    """Return title, text and metadata of a hit; None for fields that are not requested or missing."""
-    metadata = (one.metadata or None) if "metadata" in fields else None
-    return one.title if "title" in fields else None, one.text if "text" in fields else None, metadata
+    trace = {key: value for key, value in found.traces[query].items() if key not in hidden}
+    return found_of(found.hits, sizes, query, trace, notes)

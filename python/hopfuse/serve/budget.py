@@ -110,6 +110,14 @@ class Held:
         self._budget.count(self.owner, nbytes)
         self.nbytes += nbytes
 
+    def correct(self, before: int, nbytes: int) -> None:
+        """Hold other bytes in place of some that are held; see :meth:`check`."""
+        if nbytes > before:
+            self.add(nbytes - before)
+        else:
+            self._budget.count(self.owner, nbytes - before)
+            self.nbytes += nbytes - before
+
     def share(self) -> Held:
         """Keep the bytes until one more release, for work that may outlast the request."""
         self._sharing += 1

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 #: Weight of the latest batch in the moving average of batch times.
 NEWEST = 0.2
 #: Most that one batch counts as, in terms of the average: a machine that was suspended did not become that slow.
 OUTLIER = 4.0
+#: Seconds after the latest batch of a kind from which on its average may be out of date.
+STALE = 1.0
 #: Seconds that a query is charged at least.
 UNKNOWN = 1e-6
 #: Seconds that a batch may spend on making parts of an index before other work gets its turn.
@@ -67,6 +72,8 @@ class Load:
 class BatchTimes:
     """Moving averages of batch times, by batch size in powers of two; a larger batch counts as several of the limit.
 
+    An average is out of date ``STALE`` seconds after the latest batch of its sizes, whatever else has run since.
+
     Examples
     --------
     >>> from hopfuse.serve import BatchTimes
@@ -79,35 +86,45 @@ class BatchTimes:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._means: dict[int, float] = {}
+        self._means: dict[int, tuple[float, float]] = {}  # and the end of the latest batch
 
     def __bool__(self) -> bool:
         """Return whether a batch was seen."""
         return bool(self._means)
 
-    def add(self, size: int, seconds: float, *, corrects: bool = False) -> None:
-        """Add the time of a batch; one that corrects brings the average down to it."""
+    def add(self, size: int, seconds: float, *, began: float | None = None, ended: float | None = None) -> None:
+        """Add the time of a batch, which began and ended now by default.
+
+        A batch that began when its average was out of date brings it down to its own time.
+        """
         if size > self._limit:
             size, seconds = self._limit, seconds * self._limit / size
-        key = size.bit_length()
-        self._means[key] = averaged(self._means.get(key), seconds, corrects=corrects)
+        key, ended = size.bit_length(), time.monotonic() if ended is None else ended
+        mean, latest = self._means.get(key, (0.0, -math.inf))
+        corrects = (ended if began is None else began) - latest > STALE
+        self._means[key] = averaged(mean, seconds, corrects=corrects), ended
 
-    def of(self, queries: int) -> float:
-        """Return the estimated seconds for so many queries, in batches of the limit; 0 before any batch."""
+    def of(self, queries: int, since: float = -math.inf) -> float:
+        """Return the estimated seconds for so many queries, in batches of the limit; 0 before any batch.
+
+        With ``since``, only averages with a batch since then count, and no size is estimated from another one.
+        """
         whole, rest = divmod(queries, self._limit)
-        return whole * self._one(self._limit) + (self._one(rest) if rest else 0.0)
+        return whole * self._one(self._limit, since) + (self._one(rest, since) if rest else 0.0)
 
-    def _one(self, size: int) -> float:
+    def _one(self, size: int, since: float = -math.inf) -> float:
         """Return the time of a batch; for an unseen size that of the next larger one, else scaled from the largest."""
-        key = size.bit_length()
-        if key in self._means:
-            return self._means[key]
-        seen = list(self._means)  # a thread may add one meanwhile
-        larger = [known for known in seen if known >= key]
+        means, key = dict(self._means), size.bit_length()  # a thread may add one meanwhile
+        if key in means:
+            mean, latest = means[key]
+            return mean if latest >= since else 0.0
+        if not means or since > -math.inf:
+            return 0.0
+        larger = [known for known in means if known >= key]
         if larger:
-            return self._means[min(larger)]
-        smaller = max(seen, default=None)
-        return 0.0 if smaller is None else self._means[smaller] * size / 2 ** (smaller - 1)
+            return means[min(larger)][0]
+        smaller = max(means)
+        return means[smaller][0] * size / (1 << smaller - 1)
 
 
 class Costs:
@@ -127,42 +144,73 @@ class Costs:
     >>> costs.add(Load(filtered=1, parts=1), 0.012)
     >>> round(costs.of(Load(plain=1, filtered=1, parts=2)), 6), costs.most_parts
     (0.024, 2)
-    >>> costs.add(Load(outside=1), 0.003, waited=0.5)
-    >>> costs.of(Load(outside=1)), costs.of(Load(outside=1), outside=True)  # of a thread, and with the wait
+    >>> costs.add(Load(outside=1), 0.003, 0.503)
+    >>> costs.of(Load(outside=1)), costs.of(Load(outside=1), outside=True)  # of a thread, and with the call
     (0.003, 0.503)
     """
 
     def __init__(self, limit: int) -> None:
         self._limit, self.plain, self.filtered = limit, BatchTimes(limit), BatchTimes(limit)
-        self.outside, self._whole = BatchTimes(limit), BatchTimes(limit)
-        self._part: float | None = None
+        self.outside, self._whole, self._part = BatchTimes(limit), BatchTimes(limit), BatchTimes(1)
 
-    def add(self, load: Load, seconds: float, waited: float = 0.0, *, corrects: bool = False) -> None:
-        """Add the time of a batch, whose queries are all of one kind, without and with its wait outside."""
-        if load.parts and not waited:  # beside a wait, little is known of theirs
-            searched = self.of(replace(load, parts=0))
-            self._part = averaged(self._part, max(0.0, seconds - searched) / load.parts, corrects=corrects)
-        elif load.outside:
-            self.outside.add(load.outside, seconds, corrects=corrects)
-            self._whole.add(load.outside, seconds + waited, corrects=corrects)
-        else:
-            times = self.filtered if load.filtered else self.plain
-            times.add(load.queries, seconds, corrects=corrects)
+    def add(
+        self,
+        load: Load,
+        thread: float,
+        whole: float | None = None,
+        *,
+        began: float | None = None,
+        ended: float | None = None,
+    ) -> None:
+        """Add the seconds of a batch, whose queries are all of one kind.
 
-    def of(self, load: Load, *, outside: bool = False) -> float:
-        """Return the estimated seconds of an amount of work, with its waits outside or without; 0 before any batch."""
-        filtered, waiting = self.filtered or self.plain, (self._whole if outside else self.outside) or self.plain
-        queries = self.plain.of(load.plain) + filtered.of(load.filtered) + waiting.of(load.outside)
-        return queries + load.parts * (self._part or 0.0)
+        Parameters
+        ----------
+        load : Load
+        thread : float
+            Seconds for which it had a thread's place.
+        whole : float, optional
+            Seconds with its calls outside, of a batch that gave its place to another one meanwhile. Such a batch says
+            little of the time of parts.
+        began, ended : float, optional
+            As of :meth:`BatchTimes.add`.
+        """
+        if load.parts and whole is None:
+            made = max(0.0, thread - self.of(replace(load, parts=0)))
+            self._part.add(load.parts, made, began=began, ended=ended)
+            return
+        made = self._part.of(load.parts)
+        times = self.outside if load.outside else self.filtered if load.filtered else self.plain
+        times.add(load.queries, max(0.0, thread - made), began=began, ended=ended)
+        if load.outside:
+            whole = thread if whole is None else whole
+            self._whole.add(load.outside, max(0.0, whole - made), began=began, ended=ended)
+
+    def of(self, load: Load, *, outside: bool = False, since: float = -math.inf) -> float:
+        """Return the estimated seconds of an amount of work, with its calls outside or without; 0 before any batch.
+
+        ``since``: as of :meth:`BatchTimes.of`.
+        """
+        waiting = self._whole if outside else self.outside
+        counts = (
+            (self.plain, load.plain),
+            (self.filtered or self.plain, load.filtered),
+            (waiting or self.plain, load.outside),
+            (self._part, load.parts),
+        )
+        return sum(times.of(count, since) for times, count in counts)
+
+    def kind(self, load: Load) -> Hashable:
+        """Return what the loads have in common whose estimates are the same averages."""
+        return bool(load.outside), bool(load.filtered), bool(load.parts), min(load.queries, self._limit).bit_length()
 
     def share(self, load: Load) -> float:
-        """Return what an amount of work is charged, in estimated seconds.
+        """Return what an amount of work is charged, in estimated seconds, with its calls outside.
 
         A query is charged as much in a small batch as in a full one, and something before any batch.
         """
-        part = self._part or 0.0
-        counts = ((load.plain, self.plain), (load.filtered, self.filtered), (load.outside, self.outside))
-        return sum(self._query(*count) for count in counts) + load.parts * part
+        counts = ((load.plain, self.plain), (load.filtered, self.filtered), (load.outside, self._whole))
+        return sum(self._query(*count) for count in counts) + self._part.of(load.parts)
 
     def _query(self, queries: int, times: BatchTimes) -> float:
         return queries * max(UNKNOWN, (times or self.plain).of(self._limit) / self._limit)
@@ -170,10 +218,13 @@ class Costs:
     @property
     def most_parts(self) -> int:
         """The number of parts that a batch may make."""
-        return 1 if not self._part else max(1, int(SLICE / self._part))
+        part = self._part.of(1)
+        return max(1, int(SLICE / part)) if part else 1
 
 
-def averaged(mean: float | None, seconds: float, *, corrects: bool = False) -> float:
+def averaged(mean: float, seconds: float, *, corrects: bool = False) -> float:
     """Return a moving average with one more time; one that corrects brings the average down to it."""
-    known = seconds if mean is None else min(mean, seconds) if corrects else mean
+    if not mean:
+        return seconds
+    known = min(mean, seconds) if corrects else mean
     return known + NEWEST * (min(seconds, OUTLIER * known) - known)

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..errors import HopfuseError, InputError
-from .answers import PartedResponse, in_parts, respond, runs_of
+from .answers import PartedResponse, in_parts, respond
 from .bounds import check_most
 from .decoding import LARGE, decode_checked, on_desk
 from .errors import status_of
@@ -24,8 +24,8 @@ from .snapshots import Query
 NO_KEY, NO_KNOWLEDGE = 1002, 2001
 
 
-class RetrievalSetting(msgspec.Struct, forbid_unknown_fields=True):
-    """The number of passages, and the lowest score."""
+class RetrievalSetting(msgspec.Struct):
+    """The number of passages, and the lowest score; other fields are ignored."""
 
     top_k: Annotated[int, msgspec.Meta(ge=1)] = 10
     score_threshold: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = 0.0
@@ -33,7 +33,7 @@ class RetrievalSetting(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RetrievalRequest(msgspec.Struct):
-    """Dify's request."""
+    """Dify's request. Dify adds fields, so unknown ones are ignored."""
 
     knowledge_id: Annotated[str, msgspec.Meta(description="The index.")]
     query: str
@@ -93,21 +93,22 @@ async def _answer(service: Service, request: Request, body: bytes) -> Response:
 
 
 def _response(answer: Answer, threshold: float | None) -> PartedResponse:
-    """Return the hits whose scores are high enough."""
-    (found,) = answer.results
-    best = max((hit.score for hit in found.hits), default=0.0)
-    hits = [hit for hit in found.hits if _share(hit, best) >= (threshold or 0.0)]
-    runs = ([encode([_record(hit, best) for hit in run])[1:-1]] for run in runs_of(hits))
+    """Return the hits whose scores are high enough; no others are read."""
+    (found,) = answer.found
+    scores = found.scores.tolist()
+    best = max(scores, default=0.0)
+    high = [at for at, score in enumerate(scores) if _share(score, best) >= (threshold or 0.0)]
+    runs = ([encode([_record(hit, best) for hit in run])[1:-1]] for run in answer.reader.runs(found, high))
     return PartedResponse(in_parts(RetrievalResponse([], found.notes), runs), JSON)
 
 
-def _share(hit: HitOut, best: float) -> float:
+def _share(score: float, best: float) -> float:
     """Return a score in [0, 1] as a share of the best, since each recipe has its own scale."""
-    return max(0.0, hit.score / best) if best > 0 else 0.0
+    return max(0.0, score / best) if best > 0 else 0.0
 
 
 def _record(hit: HitOut, best: float) -> Record:
-    return Record(hit.text or "", _share(hit, best), hit.title or "", {"id": hit.id, **(hit.metadata or {})})
+    return Record(hit.text or "", _share(hit.score, best), hit.title or "", {"id": hit.id, **(hit.metadata or {})})
 
 
 def dify_error(error: HopfuseError) -> dict[str, Any]:

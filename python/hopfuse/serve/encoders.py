@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ PATIENCE = 0.1
 _OF_TEXTS = ("empty", "zero")
 
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+#: Within it, a thread is at a call or waits for its turn; what it yields lets another thread take its place.
+Away = Callable[[Literal["turn", "call"]], AbstractContextManager[Callable[[], None]]]
 
 
 class EncoderValueError(RefusalError, ValueError):
@@ -70,11 +72,12 @@ class _Line:
         """Whether every thread is at such a call."""
         return len(self._late) >= self._most
 
-    def run(self, encode: Encode, texts: Sequence[str], lent: Callable[[], AbstractContextManager[None]]) -> Any:
-        """Return what the encoder makes of texts; within ``lent()`` from the time on that it takes long."""
+    def run(self, encode: Encode, texts: Sequence[str], away: Away) -> Any:
+        """Return what the encoder makes of texts; if that takes long, another thread may take this one's place."""
         job = self._begun(encode, texts)
-        if not job.done.acquire(timeout=min(PATIENCE, self._limits.encoder_seconds)):
-            with lent():
+        with away("call") as lend:
+            if not job.done.acquire(timeout=min(PATIENCE, self._limits.encoder_seconds)):
+                lend()
                 if not job.done.acquire(timeout=max(0.0, self._limits.encoder_seconds - PATIENCE)):
                     self._give_up(job)
         if job.error is not None:
@@ -171,14 +174,12 @@ class TimedEncoders(EncoderCalls):
     ----------
     limits : Limits
     metrics : Metrics
-    lent : callable, optional
-        Returns a context manager within which the calling thread only waits, and another one may take its place.
+    away : callable, optional
+        As :meth:`Batcher.away`.
     """
 
-    def __init__(
-        self, limits: Limits, metrics: Metrics, lent: Callable[[], AbstractContextManager[None]] = nullcontext
-    ) -> None:
-        self._limits, self._metrics, self._lent = limits, metrics, lent
+    def __init__(self, limits: Limits, metrics: Metrics, away: Away = lambda at: nullcontext(lambda: None)) -> None:
+        self._limits, self._metrics, self._away = limits, metrics, away
         self._lines: dict[int, _Line] = {}  # by the encoder's id, which its line keeps
         self._lock = threading.Lock()
         self._closed = False
@@ -186,9 +187,12 @@ class TimedEncoders(EncoderCalls):
 
     def wait_for(self, changed: threading.Condition, ready: Callable[[], bool]) -> None:
         """Wait for a turn at an encoder, which another thread's call has for at most its time limit."""
-        if changed.wait_for(ready, PATIENCE):
+        if ready():
             return
-        with self._lent():
+        with self._away("turn") as lend:
+            if changed.wait_for(ready, PATIENCE):
+                return
+            lend()
             while not changed.wait_for(ready, PATIENCE):
                 if self._closed:
                     raise stopping()
@@ -204,7 +208,7 @@ class TimedEncoders(EncoderCalls):
             A text has no vector.
         """
         try:
-            made: NDArray[np.float32] = self._line(encoder).run(encode, texts, self._lent)
+            made: NDArray[np.float32] = self._line(encoder).run(encode, texts, self._away)
             if len(texts):
                 checked_vectors(made, len(texts), encoder.dim, normalize=False)
         except RefusalError:

@@ -209,7 +209,7 @@ async def infer(service: Service, request: Request) -> Response:
         raise
     answer: Answer = request.state.answer
     counts.succeeded += 1
-    counts.queries += len(answer.results)
+    counts.queries += len(answer.found)
     counts.success_ns += time.perf_counter_ns() - began
     counts.queue_ns += round(1e6 * answer.timings.queued_ms)
     counts.search_ns += round(1e6 * answer.timings.search_ms)
@@ -397,7 +397,8 @@ def _id_type(snapshot: Snapshot) -> str:
 
 def _response(answer: Answer, asked: InferRequest) -> PartedResponse:
     """Return the rankings as tensors."""
-    rankings = [result.hits for result in answer.results]
+    results = answer.results
+    rankings = [result.hits for result in results]
     width = max(map(len, rankings))
     kind = _id_type(answer.snapshot)
     pad: Any = -1 if kind == "INT64" else ""
@@ -423,7 +424,7 @@ def _response(answer: Answer, asked: InferRequest) -> PartedResponse:
             # JSON has no -inf: padding is null.
             output["data"] = [None if value == -np.inf else value for value in np.asarray(values).tolist()]
         outputs.append(output)
-    notes = [result.notes for result in answer.results]
+    notes = [result.notes for result in results]
     about = {"notes": encode(notes).decode()} if any(notes) else {}
     head = encode(InferResponse(answer.snapshot.name, str(answer.snapshot.seq), outputs, asked.id, about))
     if not behind:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import islice
 from typing import Any
@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from .. import Index
 from .._validation import check_whole
 from ..errors import InputError
-from .answers import in_parts
+from .answers import PartedResponse, in_parts
+from .budget import Held
 from .errors import MOST_SHOWN, no_passage
-from .http import encode
+from .found import HIT_BYTES
+from .http import JSON, encode
 from .keys import Principal
 from .schema import PassageOut, PassagesPage
 from .service import Service
@@ -51,7 +53,7 @@ class PassageReader:
         self._orders: WeakKeyDictionary[Index, NDArray[np.int64]] = WeakKeyDictionary()
         self._lock = threading.Lock()  # one order is made at a time
 
-    async def one(self, id: str, given: Mapping[str, str], principal: Principal, owner: str) -> bytes:
+    async def one(self, id: str, given: Mapping[str, str], principal: Principal, held: Held) -> PartedResponse:
         """Return a passage as JSON.
 
         Parameters
@@ -60,19 +62,22 @@ class PassageReader:
         given : mapping
             The parameters ``index``, ``at_least`` and ``timeout_ms``.
         principal : Principal
-        owner : str
-            Whose turn it takes on the threads.
+        held : Held
+            The account of the request's bytes, which counts those of the answer before it is read.
 
         Raises
         ------
         RefusalError
-            404: no passage that the key sees has the id.
+            404: no passage that the key sees has the id. 400, 429: there is no room; see :meth:`Held.add`.
         """
-        snapshot = await self._snapshot(given, principal)
-        return await self._service.desk.run(owner, self._one, snapshot, id, principal)
+        snapshot, desk = await self._snapshot(given, principal), self._service.desk
+        row, nbytes = await desk.run(held.owner, self._find, snapshot, id, principal)
+        held.add(nbytes)
+        shown = await desk.run(held.owner, _encoded, snapshot.index, row)
+        return PartedResponse([shown], JSON).hold(held, nbytes)
 
-    async def page(self, given: Mapping[str, str], principal: Principal, owner: str) -> list[bytes]:
-        """Return the passages after an id, in ascending order of ids, as JSON in parts.
+    async def page(self, given: Mapping[str, str], principal: Principal, held: Held) -> PartedResponse:
+        """Return the passages after an id, in ascending order of ids, as JSON.
 
         Parameters
         ----------
@@ -80,13 +85,21 @@ class PassageReader:
             The parameters ``after``, ``limit``, ``index``, ``at_least`` and ``timeout_ms``. ``after`` need not be the
             id of a passage.
         principal : Principal
-        owner : str
-            Whose turn it takes on the threads.
+        held : Held
+            The account of the request's bytes, which counts those of the answer before it is read.
+
+        Raises
+        ------
+        HopfuseError
+            There is no room; see :meth:`Held.add`.
         """
         most = self._service.config.limits.passages
         limit = check_whole(whole(given, "limit", min(PAGE, most)), "limit", most)
-        snapshot = await self._snapshot(given, principal)
-        return await self._service.desk.run(owner, self._page, snapshot, given.get("after"), limit, principal)
+        snapshot, desk = await self._snapshot(given, principal), self._service.desk
+        rows, nbytes, more = await desk.run(held.owner, self._rows, snapshot, given.get("after"), limit, principal)
+        held.add(nbytes)
+        parts = await desk.run(held.owner, _page, snapshot, rows, more)
+        return PartedResponse(parts, JSON).hold(held, nbytes)
 
     async def _snapshot(self, given: Mapping[str, str], principal: Principal) -> Snapshot:
         at_least = whole(given, "at_least", None)
@@ -94,29 +107,27 @@ class PassageReader:
             given.get("index"), principal, at_least, whole(given, "timeout_ms", None)
         )
 
-    def _one(self, snapshot: Snapshot, id: str, principal: Principal) -> bytes:
+    def _find(self, snapshot: Snapshot, id: str, principal: Principal) -> tuple[int, int]:
+        """Return the row of a passage that the key sees, and its bytes; it is not read."""
         index, seen = snapshot.index, snapshot.visible(principal)
         own = own_id(index, id)
         row = -1 if own is None else index.find(own)
         is_hidden = seen is not None and len(seen) > 0 and not seen[row]  # a row is looked at in any case
         if row < 0 or is_hidden:
             raise no_passage(id)
-        return encode(_shown(index, row))
+        return row, int(_bytes_of(index, np.array([row]))[0])
 
-    def _page(self, snapshot: Snapshot, after: str | None, limit: int, principal: Principal) -> list[bytes]:
+    def _rows(
+        self, snapshot: Snapshot, after: str | None, limit: int, principal: Principal
+    ) -> tuple[list[int], int, bool]:
+        """Return the rows of a page, their bytes, and whether others follow; no passage is read."""
         index, seen = snapshot.index, snapshot.visible(principal)
         order = self._order(index)
         start = 0 if after is None else _place_after(index, order, after)
-        found: list[bytes] = []
-        nbytes, last, more = 0, -1, False
-        for row in _rows(order[start:], seen):
-            more = nbytes >= PAGE_BYTES or len(found) == limit
-            if more:
-                break
-            found.append(encode(_shown(index, row)))
-            nbytes, last = nbytes + len(found[-1]), row
-        page = PassagesPage([], snapshot.seq, index.passage_ids[last] if more else None)
-        return in_parts(page, ([one] for one in found))
+        rows = np.fromiter(islice(_seen_rows(order[start:], seen), limit + 1), np.int64)
+        ends = np.cumsum(_bytes_of(index, rows))
+        count = min(limit, 1 + int(np.searchsorted(ends, PAGE_BYTES)), len(rows))
+        return rows[:count].tolist(), int(ends[count - 1]) if count else 0, count < len(rows)
 
     def _order(self, index: Index) -> NDArray[np.int64]:
         """Return the rows by ascending id."""
@@ -139,7 +150,7 @@ def whole(given: Mapping[str, str], name: str, default: Any) -> Any:
     return int(text)
 
 
-def _rows(order: NDArray[np.int64], seen: NDArray[np.bool_] | None) -> Iterator[int]:
+def _seen_rows(order: NDArray[np.int64], seen: NDArray[np.bool_] | None) -> Iterator[int]:
     """Yield the rows of an order that are seen."""
     for at in range(0, len(order), BLOCK):
         rows = order[at : at + BLOCK]
@@ -171,13 +182,30 @@ def _ascending(index: Index) -> NDArray[np.int64]:
     return np.fromiter((row for _, row in merge(*runs)), np.int64, len(ids))
 
 
-def _shown(index: Index, row: int) -> PassageOut:
+def _bytes_of(index: Index, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return about how many bytes some passages have as JSON: int64, shape (n,); none is read."""
+    ids: Any = index.passage_ids
+    found: NDArray[np.int64] = HIT_BYTES + ids.lengths(rows) + index.titles.lengths(rows)
+    return found + index.texts.lengths(rows) + index.metadata.lengths(rows)
+
+
+def _page(snapshot: Snapshot, rows: Sequence[int], more: bool) -> list[bytes]:
+    """Return a page as JSON in parts."""
+    index = snapshot.index
+    page = PassagesPage([], snapshot.seq, index.passage_ids[rows[-1]] if more else None)
+    return in_parts(page, ([_encoded(index, row)] for row in rows))
+
+
+def _encoded(index: Index, row: int) -> bytes:
+    """Return a passage as JSON."""
     language = index.languages[row]
-    return PassageOut(
-        index.passage_ids[row],
-        index.texts[row],
-        index.titles[row] or None,
-        index.metadata.row(row) or None,
-        index.documents[row],
-        None if language is None else str(language),
+    return encode(
+        PassageOut(
+            index.passage_ids[row],
+            index.texts[row],
+            index.titles[row] or None,
+            index.metadata.row(row) or None,
+            index.documents[row],
+            None if language is None else str(language),
+        )
     )

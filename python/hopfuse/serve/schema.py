@@ -176,7 +176,7 @@ class ArrowSettings(msgspec.Struct, forbid_unknown_fields=True):
     fields: list[Field] = msgspec.field(default_factory=lambda: ["title", "text", "metadata"])
 
 
-class HitOut(msgspec.Struct, omit_defaults=True):
+class HitOut(msgspec.Struct, omit_defaults=True, gc=False):
     """A passage, or an entity if the recipe ranks entities."""
 
     id: str | int
@@ -184,17 +184,6 @@ class HitOut(msgspec.Struct, omit_defaults=True):
     title: str | None = None
     text: str | None = None
     metadata: dict[str, Any] | None = None
-
-
-def chars_of(hit: HitOut) -> int:
-    """Return the number of characters of a hit's id, title, text and metadata, where a number counts as one."""
-    chars = len(hit.text or "") + len(hit.title or "") + (len(hit.id) if isinstance(hit.id, str) else 1)
-    for value in (hit.metadata or {}).values():
-        if isinstance(value, str):
-            chars += len(value)
-        elif isinstance(value, list | tuple):
-            chars += sum(len(one) if isinstance(one, str) else 1 for one in value)
-    return chars
 
 
 class PassageOut(msgspec.Struct, omit_defaults=True):

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from .found import Found, HitReader
 from .keys import Principal
-from .schema import ResultOut, Timings, chars_of
+from .schema import ResultOut, Timings
 from .snapshots import Query, Snapshot
 
-#: Hits of an answer, and characters of what it says of them, up to which the event loop encodes it.
-SMALL_HITS, SMALL_CHARS = 1000, 2**18
+#: Hits of an answer, and bytes of it, up to which a batch reads them and the event loop encodes them.
+SMALL_HITS, SMALL_BYTES = 1000, 2**18
 
 #: The sender of a request that needs no key.
 ANYONE = Principal()
@@ -64,19 +65,38 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The results of a request, the state that was searched, and timings."""
+    """What was found for a request, the state that was searched, and timings.
 
-    results: list[ResultOut]
+    Attributes
+    ----------
+    found : list of Found
+        By query.
+    snapshot : Snapshot
+    timings : Timings
+    reader : HitReader
+        Reads the hits.
+    """
+
+    found: list[Found]
     snapshot: Snapshot
     timings: Timings
+    reader: HitReader
+
+    @cached_property
+    def nbytes(self) -> int:
+        """The bytes that its results take, about, which is known before passages are read."""
+        return sum(one.nbytes for one in self.found)
 
     @cached_property
     def is_large(self) -> bool:
-        """Whether it takes so long to encode that the event loop should not wait for it."""
-        hits = sum(len(one.hits) for one in self.results)
-        return hits > SMALL_HITS or any(one.trace is not None for one in self.results) or self.chars > SMALL_CHARS
+        """Whether it takes so long to read and encode that the event loop should not wait for it."""
+        return (
+            self.nbytes > SMALL_BYTES
+            or sum(map(len, self.found)) > SMALL_HITS
+            or any(one.hits is None or one.trace is not None for one in self.found)
+        )
 
-    @cached_property
-    def chars(self) -> int:
-        """The number of characters of what it says of its hits, at most; see :func:`~hopfuse.serve.schema.chars_of`."""
-        return sum(chars_of(hit) for one in self.results for hit in one.hits)
+    @property
+    def results(self) -> list[ResultOut]:
+        """The results by query, whose passages are read now unless a batch did."""
+        return self.reader.results(self.found)

@@ -28,7 +28,7 @@ from .connections import protocol
 from .errors import RefusalError
 from .logs import start_logging
 from .mcp import serve_stdio
-from .memory import give_back_freed
+from .memory import share_freed
 from .reloading import Orders, Reloader
 from .service import END_SECONDS, Service
 from .workers import HUP, NOTIFY, Place, check_port, kept_port, notify_ready, run_workers, url_of
@@ -301,9 +301,9 @@ def _is_main_thread() -> bool:
 
 @contextlib.contextmanager
 def _process(config: ServeConfig) -> Iterator[None]:
-    """Start logging, shorten the switch interval, and give freed memory back."""
+    """Start logging, shorten the switch interval, and let threads share memory."""
     start_logging(config.log)
-    give_back_freed()
+    share_freed()
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:

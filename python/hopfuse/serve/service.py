@@ -32,6 +32,7 @@ from .desk import Desk
 from .encoders import TimedEncoders
 from .errors import RefusalError, gone_away, in_request
 from .following import Follower
+from .found import HitReader
 from .guesses import Guesses
 from .keys import Keys, Principal
 from .logs import RequestLog
@@ -101,7 +102,7 @@ class Service:
         self.log_request = RequestLog(config.log)
         self._encoders = encoders or {}
         limits = config.limits
-        self.encoders = TimedEncoders(limits, self.metrics, lambda: self.batcher.lent())
+        self.encoders = TimedEncoders(limits, self.metrics, lambda at: self.batcher.away(at))
         self.batcher = Batcher(
             Runner(self.metrics, self.encoders).run,
             limit=limits.batch,
@@ -433,18 +434,19 @@ class Service:
         queued, searched = _stages(works)
         self.metrics.stages["queued"].observe(queued)
         self.metrics.stages["search"].observe(searched)
-        results = parts[0]
+        found = parts[0]
         if len(parts) > 1:
             placed = dict(zip(chain(*places), chain(*parts), strict=True))
-            results = [placed[at] for at in range(len(search.queries))]
+            found = [placed[at] for at in range(len(search.queries))]
         return Answer(
-            results,
+            found,
             search.snapshot,
             Timings(
                 queued_ms=round(1000 * queued, 3),
                 batch=max(work.batch for work in works),
                 search_ms=round(1000 * searched, 3),
             ),
+            HitReader(search.snapshot, retriever, search.fields),
         )
 
     async def add(self, asked: PassagesRequest, principal: Principal, held: Held) -> int:

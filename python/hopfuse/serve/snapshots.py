@@ -30,7 +30,7 @@ class Passage(NamedTuple):
     metadata: dict[str, Any] | None
 
 
-#: Size of the cache of passages that were hits: reading one from the file takes 25 us.
+#: Size of the cache of passages that were hits, without long ones: reading one from the file takes 25 us.
 PASSAGES = 4096
 
 
@@ -79,10 +79,33 @@ class Snapshot:
         # Bound to the index, not to the snapshot, which would then be in a reference cycle.
         self.passage = lru_cache(PASSAGES)(partial(_passage, self.index))
 
+    def part_of(self, row: int, fields: frozenset[str]) -> Passage:
+        """Return a passage with some of its fields, the others empty; it is not kept."""
+        index = self.index
+        return Passage(
+            index.passage_ids[row],
+            index.titles[row] if "title" in fields else "",
+            index.texts[row] if "text" in fields else "",
+            index.metadata.row(row) or None if "metadata" in fields else None,
+        )
+
     @cached_property
     def recipes(self) -> list[str]:
         """The names of the recipes that the index can run."""
         return [name for name, kind in RECIPES.items() if not kind.missing(self.index)]
+
+    @cached_property
+    def num_entities(self) -> int:
+        """The number of entities, without words and names that were read in passages which are deleted."""
+        index, frequency = self.index, self.index.passage_frequency
+        return index.num_entities if frequency is None else int((index.stated | (frequency > 0)).sum())
+
+    @cached_property
+    def longest(self) -> int:
+        """A bound of the bytes of a passage: of its id, title, text and metadata."""
+        index = self.index
+        ids: Any = index.passage_ids
+        return sum(one.longest() for one in (ids, index.titles, index.texts, index.metadata))
 
     @property
     def reads_texts(self) -> bool:
@@ -101,6 +124,7 @@ class Snapshot:
         """Search one query by each recipe, so that the first request does not wait for what is made only once."""
         for retriever in self.retrievers.values():
             retriever.warm_up()
+        _ = self.num_entities, self.longest
 
     def visible(self, principal: Principal) -> NDArray[np.bool_] | None:
         """Return the passages that a key sees, bool (P,); None for all.

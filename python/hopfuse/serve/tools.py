@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from ..errors import HopfuseError, InputError
+from .answers import counted_of
 from .budget import Held
 from .config import Limits
 from .decoding import decode, on_desk, read_change, read_search
@@ -20,6 +21,8 @@ from .keys import Principal, lacks_right
 from .searches import Answer
 from .service import Service
 
+#: How many times as long an answer may be estimated as it is, whose numbers are short.
+ESTIMATE = 4
 #: The single row of a tool's request, whose fields are the tool's arguments.
 ROW = re.compile(r"(?:queries|passages)\[0\]\.?")
 TEXT = "A question, or words to look for."
@@ -158,12 +161,13 @@ class Tool:
 async def _search(service: Service, asked: SearchArguments, principal: Principal, held: Held) -> ToolAnswer:
     own = {"fields": ("title", "text", "metadata"), "per_document": asked.per_document, "strict": asked.strict}
     answer = await _answer(service, asked, principal, held, **own)
+    if answer.nbytes > ESTIMATE * service.config.limits.tool_answer_bytes:  # do not read what will be refused
+        raise _too_long(asked.k, service.config.limits)
+    held.add(counted_of(answer))
     return await on_desk(service, held, answer.is_large, _found, answer, asked, service.config.limits)
 
 
 def _found(answer: Answer, asked: SearchArguments, limits: Limits) -> ToolAnswer:
-    if answer.chars > limits.tool_answer_bytes:  # do not encode what will be refused
-        raise _too_long(asked.k, limits)
     (result,) = answer.results
     notes = {"notes": result.notes} if result.notes else {}
     return _written({"hits": result.hits, "seq": answer.snapshot.seq, **notes}, asked.k, limits)
@@ -171,6 +175,7 @@ def _found(answer: Answer, asked: SearchArguments, limits: Limits) -> ToolAnswer
 
 async def _explain(service: Service, asked: ExplainArguments, principal: Principal, held: Held) -> ToolAnswer:
     answer = await _answer(service, asked, principal, held, fields=(), trace=True)
+    held.add(counted_of(answer))
     return await on_desk(service, held, answer.is_large, _explanation, answer, asked, service.config.limits)
 
 
