@@ -22,7 +22,8 @@ _BETWEEN_LETTERS = re.compile(r"(?<=(?<!\S)[^\W\d_])\s+(?=[^\W\d_](?!\S))")  # i
 # Dots and spaces between single letters, but not after the "s" of "Bob's" or before the "O" of "O'Hara".
 _JOINT = re.compile(r"(?<![\w.]['’][sdmt])(?:\s*\.[-‐]?\s*|\s+)(?=\w)(?!\w['’](?!s\b)\w)")
 #: Most names: words in ASCII without signs, single letters or an article.
-_SIMPLE = re.compile(r"(?!(?:the|an) )[a-z0-9]{2,}(?: [a-z0-9]{2,})*")
+_WORDS = r"[a-z0-9]{2,}(?: [a-z0-9]{2,})*"
+_SIMPLE, _PLAIN_WORDS = re.compile(rf"(?!(?:the|an) ){_WORDS}"), re.compile(_WORDS, re.IGNORECASE | re.ASCII)
 _MEANINGFUL = frozenset("#%&@*+$")  # C, C++ and C#; AT&T; 5%
 _WITHIN_NUMBERS = frozenset(".,:/")
 _MINUS = frozenset("-−")
@@ -190,6 +191,8 @@ def name_spellings(name: str) -> list[str]:
     >>> name_spellings("St. Louis"), name_spellings("Washington, D.C."), name_spellings("J R Ewing")
     (['st. louis', 'st louis'], ['washington, d.c.', 'washington, dc', 'washington dc'], ['j r ewing', 'jr ewing'])
     """
+    if _PLAIN_WORDS.fullmatch(name):
+        return [name.lower()]
     written = as_written(name)
     bare = without_signs(written).text
     opened = " ".join(_OTHER_SIGNS.sub(_space_for, bare).split())
@@ -231,7 +234,7 @@ def cyrillic_names(name: str) -> list[str]:
     >>> cyrillic_names("Москва"), cyrillic_names("Евгений"), cyrillic_names("London")
     (['москв'], ['евген', 'евгени'], [])
     """
-    bare = without_signs(as_written(name)).text.strip()
+    bare = "" if name.isascii() else without_signs(as_written(name)).text.strip()
     if not _CYRILLIC.search(bare):
         return []
     words = [_stems(word) if _CYRILLIC_WORD.fullmatch(word) else [word] for word in bare.split()]
