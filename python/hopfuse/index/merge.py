@@ -268,7 +268,7 @@ def current_edges(delta: DeltaRows) -> tuple[NDArray[np.int64], NDArray[Any], ND
     weight = np.concatenate([own.weights, delta["edge.weight"]])
     passage = np.concatenate([own.passages, delta["edge.passage"]]).astype(np.int64)
     at = places(delta)
-    kept = (at.nodes(ends) >= 0).all(axis=1)
+    kept: NDArray[np.bool_] = np.asarray((at.nodes(ends) >= 0).all(axis=1))
     if delta.has("delete.edge"):
         kept &= ~_deleted_edges(delta, own, kind)
     stated = np.flatnonzero(passage >= 0)
