@@ -264,7 +264,14 @@ def finnish_cases(bare: FoldedText) -> FoldedText | None:
 
 
 def finnish_name(name: str) -> str:
-    """Return a name as it is found in the reading of :func:`finnish_cases`."""
+    """Return a name as it is found in the reading of :func:`finnish_cases`.
+
+    Examples
+    --------
+    >>> from hopfuse.text import finnish_name
+    >>> finnish_name("Turku"), finnish_name("New York")
+    ('turu', 'new yori')
+    """
     bare = without_signs(as_written(name)).text.strip()
     return _LATIN_WORD.sub(lambda found: _finnish(found[0]), bare)
 
