@@ -114,6 +114,8 @@ _LEFT_OUT = re.compile(
     rf"|\.(?:{_SHORT})(?={_LETTER})|-+(?<=\w-)(?=\w)|_+"
 )
 _INITIALS = re.compile(rf"(?<=(?<!\w){_LETTER}) (?={_LETTER}(?!\w))")
+#: Dots that are not in numbers.
+_DOTS = re.compile(r"(?<!\d)\.|\.(?!\d)")
 _OTHER_SIGNS = re.compile(r"[^\w\s]|_")
 #: Signs that belong to a name that they begin: ".it", "+39", "#metoo".
 SIGNS = frozenset(".+#@$")
@@ -142,6 +144,8 @@ _FINNISH_FORMS = [
 _WEAK = {"nk": "ng", "nt": "nn", "mp": "mm", "lt": "ll", "rt": "rr", "ht": "hd", "lk": "l", "rk": "r"}
 _WEAK |= {"kk": "k", "pp": "p", "tt": "t", "p": "v", "t": "d", "k": ""}
 _GRADES = re.compile("(nk|nt|mp|lt|rt|ht|lk|rk|kk|pp|tt|(?<=[aeiouy])[ptk])([aeiouy]+)$")
+#: Marks of stress on Russian vowels, which no spelling has.
+_STRESS = re.compile("(?<=[аеиоуыэюя])[\u0300\u0301]+")
 #: In Arabic, the article after "to" has no alef.
 _TO_THE = re.compile("(?<=(?<!\\w)ل)ل(?=\\w\\w)")
 
@@ -182,23 +186,24 @@ def without_signs(written: FoldedText) -> FoldedText:
 def name_spellings(name: str) -> list[str]:
     """Return a name as it is found in the readings of :func:`as_written` and :func:`without_signs`.
 
-    Beside the name in both readings, it is found without its other signs, except one of :data:`SIGNS` at its start, and
-    with its initials joined.
+    Beside the name in both readings, it is found without its other signs, except one of :data:`SIGNS` at its start,
+    with its initials joined or apart, and without dots.
 
     Examples
     --------
     >>> from hopfuse.text import name_spellings
-    >>> name_spellings("St. Louis"), name_spellings("Washington, D.C."), name_spellings("J R Ewing")
-    (['st. louis', 'st louis'], ['washington, d.c.', 'washington, dc', 'washington dc'], ['j r ewing', 'jr ewing'])
+    >>> name_spellings("St. Louis"), name_spellings("J R Ewing"), name_spellings("Oslo, D.C.")
+    (['st. louis', 'st louis'], ['j r ewing', 'jr ewing'], ['oslo, d.c.', 'oslo, dc', 'oslo dc', 'oslo d c'])
     """
     if _PLAIN_WORDS.fullmatch(name):
         return [name.lower()]
     written = as_written(name)
     bare = without_signs(written).text
-    opened = " ".join(_OTHER_SIGNS.sub(_space_for, bare).split())
+    plain = (written if written.text.isascii() else _plain(written)).text.replace("'", "")
     sign = written.text.lstrip()[:1]
-    opened = sign + opened if opened and sign in SIGNS else opened
-    found = (written.text, bare, opened, _INITIALS.sub("", opened))
+    forms = (" ".join(_OTHER_SIGNS.sub(_space_for, one).split()) for one in (bare, _DOTS.sub("", bare), plain))
+    opened, closed, spaced = (sign + one if one and sign in SIGNS else one for one in forms)
+    found = (written.text, bare, opened, _INITIALS.sub("", opened), closed, spaced)
     return list(dict.fromkeys(one.strip() for one in found if one.strip()))
 
 
@@ -299,7 +304,7 @@ def _plain(written: FoldedText) -> FoldedText:
     for at in range(len(text)):
         if written.end_at[at] < 0:
             continue
-        piece = unaccented(text[first : at + 1])
+        piece = _STRESS.sub("", unaccented(text[first : at + 1]))
         if piece:
             inside = [-1] * (len(piece) - 1)
             pieces.append(piece)
