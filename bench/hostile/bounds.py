@@ -9,9 +9,11 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
+import itertools
 import json
 import socket
 import struct
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -294,6 +296,30 @@ def numbers_as_json(target: Target) -> Counts:
     counts: Counter[str] = Counter()
     while target.goes_on():
         counts[str(infer_numbers(target.url, target.key, INDEX))] += 1
+    return counts
+
+
+#: Connections that ask for options at a time: more than a key may have made (``limits.option_sets``).
+ASKERS = 24
+
+
+@attack("many option sets", only(200, 429, 504))
+def many_option_sets(target: Target) -> Counts:
+    """Searches on 24 connections, each with a damping that nobody used before."""
+    counts: Counter[str] = Counter()
+    numbers = itertools.count(1)
+
+    def ask() -> None:
+        while target.goes_on():
+            options = {"damping": 0.5 + next(numbers) / 2**24}
+            body = searched(whole_query(), options=options, timeout_ms=500)
+            counts[str(post(target.url, target.key, body)[0])] += 1
+
+    threads = [threading.Thread(target=ask) for _ in range(ASKERS)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
     return counts
 
 

@@ -22,6 +22,7 @@ SHORT = [
     "a hidden request behind Upgrade",
     "bodies that do not end",
     "invalid vector",
+    "many option sets",
     "long passages",
     "tool ids",
     "a filter for each query",

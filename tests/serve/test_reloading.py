@@ -16,7 +16,7 @@ import httpx
 import pytest
 from hopfuse.serve import new_key
 from serve.limits_page import rows
-from serve.served import save
+from serve.served import save, until
 
 KEYS = {name: new_key() for name in ("a", "b")}
 QUESTION = {"queries": [{"text": "What is far from Ankara?", "vector": [1.0] * 8, "entities": ["Ankara"]}], "k": 12}
@@ -24,15 +24,43 @@ QUESTION = {"queries": [{"text": "What is far from Ankara?", "vector": [1.0] * 8
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="the system has no SIGHUP")
 
 
-class Serving:
-    """``hopfuse serve --config FILE`` as a process, and its log."""
+#: A server that says when it reads its file, and waits so many seconds for workers. Worker 0 does not use what it has
+#: accepted, if there is a file of the fault.
+PROGRAM = """
+import logging, os, signal, sys
+from pathlib import Path
+from hopfuse.serve import ServeConfig, reloading, run, workers
 
-    def __init__(self, folder, workers):
+file, workers.CHECK_SECONDS = Path(sys.argv[1]), float(sys.argv[2])
+log, use = logging.getLogger("hopfuse.serve"), reloading.use
+
+def read():
+    log.info("the server reads its file")
+    return ServeConfig.read(file.read_text())
+
+async def used(service, config):
+    if service.worker == 0 and (file.parent / "raises").exists():
+        raise OSError("no memory")
+    if service.worker == 0 and (file.parent / "stops").exists():
+        os.kill(os.getpid(), signal.SIGSTOP)
+    await use(service, config)
+
+reloading.use = used
+run(ServeConfig.read(file.read_text()), reread=read)
+"""
+
+
+class Serving:
+    """``hopfuse serve --config FILE`` as a process, and its log; with ``seconds``, the program above."""
+
+    def __init__(self, folder, workers, seconds=None):
         self.file, self.workers = folder / "serve.toml", workers
         self.head = f'port = 0\nthreads = 1\nworkers = {workers}\n[indexes.cities]\npath = "{folder / "index"}"\n'
         self.head += "words = 'none'\n[log]\nformat = 'json'\n"
         self.write(keys=("a",))
         command = [sys.executable, "-m", "hopfuse", "serve", "--config", str(self.file)]
+        if seconds is not None:
+            command = [sys.executable, "-c", PROGRAM, str(self.file), str(seconds)]
         self.lines, self._more = [], threading.Condition()
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self._reader = threading.Thread(target=self._read)
@@ -68,8 +96,16 @@ class Serving:
     def reload(self, part):
         """Read the file again, and return the line that has been logged about it since."""
         before = len(self.said(part))
-        os.kill(self.process.pid, signal.SIGHUP)
+        self.hang_up()
         return self.wait(lambda: self.said(part)[before:])[0]
+
+    def hang_up(self):
+        os.kill(self.process.pid, signal.SIGHUP)
+
+    def reload_until_used(self):
+        """Read the file again, until no worker was too slow to check it."""
+        while not self.said("changed: "):
+            self.reload("the configuration ")
 
     def children(self):
         """The processes of the workers."""
@@ -104,10 +140,10 @@ class Serving:
         return {self.post(key, **more).status_code for _ in range(4 * self.workers)}
 
 
-@pytest.fixture(params=[1, pytest.param(2, marks=pytest.mark.full)])
-def server(request, tmp_path):
-    save(tmp_path / "index")
-    one = Serving(tmp_path, request.param)
+@contextlib.contextmanager
+def serving(folder, workers, seconds=None):
+    save(folder / "index")
+    one = Serving(folder, workers, seconds)
     try:
         while True:
             with contextlib.suppress(httpx.TransportError):
@@ -120,6 +156,26 @@ def server(request, tmp_path):
         one.process.wait()
         one._reader.join()
         one.process.stderr.close()
+
+
+@pytest.fixture(params=[1, pytest.param(2, marks=pytest.mark.full)])
+def server(request, tmp_path):
+    with serving(tmp_path, request.param) as one:
+        yield one
+
+
+@pytest.fixture
+def patient(tmp_path):
+    """Two workers, for which the parent waits as long as they take."""
+    with serving(tmp_path, 2, 3600) as one:
+        yield one
+
+
+@pytest.fixture
+def hasty(tmp_path):
+    """Two workers, for which the parent waits for a moment."""
+    with serving(tmp_path, 2, 2) as one:
+        yield one
 
 
 def names_in(line, name=r"\w+\.\w+"):
@@ -158,18 +214,19 @@ def test_a_file_that_cannot_be_used_changes_nothing(server):
         server.write(keys=("b",), more=text)
         assert server.reload("stays")["level"] == "error"
         assert (server.posts("a"), server.posts("b")) == ({200}, {401})
-    server.write(keys=("a", "b"), filters={"b": "filter = { nope = 1 }"})
-    server.reload("stays")
-    assert (server.posts("a"), server.posts("b")) == ({200}, {401})
+    for filter in ("nope = 1", "tenant = 2026-01-01"):
+        server.write(keys=("a", "b"), filters={"b": f"filter = {{ {filter} }}"})
+        server.reload("stays")
+        assert (server.posts("a"), server.posts("b")) == ({200}, {401})
     assert set(server.reloads("a")) == set(range(server.workers))
-    assert all(one == {"used": 0, "refused": 4} for one in server.reloads("a").values())
+    assert until(lambda: all(one == {"used": 0, "refused": 5} for one in server.reloads("a").values()))
     server.write()  # without keys
     server.reload("a restart is needed")
     assert server.posts("b") == {401}
     server.file.unlink()
     server.reload("stays")
     assert (server.posts("a"), server.posts("b")) == ({200}, {401})
-    assert all(one == {"used": 1, "refused": 5} for one in server.reloads("a").values())
+    assert until(lambda: all(one == {"used": 1, "refused": 6} for one in server.reloads("a").values()))
 
 
 with_workers = pytest.mark.parametrize("server", [2], indirect=True)
@@ -199,25 +256,80 @@ def replaced(server, workers):
     server.all_answer()
 
 
+def test_a_signal_during_a_reload_is_not_lost(patient):
+    """The keys that the second one withdraws are not valid afterwards."""
+    first = patient.children()[0]
+    os.kill(first, signal.SIGSTOP)  # the first reload waits for it
+    patient.write(keys=("a", "b"))
+    patient.hang_up()
+    patient.wait(lambda: patient.said("reads its file"))
+    patient.write(keys=("b",))
+    patient.hang_up()
+    os.kill(first, signal.SIGCONT)
+    patient.wait(lambda: len(patient.said("changed: ")) == 2)
+    assert (patient.posts("a"), patient.posts("b")) == ({401}, {200})
+
+
 @pytest.mark.full
-@with_workers
-def test_a_worker_that_dies_or_starts_during_a_reload(server):
-    """What a worker has not checked is not used; one that starts meanwhile has the keys that the others have."""
-    first = server.children()[0]
+def test_a_worker_that_dies_during_a_reload_is_left_out(patient):
+    """Its replacement has the keys that the others have, whenever it starts."""
+    first = patient.children()[0]
     os.kill(first, signal.SIGSTOP)  # it checks nothing
-    server.write(keys=("b",))
-    os.kill(server.process.pid, signal.SIGHUP)
+    patient.write(keys=("b",))
+    patient.hang_up()
+    patient.wait(lambda: patient.said("reads its file"))
     os.kill(first, signal.SIGKILL)
-    server.wait(lambda: server.said("stays") or server.said("changed: "))
-    server.wait(lambda: server.said("is replaced"))
-    server.all_answer()
-    used = bool(server.said("changed: "))
-    assert (server.posts("a"), server.posts("b")) == (({401}, {200}) if used else ({200}, {401}))
-    os.kill(server.children()[0], signal.SIGKILL)
-    server.wait(lambda: len(server.said("is replaced")) == 2)
-    server.reload("equal" if used else "changed: ")  # before its replacement starts, or while it does
-    server.all_answer()
-    assert (server.posts("a"), server.posts("b")) == ({401}, {200})
+    patient.wait(lambda: patient.said("changed: "))
+    assert not patient.said("stays")
+    patient.wait(lambda: patient.said("is replaced"))
+    patient.all_answer()
+    assert (patient.posts("a"), patient.posts("b")) == ({401}, {200})
+    os.kill(patient.children()[0], signal.SIGKILL)
+    patient.wait(lambda: len(patient.said("is replaced")) == 2)
+    patient.write(keys=("a",))
+    patient.reload("changed: ")  # before its replacement starts, or while it does
+    patient.all_answer()
+    assert (patient.posts("a"), patient.posts("b")) == ({200}, {401})
+
+
+@pytest.mark.full
+def test_a_stopped_worker_does_not_block_the_parent_however_many_keys_there_are(patient):
+    many = [f'[keys.k{at}]\nsha256 = "{at:064x}"\nfilter = {{ tenant = "a" }}\n' for at in range(4000)]
+    stopped, other = patient.children()
+    os.kill(stopped, signal.SIGSTOP)
+    patient.write(keys=("b",), more="".join(many))
+    patient.hang_up()
+    patient.wait(lambda: patient.said("reads its file"))
+    os.kill(other, signal.SIGKILL)
+    patient.wait(lambda: patient.said("is replaced"))
+    os.kill(stopped, signal.SIGCONT)
+    assert len(names_in(patient.wait(lambda: patient.said("changed: "))[0])) == 4002
+    patient.all_answer()
+    assert (patient.posts("a"), patient.posts("b")) == ({401}, {200})
+
+
+@pytest.mark.full
+def test_a_silent_worker_refuses(hasty):
+    first = hasty.children()[0]
+    os.kill(first, signal.SIGSTOP)
+    hasty.write(keys=("b",))
+    assert hasty.reload("stays")["level"] == "error"
+    os.kill(first, signal.SIGCONT)
+    assert (hasty.posts("a"), hasty.posts("b")) == ({200}, {401})
+    hasty.reload_until_used()
+    assert (hasty.posts("a"), hasty.posts("b")) == ({401}, {200})
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fault", ["raises", "stops"])
+def test_a_worker_that_does_not_use_what_it_accepted_is_replaced(hasty, fault):
+    (hasty.file.parent / fault).touch()
+    hasty.write(keys=("b",))
+    hasty.reload_until_used()
+    assert hasty.wait(lambda: hasty.said("is killed"))
+    hasty.wait(lambda: hasty.said("is replaced"))
+    hasty.all_answer()
+    assert (hasty.posts("a"), hasty.posts("b")) == ({401}, {200})
 
 
 @pytest.mark.full

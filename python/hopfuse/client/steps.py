@@ -16,6 +16,8 @@ from .results import Found, FoundIds, Passage, PassagesPage, found_of, ids_of
 
 #: Seconds to wait for a response beyond the timeout in the request.
 GRACE = 1.0
+#: The most of ``timeout_ms`` that a server allows by default (``limits.max_timeout_ms``).
+MOST_MS = 60_000
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ class Requests:
                 "syntax", "url", "{field} is {given!r}; give the server's address: http://localhost:8080", given=url
             )
         self.url, self._timeout = url.rstrip("/"), check_number(timeout, "timeout", above=0, below=86400)
+        self._most_ms = MOST_MS
 
     def search(
         self,
@@ -232,7 +235,8 @@ class Requests:
     ) -> Steps:
         """Send a request until it is accepted; return the response's body. ``make`` makes a body with the time left.
 
-        Without a body, the time left is one more parameter of the path.
+        Without a body, the time left is one more parameter of the path. If it is more than the server allows, that is
+        sent.
         """
         seconds = self._timeout if timeout is None else timeout
         end = time.monotonic() + seconds
@@ -240,13 +244,21 @@ class Requests:
             left = end - time.monotonic()
             if left <= 0:
                 raise self._late(seconds, "give a larger one")
-            limit = {"timeout_ms": max(1, int(1000 * left))}
+            ms = max(1, min(int(1000 * left), self._most_ms))
+            limit = {"timeout_ms": ms}
             body, where = (None, f"{path}&{urlencode(limit)}") if make is None else (make(limit), path)
             status, headers, content = yield Send(method, where, body, left, seconds, kind)
             if status == 200:
                 return content
             if status == 504:
-                raise self._error(status, content).at(f"timeout of {seconds:g} s")
+                raise self._error(status, content).at(f"timeout of {min(seconds, self._most_ms / 1000):g} s")
+            if status == 400:
+                error = self._error(status, content)
+                most = error.values.get("most") if error.field == "timeout_ms" else None
+                if not isinstance(most, int) or not 0 < most < ms:
+                    raise error
+                self._most_ms = most
+                continue
             wait = headers.get("retry-after", "")
             if status not in (429, 503) or not wait.isdecimal() or time.monotonic() + int(wait) >= end:
                 raise self._error(status, content)

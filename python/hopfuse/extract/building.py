@@ -82,8 +82,9 @@ class Readers(NamedTuple):
                 words = WordReader(language)
             with bar("Reading words") if self.facts is None else nullcontext() as progress:
                 found = words.add(found, progress=progress)
-        languages = {getattr(one, "language", None) for one in (self.facts, words) if one is not None}
-        unread = 0.0 if None in languages else spoken.unread(languages)  # a reader without a language is for any
+        languages = [getattr(one, "language", None) for one in (self.facts, words) if one is not None]
+        known = [language for language in languages if language is not None]
+        unread = spoken.unread(known) if len(known) == len(languages) else 0.0  # a reader without a language is for any
         return Found(build_memory(found), spoken, unread), self._replace(words=words)
 
     @property

@@ -93,6 +93,8 @@ class Work:
         Queries in its batch.
     charged : float
         Seconds that its owner was charged when it was taken.
+    alone : float
+        Estimated seconds in batches of its own.
     """
 
     group: Hashable
@@ -110,6 +112,7 @@ class Work:
     batch: int = 0
     waits: bool = False
     charged: float = 0.0
+    alone: float = 0.0
 
 
 class Batcher:
@@ -178,6 +181,7 @@ class Batcher:
         self._probes: dict[Hashable, object] = {}  # the request that is let pass, by kind
         self._pieces: dict[object, int] = {}  # number that wait, by request
         self._load = Load()  # of all that waits
+        self._alone = 0.0  # the sum of its estimates
         self._running: list[_Batch] = []
         self._seen = 0.0  # until when their costs are counted
         self._gives_way = False  # whether the latest that might wait outside did
@@ -270,12 +274,13 @@ class Batcher:
         with self._ready:
             if request not in self._pieces:
                 self.check_full()
-            self.check_deadline(owner, size, deadline, parts, outside, request)
+            work.alone = self.check_deadline(owner, size, deadline, parts, outside, request)
             queue = self._queues.setdefault(owner, {}).setdefault(group, deque())
             queue.append(work)
             work.waits = True
             self._pieces[request] = self._pieces.get(request, 0) + 1
             self._load += load
+            self._alone += work.alone
             self._turns.setdefault(owner, self._served)
             self._came[owner, outside] = time.monotonic()
             self._waiting[owner] = self._waiting.get(owner, Load()) + load
@@ -405,21 +410,30 @@ class Batcher:
         parts: int | None = None,
         outside: bool = False,
         request: object = None,
-    ) -> None:
+    ) -> float:
         """Refuse so many queries of an owner if their deadline has passed or will not be met.
 
         If only averages that are out of date say so, the request becomes the probe of its kind, if there is none.
+
+        Returns
+        -------
+        float
+            The estimated seconds of these queries alone.
         """
         now, given = time.monotonic(), (owner, size, parts, outside)
         left = deadline - now
         if left <= 0:
             raise late()
+        alone = self.costs.alone(load_of(size, parts, outside))
+        ahead = self._alone + sum(work.alone for batch in tuple(self._running) for work in batch.works)
+        if MARGIN * (ahead + self._workers * alone) <= left:  # even if nothing shared a batch
+            return alone
         wait = MARGIN * self.wait_of(*given)
         if wait <= left:
-            return
+            return alone
         known = MARGIN * self.wait_of(*given, since=now - STALE)
         if known <= left and self._may_probe(self.costs.kind(load_of(size, parts, outside)), request):
-            return
+            return alone
         raise RefusalError(
             "overloaded",
             "timeout_ms",
@@ -648,10 +662,13 @@ class Batcher:
     def _forget(self, work: Work) -> None:
         work.waits = False
         self._load -= work.load
+        self._alone -= work.alone
         self._waiting[work.owner] -= work.load
         self._pieces[work.request] -= 1
         if not self._pieces[work.request]:
             del self._pieces[work.request]
+        if not self._pieces:
+            self._alone = 0.0  # without the errors of sums
 
 
 def load_of(size: int, parts: int | None, outside: bool = False) -> Load:

@@ -72,7 +72,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     encoder_threads : int
         Threads of each encoder, and so the number of calls that may hang before texts are refused.
     option_sets : int
-        Different recipes and options that are kept at a time, over all indexes.
+        Different recipes and options that are kept at a time, over all indexes; and those of a key (without keys, of
+        an address) that are being made, beyond which its requests for others are answered 429.
     part_bytes : int, optional
         Bytes of the parts of an index that are kept for filters, those that were used last: as of
         :meth:`hopfuse.Index.keep_parts`, by default those of the index, and at least 256 MiB.

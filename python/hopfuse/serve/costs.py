@@ -114,10 +114,11 @@ class BatchTimes:
 
     def _one(self, size: int, since: float = -math.inf) -> float:
         """Return the time of a batch; for an unseen size that of the next larger one, else scaled from the largest."""
-        means, key = dict(self._means), size.bit_length()  # a thread may add one meanwhile
-        if key in means:
-            mean, latest = means[key]
-            return mean if latest >= since else 0.0
+        key = size.bit_length()
+        found = self._means.get(key)
+        if found is not None:
+            return found[0] if found[1] >= since else 0.0
+        means = dict(self._means)  # a thread may add one meanwhile
         if not means or since > -math.inf:
             return 0.0
         larger = [known for known in means if known >= key]
@@ -191,14 +192,18 @@ class Costs:
 
         ``since``: as of :meth:`BatchTimes.of`.
         """
-        waiting = self._whole if outside else self.outside
-        counts = (
-            (self.plain, load.plain),
-            (self.filtered or self.plain, load.filtered),
-            (waiting or self.plain, load.outside),
-            (self._part, load.parts),
-        )
-        return sum(times.of(count, since) for times, count in counts)
+        seconds = self.plain.of(load.plain, since) if load.plain else 0.0
+        if load.filtered:
+            seconds += (self.filtered or self.plain).of(load.filtered, since)
+        if load.outside:
+            seconds += ((self._whole if outside else self.outside) or self.plain).of(load.outside, since)
+        if load.parts:
+            seconds += self._part.of(load.parts, since)
+        return seconds
+
+    def alone(self, load: Load) -> float:
+        """Return the seconds of work in batches of its own or, if that is more, in full ones; with its calls."""
+        return max(self.of(load, outside=True), self.share(load))
 
     def kind(self, load: Load) -> Hashable:
         """Return what the loads have in common whose estimates are the same averages."""
@@ -210,7 +215,7 @@ class Costs:
         A query is charged as much in a small batch as in a full one, and something before any batch.
         """
         counts = ((load.plain, self.plain), (load.filtered, self.filtered), (load.outside, self._whole))
-        return sum(self._query(*count) for count in counts) + self._part.of(load.parts)
+        return sum(self._query(*count) for count in counts if count[0]) + self._part.of(load.parts)
 
     def _query(self, queries: int, times: BatchTimes) -> float:
         return queries * max(UNKNOWN, (times or self.plain).of(self._limit) / self._limit)

@@ -7,8 +7,10 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import ParamSpec, TypeVar
 
+from .batcher import stopping
 from .threads import DaemonThreads
 
 #: Threads. The interpreter runs one at a time; the second one works while the first waits for memory or NumPy.
@@ -20,6 +22,11 @@ R = TypeVar("R")
 
 class Desk:
     """The threads. Each owner has at most one job on them at a time, so that owners take turns.
+
+    Parameters
+    ----------
+    threads, name, inside
+        As of :class:`DaemonThreads`.
 
     Examples
     --------
@@ -33,8 +40,13 @@ class Desk:
     7
     """
 
-    def __init__(self) -> None:
-        self._pool = DaemonThreads(THREADS, "hopfuse-read")
+    def __init__(
+        self,
+        threads: int = THREADS,
+        name: str = "hopfuse-read",
+        inside: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+    ) -> None:
+        self._pool, self._closed = DaemonThreads(threads, name, inside), False
         self._turns: dict[str, asyncio.Lock] = {}
         self._jobs: Counter[str] = Counter()  # that run or wait, by owner
 
@@ -49,7 +61,13 @@ class Desk:
         return self._jobs.total()
 
     async def run(self, owner: str, job: Callable[P, R], /, *given: P.args, **named: P.kwargs) -> R:
-        """Return what a job returns; a caller that is cancelled leaves a running job to end by itself."""
+        """Return what a job returns; a caller that is cancelled leaves a running job to end by itself.
+
+        Raises
+        ------
+        RefusalError
+            503: the desk was closed before the job began.
+        """
         turn = self._turns.setdefault(owner, asyncio.Lock())
         self._jobs[owner] += 1
         try:
@@ -71,9 +89,16 @@ class Desk:
             running = self._pool.submit(job, *given, **named)
         except BaseException:
             end()
+            if self._closed:
+                raise stopping() from None
             raise
         running.add_done_callback(ended)
-        return await asyncio.wrap_future(running)
+        try:
+            return await asyncio.wrap_future(running)
+        except asyncio.CancelledError:
+            if self._closed and running.cancelled():
+                raise stopping() from None
+            raise
 
     def _leave(self, owner: str) -> None:
         self._jobs[owner] -= 1
@@ -81,5 +106,6 @@ class Desk:
             del self._jobs[owner], self._turns[owner]
 
     def close(self) -> None:
-        """Wait for running jobs, and drop the others."""
+        """Wait for running jobs, and refuse the others."""
+        self._closed = True
         self._pool.shutdown(cancel_futures=True)

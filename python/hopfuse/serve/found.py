@@ -25,7 +25,7 @@ RUN_BYTES = 2**20
 #: Bytes of the longest passages that are kept for other answers.
 KEPT_BYTES = 2**13
 #: Bytes of hits of a batch up to which a bound of them will do: an answer of so few is not counted.
-FEW_BYTES = 2**15
+FEW_BYTES = 2**18
 
 
 class Sizes:

@@ -17,7 +17,7 @@ END = b"\r\n\r\n"
 BLANK = re.compile(rb"[\r\n]*")
 #: Bytes of a chunked body that are parsed at a time. Where it ends is known only afterwards, and further requests may
 #: follow.
-CHUNKED = 1024
+CHUNKED = 256
 #: Bytes of data of a chunked body for each byte of what frames it, beyond ``header_bytes``.
 DATA_PER_FRAMING = 16
 

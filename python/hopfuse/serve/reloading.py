@@ -1,6 +1,6 @@
 """Read the configuration again on SIGHUP, and use what can change while the server runs: keys, limits and the log.
 
-With workers, their parent reads it. It is used if all workers that answer accept it, since they have the indexes.
+With workers, their parent reads it, and they check it, since they have the indexes (:mod:`.workers`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -109,32 +110,21 @@ class Reloader:
                 await asyncio.sleep(SOON)
             if found is None:
                 return
-            await obey(service, Order(0, "check", found.config))
+            await service.check_keys(found.config.keys)
         except Exception as error:  # perhaps one of a program's own function that reads the configuration
-            await obey(service, Order(0, "refuse"))
+            service.metrics.config_reloads.labels("refused").inc()
             self.refuse(error)
             return
-        await obey(service, Order(0, "use", found.config))
+        await use(service, found.config)
         self.take(found)
 
 
-async def obey(service: Service, order: Order) -> None:
-    """Check a configuration for a service, use it, or count that it was refused.
-
-    Raises
-    ------
-    HopfuseError
-        The filter of a key does not fit an index.
-    """
-    config = order.config
-    if config is None:
-        service.metrics.config_reloads.labels("refused").inc()
-    elif order.act == "check":
-        await service.check_keys(Keys(config.keys))
-    else:
-        use(service.config, config)
-        service.keys = Keys(config.keys)
-        service.metrics.config_reloads.labels("used").inc()
+async def use(service: Service, config: ServeConfig) -> None:
+    """Use a configuration in a service."""
+    keys = await asyncio.to_thread(Keys, config.keys)
+    _change(service.config, config)
+    service.keys = keys
+    service.metrics.config_reloads.labels("used").inc()
 
 
 class Orders:
@@ -145,10 +135,13 @@ class Orders:
     service : Service
     pipe : Connection
         To the parent.
+    folder : Path
+        With the files of orders.
     """
 
-    def __init__(self, service: Service, pipe: Connection) -> None:
-        self._service, self._pipe = service, pipe
+    def __init__(self, service: Service, pipe: Connection, folder: Path) -> None:
+        self._service, self._pipe, self._folder = service, pipe, folder
+        self._checked = 0
 
     def begin(self) -> None:
         """Tell the parent that the worker answers, and wait for orders on a thread."""
@@ -167,7 +160,8 @@ class Orders:
     def _answer(self, order: Order, loop: asyncio.AbstractEventLoop) -> HopfuseError | None:
         """Carry out an order on the event loop; return the error."""
         try:
-            asyncio.run_coroutine_threadsafe(obey(self._service, order), loop).result()
+            config = None if order.act == "refuse" else order.read(self._service.config, self._folder)
+            asyncio.run_coroutine_threadsafe(self._obey(order, config), loop).result()
         except HopfuseError as error:
             return error
         except Exception as error:
@@ -175,6 +169,17 @@ class Orders:
             reason = str(error) or type(error).__name__
             return HopfuseError("failed", None, "it cannot be used: {reason}", reason=reason)
         return None
+
+    async def _obey(self, order: Order, config: ServeConfig | None) -> None:
+        """Check a configuration, use it, or count that it was refused; what is used was checked before."""
+        if config is None:
+            self._service.metrics.config_reloads.labels("refused").inc()
+            return
+        if self._checked != order.number:
+            await self._service.check_keys(config.keys)
+            self._checked = order.number
+        if order.act == "use":
+            await use(self._service, config)
 
 
 def changes(before: ServeConfig, after: ServeConfig) -> Changes:
@@ -211,7 +216,7 @@ def changes(before: ServeConfig, after: ServeConfig) -> Changes:
     return Changes(msgspec.structs.replace(before, **used), made, later)
 
 
-def use(own: ServeConfig, config: ServeConfig) -> None:
+def _change(own: ServeConfig, config: ServeConfig) -> None:
     """Change a service's own configuration, which all parts of it hold, in place."""
     msgspec.structs.force_setattr(own, "keys", config.keys)
     for table in AT_START:

@@ -250,7 +250,7 @@ def _answer(
     service = Service(config, encoders, place, alone=True)
     end_at_bus_error(service)
     service.open_all()
-    _server(service, Orders(service, pipe).begin, start_first=True, alone=True).run(sockets=[bound])
+    _server(service, Orders(service, pipe, place.folder).begin, start_first=True, alone=True).run(sockets=[bound])
 
 
 def run_stdio(config: ServeConfig, encoders: Mapping[str, Any] | None = None, *, key: str = "") -> None:

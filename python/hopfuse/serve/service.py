@@ -19,7 +19,7 @@ from typing import Any
 from starlette.requests import Request
 
 from .. import Index, LiveIndex, backend_info
-from .._validation import check_whole, counted
+from .._validation import check_whole, counted, is_whole
 from ..errors import HopfuseError, InputError
 from ..retriever import Retriever, calling
 from .admission import Requests
@@ -27,7 +27,7 @@ from .batcher import Batcher, Work, late, stopping
 from .batches import Plan, RequestShare, Runner
 from .bounds import check_most
 from .budget import Budget, Held
-from .config import ServeConfig, table_of
+from .config import KeyConfig, ServeConfig, table_of
 from .desk import Desk
 from .encoders import TimedEncoders
 from .errors import RefusalError, gone_away, in_request
@@ -117,8 +117,9 @@ class Service:
         self.metrics.watch(self.batcher, self.budget)
         self.snapshots: dict[str, Snapshot] = {}
         self._opened: list[Snapshot] = []
-        self._maker = DaemonThreads(1, "hopfuse-maker", self._calling)
+        self._maker = Desk(1, "hopfuse-maker", self._calling)
         self._retrievers = RetrieverCache(config, self._maker)
+        self._checker = DaemonThreads(1, "hopfuse-check")
         self._reader = DaemonThreads(1, "hopfuse-follow", self._calling)
         self._lives: dict[str, LiveIndex[Index]] = {}
         self.followers: dict[str, Follower] = {}
@@ -191,7 +192,7 @@ class Service:
             closing.result()
             return
         self.batcher.close(0.0)  # batches that hang are refused, too
-        pools = (self.batcher, self.desk, self.changes, self._maker, self._reader)
+        pools = (self.batcher, self.desk, self.changes, self._maker, self._checker, self._reader)
         hanging = [one.name for pool in pools for one in pool.threads if one.is_alive()] or ["of a compaction"]
         log.error("the server ends without waiting any longer for the threads %s", ", ".join(hanging))
 
@@ -201,7 +202,8 @@ class Service:
         self.desk.close()
         self.changes.close()
         self.log_request.close()
-        for pool in (self._maker, self._reader):
+        self._maker.close()
+        for pool in (self._checker, self._reader):
             pool.shutdown()
         for live in self._lives.values():
             live.close()  # waits for a compaction
@@ -281,16 +283,16 @@ class Service:
                     work = self.batcher.submit(plan, asked, size=size, owner="", deadline=until, usual=usual)
                     await work.future
 
-    async def check_keys(self, keys: Keys) -> None:
-        """Refuse keys whose filters do not fit the indexes.
+    async def check_keys(self, keys: Mapping[str, KeyConfig]) -> None:
+        """Refuse keys whose filters do not fit the indexes, on a thread on which no request waits.
 
         Raises
         ------
         InputError
             The filter of a key names a column that an index does not have.
         """
-        for snapshot in list(self.snapshots.values()):
-            await self._in_maker(_check_filters, snapshot, keys)
+        loop, snapshots = asyncio.get_running_loop(), list(self.snapshots.values())
+        await loop.run_in_executor(self._checker, _check_keys, snapshots, keys)
 
     async def principal_of(self, request: Request) -> Principal:
         """Return the principal of a request's key; a client that sends many wrong ones waits for the refusal.
@@ -416,7 +418,7 @@ class Service:
                 allowed=limits.traced,
             )
         deadline = search.arrived + timeout_ms / 1000
-        retriever = await self._retrievers.of(search.snapshot, search.recipe, search.options, deadline)
+        retriever = await self._retrievers.of(search, deadline)
         if search.is_long:
             pieces = await self.desk.run(search.owner, _divided, search, retriever, self.batcher.limit)
         else:
@@ -477,7 +479,18 @@ class Service:
 
     def _timeout(self, given: int | None) -> int:
         limits = self.config.limits
-        return limits.timeout_ms if given is None else check_whole(given, "timeout_ms", limits.max_timeout_ms)
+        if given is None:
+            return limits.timeout_ms
+        if not is_whole(given) or not 1 <= given <= limits.max_timeout_ms:
+            raise InputError(
+                "range",
+                "timeout_ms",
+                "{field} is {given!r}; it must be a whole number from 1 to {most} ({limit} of the server)",
+                given=given,
+                most=limits.max_timeout_ms,
+                limit="limits.max_timeout_ms",
+            )
+        return given
 
     def _submit(self, search: Search, retriever: Retriever, pieces: Sequence[Piece], deadline: float) -> list[Work]:
         """Queue all pieces of a request, or none."""
@@ -507,11 +520,17 @@ class Service:
                 work.future.exception()  # mark it as retrieved: parts are awaited one after another
 
     async def _in_maker(self, make: Callable[..., Any], *given: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._maker, make, *given)
+        return await self._maker.run("", make, *given)
 
     def _observe(self, works: list[Work], seconds: float) -> None:
         if not works[0].payload.warms_up:
             self.metrics.batch_queries.observe(works[0].batch)
+
+
+def _check_keys(snapshots: Sequence[Snapshot], keys: Mapping[str, KeyConfig]) -> None:
+    made = Keys(keys)
+    for snapshot in snapshots:
+        _check_filters(snapshot, made)
 
 
 def _check_filters(snapshot: Snapshot, keys: Keys) -> None:

@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from typing import Protocol
 
 #: Pieces (heads, bodies, parts of chunked bodies) that are parsed in one turn of the event loop, of all connections.
-PIECES = 16
+PIECES = 64
 #: Pieces of one connection before others have their turn: a head and its body.
 OF_ONE = 2
 

@@ -1,7 +1,8 @@
 """Several processes on one port: a parent that holds the port, and workers that answer.
 
 The parent forks the workers before anything is loaded. Each listens on the port once it is ready, and the system
-distributes new connections among them. The parent replaces a worker that dies, and stops all workers when it stops.
+distributes new connections among them. The parent replaces a worker that dies, and stops all workers when it stops. It
+reads the configuration again, and gives it to all workers or none.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ import msgspec
 
 from .._threads import thread_count
 from ..errors import HopfuseError, InputError
-from .config import ServeConfig
+from .config import KeyConfig, Limits, LogConfig, ServeConfig
 
 log = logging.getLogger("hopfuse.serve")
 #: Seconds until a dead worker is replaced.
 RESTART_SECONDS = 1.0
 #: Seconds that workers have to end beyond the drain time.
 GRACE_SECONDS = 1.9
-#: Seconds in which a worker checks a configuration; one that does not counts as one that refuses it.
+#: Seconds in which a worker carries out an order; after them, it counts as one that refuses.
 CHECK_SECONDS = 60.0
-#: Seconds between two looks at workers that check one.
+#: Seconds between two looks at workers that have orders.
 LOOK_SECONDS = 0.5
 #: Environment variable with systemd's socket, of units that say when they are ready.
 NOTIFY = "NOTIFY_SOCKET"
@@ -67,43 +68,73 @@ Answer = Callable[[ServeConfig, Place, socket.socket, connection.Connection], No
 
 @dataclass(frozen=True)
 class Order:
-    """What a parent orders its workers to do when the configuration was read again.
+    """What a parent orders a worker to do when the configuration was read again; a file has what can change of it.
 
     Attributes
     ----------
     number : int
+        Counts the times that it was read.
     act : {"check", "use", "refuse"}
         Say whether it can be used; use it; count that it is not used.
-    config : ServeConfig, optional
-        None if it is not used.
     """
 
     number: int
     act: Literal["check", "use", "refuse"]
-    config: ServeConfig | None = None
+
+    def write(self, config: ServeConfig, folder: Path) -> None:
+        """Write what can change, for this order and others of its number; the user alone can read it."""
+        file = self._file(folder)
+        file.touch(0o600)
+        file.write_bytes(msgspec.msgpack.encode((config.keys, config.limits, config.log)))
+        if self.read(config, folder) != config:
+            raise InputError(
+                "type", "keys", "{field} has a filter by a date or a time, which metadata cannot have; give a text"
+            )
+
+    def read(self, own: ServeConfig, folder: Path) -> ServeConfig:
+        """Return a configuration with what has changed."""
+        keys, limits, log = msgspec.msgpack.decode(
+            self._file(folder).read_bytes(), type=tuple[dict[str, KeyConfig], Limits, LogConfig]
+        )
+        return msgspec.structs.replace(own, keys=keys, limits=limits, log=log)
+
+    def remove(self, folder: Path) -> None:
+        """Remove the file; what remains is removed with the folder."""
+        with contextlib.suppress(OSError):
+            self._file(folder).unlink()
+
+    def _file(self, folder: Path) -> Path:
+        return folder / f"config-{self.number}"
 
 
 @dataclass(eq=False)
 class _Worker:
     """A process, and the pipe on which it says that it is ready, its error, and its answers to orders.
 
-    ``state`` is the number of configurations that were read again and used, up to its own. ``answered`` is the number
-    of the order that it answered last, and ``answer`` the error.
+    It has at most one order at a time, ``asked`` since ``since``. ``done`` is the order that it answered last, and
+    ``error`` the answer. ``uses`` is the number of the configuration that it uses.
     """
 
     place: Place
     process: Any
     pipe: connection.Connection
-    state: int
+    uses: int
     ready: bool = False
     fault: HopfuseError | None = None
     is_over: bool = False
-    answered: int = 0
-    answer: HopfuseError | None = None
+    asked: Order | None = None
+    since: float = 0.0
+    done: Order | None = None
+    error: HopfuseError | None = None
 
-    def is_alive(self) -> bool:
-        """Return whether the process runs."""
-        return not self.is_over and self.process.is_alive()
+    def answers(self) -> bool:
+        """Return whether the process runs and answers requests."""
+        return self.ready and not self.is_over and self.process.is_alive()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self.is_over = True
+        self.process.kill()
 
     def close(self) -> None:
         """Free what belongs to a process that has ended."""
@@ -118,16 +149,24 @@ class _Worker:
         except (EOFError, OSError):
             number, error = 0, HopfuseError("failed", None, "the worker ended without a message")
         if number:
-            self.answered, self.answer = number, error
+            self.done, self.asked, self.error = self.asked, None, error
+            if self.done is not None and self.done.act == "use" and error is None:
+                self.uses = number
         elif error is None:
             self.ready = True
         else:
             self.fault = error
 
     def order(self, order: Order) -> None:
-        """Send an order, unless the worker has ended."""
-        with contextlib.suppress(OSError):
-            self.pipe.send(order)
+        """Send an order unless the worker has one, so that the pipe is never full, or has answered this one."""
+        if self.asked is None and self.done != order:
+            self.asked, self.since = order, time.monotonic()
+            with contextlib.suppress(OSError):
+                self.pipe.send(order)
+
+    def obeyed(self, order: Order) -> bool:
+        """Return whether it has carried out an order."""
+        return self.uses >= order.number if order.act == "use" else self.done == order and self.error is None
 
 
 class Rereading(Protocol):
@@ -170,26 +209,104 @@ def run_workers(config: ServeConfig, answer: Answer, reloader: Rereading) -> Non
         )
     config = msgspec.structs.replace(config, threads=config.threads or max(1, thread_count(None) // config.workers))
     with kept_port(config) as port, tempfile.TemporaryDirectory(prefix="hopfuse-serve-") as folder:
-        _Parent(config, answer, port, Path(folder), cards, reloader).run()
+        _Parent(answer, port, cards, _Rollout(config, Path(folder), reloader)).run()
+
+
+class _Rollout:
+    """Gives a configuration that was read again to all workers, or to none.
+
+    All workers that answer requests check it, also those that begin to meanwhile; one that ends is left out. If none
+    refuses it, or is silent for ``CHECK_SECONDS``, it is decided: workers that start from then on start with it, and
+    those that answer use it. One that cannot, is silent, or still starts with the one before is killed and replaced.
+    """
+
+    def __init__(self, config: ServeConfig, folder: Path, reloader: Rereading) -> None:
+        self.config, self.number = config, 0  # what is decided
+        self.folder, self._reloader = folder, reloader
+        self.hups = self._seen = self._tries = 0
+        self._steps: Generator[None, None, None] | None = None
+
+    def go_on(self, workers: list[_Worker]) -> bool:
+        """Do what can be done now; return whether a worker has an order, so that time may decide."""
+        while True:
+            if self._steps is None:
+                if self._seen == self.hups or not any(one.answers() for one in workers):
+                    return False
+                self._seen = self.hups
+                self._steps = self._reload(workers)
+            try:
+                next(self._steps)
+                return True
+            except StopIteration:
+                self._steps = None
+
+    def _reload(self, workers: list[_Worker]) -> Generator[None, None, None]:
+        """Read the configuration again, and use it in all workers if none refuses it; yield while they answer."""
+        self._tries += 1
+        check = Order(self._tries, "check")
+        try:
+            found = self._reloader.next()
+            if found is None:
+                return
+            check.write(found.config, self.folder)
+            for one in (yield from self._failing(workers, check)):
+                raise self._problem(one, check)
+        except Exception as error:  # perhaps one of a program's own function that reads the configuration
+            check.remove(self.folder)
+            for one in workers:
+                if one.answers():
+                    one.order(Order(check.number, "refuse"))
+            self._reloader.refuse(error)
+            return
+        before, self.config = self.config, msgspec.structs.replace(found.config, threads=self.config.threads)
+        self.number = check.number
+        if self.config != before:
+            for one in workers:
+                if not one.ready:
+                    log.warning("worker %d is killed, since it starts with the configuration before", one.place.number)
+                    one.kill()
+        use = Order(self.number, "use")
+        while failing := (yield from self._failing(workers, use)):
+            for one in failing:
+                log.error("worker %d is killed: %s", one.place.number, self._problem(one, use))
+                one.kill()
+        use.remove(self.folder)
+        self._reloader.take(found)
+
+    def _failing(self, workers: list[_Worker], order: Order) -> Generator[None, None, list[_Worker]]:
+        """Order all workers that answer requests to do something; yield until they have, and return who could not."""
+        begun = time.monotonic()
+        while True:
+            ones = [one for one in workers if one.answers()]
+            left = [one for one in ones if not one.obeyed(order)]
+            waits = [one for one in left if one.done != order]
+            for one in waits:
+                one.order(order)
+            now = time.monotonic()
+            if ones and all(now >= max(begun, one.since) + CHECK_SECONDS for one in waits):
+                return left
+            yield
+
+    @staticmethod
+    def _problem(one: _Worker, order: Order) -> HopfuseError:
+        if one.done == order and one.error is not None:
+            return one.error
+        return HopfuseError(
+            "failed",
+            None,
+            "worker {worker} did not answer within {seconds:g} s",
+            worker=one.place.number,
+            seconds=CHECK_SECONDS,
+        )
 
 
 class _Parent:
     """Starts workers, replaces those that die, and stops all of them."""
 
-    def __init__(
-        self,
-        config: ServeConfig,
-        answer: Answer,
-        port: socket.socket,
-        folder: Path,
-        cards: list[str],
-        reloader: Rereading,
-    ) -> None:
-        self._reloader, self._hups, self._reloads = reloader, 0, 0
-        self._reloading: Generator[None, None, None] | None = None
-        self._orders = self._state = 0
-        self._config, self._answer, self._port, self._cards = config, answer, port, cards
-        self._places = [Place(number, config.workers, folder) for number in range(config.workers)]
+    def __init__(self, answer: Answer, port: socket.socket, cards: list[str], rollout: _Rollout) -> None:
+        self._answer, self._port, self._cards, self._rollout = answer, port, cards, rollout
+        count = rollout.config.workers
+        self._places = [Place(number, count, rollout.folder) for number in range(count)]
         self._context: Any = get_context("fork")
         self._woken, self._wake = os.pipe()
         self._signals = 0
@@ -214,57 +331,15 @@ class _Parent:
         os.write(self._wake, b".")
 
     def _hung_up(self, kind: int, frame: Any) -> None:
-        self._hups += 1
+        self._rollout.hups += 1
         os.write(self._wake, b".")
-
-    def _reload(self, workers: list[_Worker]) -> Generator[None, None, None]:
-        """Read the configuration again, and use it in all workers if none refuses it; yield while they answer."""
-        try:
-            found = self._reloader.next()
-            if found is None:
-                return
-            for one in (yield from self._ordered(workers, "check", found.config)):
-                if one.answered < self._orders:
-                    raise HopfuseError(
-                        "failed",
-                        None,
-                        "worker {worker} did not check it: it ended, or did not answer within {seconds:g} s",
-                        worker=one.place.number,
-                        seconds=CHECK_SECONDS,
-                    )
-                if one.answer is not None:
-                    raise one.answer
-        except Exception as error:  # perhaps one of a program's own function that reads the configuration
-            yield from self._ordered(workers, "refuse")
-            self._reloader.refuse(error)
-            return
-        self._config = msgspec.structs.replace(found.config, threads=self._config.threads)
-        self._state += 1
-        for one in (yield from self._ordered(workers, "use", found.config)):
-            if one.is_alive() and one.answered < self._orders:
-                log.warning("worker %d does not answer; it uses the configuration once it does", one.place.number)
-        self._reloader.take(found)
-
-    def _ordered(
-        self, workers: list[_Worker], act: Literal["check", "use", "refuse"], config: ServeConfig | None = None
-    ) -> Generator[None, None, list[_Worker]]:
-        """Order the workers that answer requests to do something; return them once they have, or have ended."""
-        self._orders += 1
-        ordered = [one for one in workers if one.ready]
-        for one in ordered:
-            one.state = self._state
-            one.order(Order(self._orders, act, config))
-        until = time.monotonic() + CHECK_SECONDS
-        while time.monotonic() < until and any(one.answered < self._orders and one.is_alive() for one in ordered):
-            yield
-        return ordered
 
     def _start(self, place: Place) -> _Worker:
         own, its = self._context.Pipe()
         process = self._context.Process(target=self._work, args=(place, its), name=f"hopfuse-{place.number}")
         process.start()
         its.close()
-        return _Worker(place, process, own, self._state)
+        return _Worker(place, process, own, self._rollout.number)
 
     def _work(self, place: Place, pipe: connection.Connection) -> None:
         """Run as a worker."""
@@ -277,25 +352,27 @@ class _Parent:
             os.environ["CUDA_VISIBLE_DEVICES"] = self._cards[place.number]
         try:
             with _bound(self._port.family, self._port.getsockname(), shared=True) as bound:
-                self._answer(self._config, place, bound, pipe)
+                self._answer(self._rollout.config, place, bound, pipe)
         except HopfuseError as error:
             pipe.send((0, error))
 
     def _watch(self, workers: list[_Worker]) -> None:
         """Return after a signal; raise the error of a worker if none is ready."""
+        waiting = False
         while not self._signals:
             waits: list[Any] = [self._woken, *(one.pipe for one in workers if not one.fault)]
-            seconds = None if self._reloading is None else LOOK_SECONDS
-            heard = connection.wait([*waits, *(one.process.sentinel for one in workers)], seconds)
+            heard = connection.wait(
+                [*waits, *(one.process.sentinel for one in workers)], LOOK_SECONDS if waiting else None
+            )
             if self._woken in heard:
                 os.read(self._woken, 4096)
             for one in workers:
                 if one.pipe in heard:
                     was_ready = one.ready
                     one.hear()
-                    if one.ready and not was_ready:
-                        self._welcome(one, workers)
-            self._go_on(workers)
+                    if one.ready and not was_ready and all(each.ready for each in workers):
+                        notify_ready()
+            waiting = self._rollout.go_on(workers)
             dead = [one for one in workers if not one.process.is_alive()]
             if dead and not any(one.ready for one in workers) and not self._signals:
                 raise dead[0].fault or HopfuseError(
@@ -306,25 +383,6 @@ class _Parent:
                 )
             for one in dead:
                 workers[workers.index(one)] = self._replaced(one)
-
-    def _welcome(self, one: _Worker, workers: list[_Worker]) -> None:
-        """Give a worker that listens the configuration that was taken while it started."""
-        if one.state < self._state:
-            one.state = self._state
-            one.order(Order(self._orders, "use", self._config))
-        if all(one.ready for one in workers):
-            notify_ready()
-
-    def _go_on(self, workers: list[_Worker]) -> None:
-        """Continue to reload the configuration, or begin to, if a signal has asked for it and a worker can check it."""
-        if self._reloading is None and self._reloads < self._hups and any(one.ready for one in workers):
-            self._reloads = self._hups
-            self._reloading = self._reload(workers)
-        if self._reloading is not None:
-            try:
-                next(self._reloading)
-            except StopIteration:
-                self._reloading = None
 
     def _replaced(self, dead: _Worker) -> _Worker:
         if not self._signals:
@@ -343,7 +401,7 @@ class _Parent:
 
     def _stop(self, workers: list[_Worker]) -> None:
         """Let workers finish open requests; a second signal kills them at once."""
-        asked, until = self._signals, time.monotonic() + self._config.limits.drain_seconds + GRACE_SECONDS
+        asked, until = self._signals, time.monotonic() + self._rollout.config.limits.drain_seconds + GRACE_SECONDS
         for one in workers:
             if one.process.is_alive():
                 one.process.terminate()

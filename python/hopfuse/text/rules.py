@@ -28,7 +28,7 @@ def check_rule(rule: Any, what: str, last: int = RULE) -> int:
     >>> check_rule(1, "words")
     1
     """
-    if isinstance(rule, bool) or not isinstance(rule, Integral) or not 1 <= rule <= last:
+    if isinstance(rule, bool) or not isinstance(rule, Integral) or not 1 <= int(rule) <= last:
         known = ", ".join(f"{at} (since hopfuse {version})" for at, version in RULES.items() if at <= last)
         raise InputError(
             "version",
