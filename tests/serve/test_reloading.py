@@ -24,8 +24,8 @@ QUESTION = {"queries": [{"text": "What is far from Ankara?", "vector": [1.0] * 8
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="the system has no SIGHUP")
 
 
-#: A server that says when it reads its file, and waits so many seconds for workers. Worker 0 does not use what it has
-#: accepted, if there is a file of the fault.
+#: A server that says when it has read its file, and waits so many seconds for workers. Worker 0 does not use what it
+#: has accepted, if there is a file of the fault.
 PROGRAM = """
 import logging, os, signal, sys
 from pathlib import Path
@@ -35,8 +35,9 @@ file, workers.CHECK_SECONDS = Path(sys.argv[1]), float(sys.argv[2])
 log, use = logging.getLogger("hopfuse.serve"), reloading.use
 
 def read():
-    log.info("the server reads its file")
-    return ServeConfig.read(file.read_text())
+    text = file.read_text()
+    log.info("the server has read its file")
+    return ServeConfig.read(text)
 
 async def used(service, config):
     if service.worker == 0 and (file.parent / "raises").exists():
@@ -262,7 +263,7 @@ def test_a_signal_during_a_reload_is_not_lost(patient):
     os.kill(first, signal.SIGSTOP)  # the first reload waits for it
     patient.write(keys=("a", "b"))
     patient.hang_up()
-    patient.wait(lambda: patient.said("reads its file"))
+    patient.wait(lambda: patient.said("has read its file"))
     patient.write(keys=("b",))
     patient.hang_up()
     os.kill(first, signal.SIGCONT)
@@ -277,7 +278,7 @@ def test_a_worker_that_dies_during_a_reload_is_left_out(patient):
     os.kill(first, signal.SIGSTOP)  # it checks nothing
     patient.write(keys=("b",))
     patient.hang_up()
-    patient.wait(lambda: patient.said("reads its file"))
+    patient.wait(lambda: patient.said("has read its file"))
     os.kill(first, signal.SIGKILL)
     patient.wait(lambda: patient.said("changed: "))
     assert not patient.said("stays")
@@ -299,7 +300,7 @@ def test_a_stopped_worker_does_not_block_the_parent_however_many_keys_there_are(
     os.kill(stopped, signal.SIGSTOP)
     patient.write(keys=("b",), more="".join(many))
     patient.hang_up()
-    patient.wait(lambda: patient.said("reads its file"))
+    patient.wait(lambda: patient.said("has read its file"))
     os.kill(other, signal.SIGKILL)
     patient.wait(lambda: patient.said("is replaced"))
     os.kill(stopped, signal.SIGCONT)
