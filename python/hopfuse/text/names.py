@@ -114,6 +114,8 @@ _LEFT_OUT = re.compile(
     rf"|\.(?:{_SHORT})(?={_LETTER})|-+(?<=\w-)(?=\w)|_+"
 )
 _INITIALS = re.compile(rf"(?<=(?<!\w){_LETTER}) (?={_LETTER}(?!\w))")
+#: An apostrophe that people write as a space: "O Hara".
+_ELISION = re.compile(r"(?<=\w)'(?=\w\w)")
 #: Dots that are not in numbers.
 _DOTS = re.compile(r"(?<!\d)\.|\.(?!\d)")
 _OTHER_SIGNS = re.compile(r"[^\w\s]|_")
@@ -187,7 +189,7 @@ def name_spellings(name: str) -> list[str]:
     """Return a name as it is found in the readings of :func:`as_written` and :func:`without_signs`.
 
     Beside the name in both readings, it is found without its other signs, except one of :data:`SIGNS` at its start,
-    with its initials joined or apart, and without dots.
+    with its initials joined or apart, without dots, and with spaces in place of apostrophes within words.
 
     Examples
     --------
@@ -199,11 +201,13 @@ def name_spellings(name: str) -> list[str]:
         return [name.lower()]
     written = as_written(name)
     bare = without_signs(written).text
-    plain = (written if written.text.isascii() else _plain(written)).text.replace("'", "")
+    plain = (written if written.text.isascii() else _plain(written)).text
+    spaced, apart = plain.replace("'", ""), _ELISION.sub(" ", plain).replace("'", "")
     sign = written.text.lstrip()[:1]
-    forms = (" ".join(_OTHER_SIGNS.sub(_space_for, one).split()) for one in (bare, _DOTS.sub("", bare), plain))
-    opened, closed, spaced = (sign + one if one and sign in SIGNS else one for one in forms)
-    found = (written.text, bare, opened, _INITIALS.sub("", opened), closed, spaced)
+    forms = (bare, _DOTS.sub("", bare), spaced, apart)
+    opened = [" ".join(_OTHER_SIGNS.sub(_space_for, one).split()) for one in forms]
+    opened = [sign + one if one and sign in SIGNS else one for one in opened]
+    found = (written.text, bare, opened[0], _INITIALS.sub("", opened[0]), *opened[1:])
     return list(dict.fromkeys(one.strip() for one in found if one.strip()))
 
 
