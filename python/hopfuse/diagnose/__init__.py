@@ -16,6 +16,7 @@ from .rankings import RANKINGS, Questions, Ranking, by_mention
 from .rewriting import Rewriting, paraphrase
 from .rewritings import rewritings
 from .samples import Sample, drawn_rows, one_passage_sample, two_passage_sample
+from .similar_names import LookAlikes, look_alikes
 from .stability import RankStability, rank_stability, stability_rows
 from .verdict import Difference, Figures, GraphWorth, Verdict, graph_worth, verdict
 
@@ -29,6 +30,7 @@ __all__ = [
     "GraphWorth",
     "Indication",
     "Legs",
+    "LookAlikes",
     "MassSpread",
     "Questions",
     "RankStability",
@@ -49,6 +51,7 @@ __all__ = [
     "indicate",
     "judge",
     "language_of",
+    "look_alikes",
     "mass_spread",
     "one_passage_sample",
     "over_all",

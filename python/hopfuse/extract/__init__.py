@@ -3,8 +3,8 @@
 May import the public API; spaCy, pyahocorasick, PyStemmer and bm25s are imported when they are used.
 """
 
+from ..text import canonical_key
 from .abbreviations import abbreviations
-from .canonical import canonical_key
 from .endpoint_reader import EndpointReader
 from .extraction import Extraction, Words
 from .facts import Fact, FactConflict

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from .._validation import check_distinct, check_type
+from ..text import canonical_key
 from ._sequence import neighbours
 from ._word_table import read_words
-from .canonical import Labels, NameTable, canonical_key
+from .canonical import Labels, NameTable
 from .extraction import Extraction, Triple, WordExtractions
 from .facts import Fact, resolve_conflicts
 from .memory import Memory

@@ -15,6 +15,18 @@ from .languages import (
     resembles,
     shares_of,
 )
+from .names import (
+    SIGNS,
+    as_written,
+    canonical_key,
+    cyrillic_cases,
+    cyrillic_names,
+    finnish_cases,
+    finnish_name,
+    may_stand,
+    name_spellings,
+    without_signs,
+)
 from .rules import NAME_RULE, RULE, RULES, check_rule
 from .scripts import SCRIPTS, UNSPACED, characters, script_of
 from .segments import Style, read_words, runs_in, segment, spaced, words_in
@@ -25,12 +37,19 @@ __all__ = [
     "RULE",
     "RULES",
     "SCRIPTS",
+    "SIGNS",
     "UNSPACED",
     "FoldedText",
     "Style",
+    "as_written",
+    "canonical_key",
     "characters",
     "check_rule",
     "common_words",
+    "cyrillic_cases",
+    "cyrillic_names",
+    "finnish_cases",
+    "finnish_name",
     "fold",
     "fold_with_offsets",
     "function_words",
@@ -38,6 +57,8 @@ __all__ = [
     "is_told",
     "language_named",
     "language_of",
+    "may_stand",
+    "name_spellings",
     "question_words",
     "read_words",
     "resembles",
@@ -48,5 +69,6 @@ __all__ = [
     "spaced",
     "splits_word",
     "unaccented",
+    "without_signs",
     "words_in",
 ]

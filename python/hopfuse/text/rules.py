@@ -12,7 +12,7 @@ RULES = {1: "0.1.0", 2: "0.2.0"}
 #: The rule under which words and terms are read if nothing else is said.
 RULE = 2
 #: The rule under which names are read.
-NAME_RULE = 1
+NAME_RULE = 2
 
 
 def check_rule(rule: Any, what: str, last: int = RULE) -> int:
