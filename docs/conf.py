@@ -36,6 +36,7 @@ PACKAGES = (
     "hopfuse.stores",
     "hopfuse.recipes",
     "hopfuse.retriever",
+    "hopfuse.text",
     "hopfuse.lexical",
     "hopfuse.encoders",
     "hopfuse.extract",

@@ -39,6 +39,7 @@ PUBLIC = [
     "hopfuse.reference",
     "hopfuse.report",
     "hopfuse.serve",
+    "hopfuse.text",
     "hopfuse.types",
 ]
 

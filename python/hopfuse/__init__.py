@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .ops.calibration import calibrate
     from .ops.calibrator import Calibrator
     from .ops.capture import Captured, capture
-    from .ops.dense import dense_topk
+    from .ops.dense import dense_above, dense_topk
     from .ops.dice import dice_scores
     from .ops.fusion import fuse
     from .ops.ising import ising_rerank
@@ -76,6 +76,7 @@ __all__ = [
     "cancellation",
     "capture",
     "cover_seeds",
+    "dense_above",
     "dense_topk",
     "diagnose",
     "dice_scores",
@@ -137,7 +138,7 @@ _HOMES: dict[str, str | None] = {
     **dict.fromkeys(("Index", "LiveIndex", "Where", "where"), "index"),
     "boost_weights": "ops.boosting",
     "calibrate": "ops.calibration",
-    "dense_topk": "ops.dense",
+    **dict.fromkeys(("dense_above", "dense_topk"), "ops.dense"),
     "dice_scores": "ops.dice",
     "backend_info": "backends",
     "fuse": "ops.fusion",

@@ -7,6 +7,7 @@ A check takes the value and the name of its argument, returns the value in its o
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -234,6 +235,13 @@ def check_dtype(array: Any, field: str, kinds: str, allowed: str) -> None:
         )
 
 
+def as_int64(array: NDArray[Any], field: str) -> NDArray[np.int64]:
+    """Return integers as int64, without a copy if they are; raise for those of uint64 that int64 does not hold."""
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise InputError("range", field, "{field} go up to {given}; they must fit int64", given=int(array.max()))
+    return array.astype(np.int64, copy=False)
+
+
 def check_real(array: NDArray[Any], field: str) -> None:
     """Raise unless the dtype is real."""
     check_dtype(array, field, "fiub", "real numbers")
@@ -392,6 +400,8 @@ def check_names(names: Iterable[str], field: str, known: Iterable[str]) -> None:
 
 #: Given as the key of an endpoint without one, since OpenAI's client requires a key.
 NO_KEY = "none"
+#: Characters from which on a key does not occur in other words by chance.
+LONG_KEY = 12
 
 
 def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str | None, str]:
@@ -412,6 +422,23 @@ def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str | No
             "syntax", "api_key", "{field} has characters that keys cannot have; set it, or OPENAI_API_KEY, again"
         )
     return url, key or NO_KEY
+
+
+def without_key(text: str, key: str) -> str:
+    """Return a text of an endpoint without the key, which some servers echo.
+
+    A short key, such as a placeholder, is replaced only where it is a word of its own, so that other words stay whole.
+
+    Examples
+    --------
+    >>> without_key("key sk-0123 is unknown", "sk-0123"), without_key("x is beyond the maximum", "x")
+    ('key [key] is unknown', '[key] is beyond the maximum')
+    """
+    if key == NO_KEY:
+        return text
+    if len(key) >= LONG_KEY:
+        return text.replace(key, "[key]")
+    return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "[key]", text)
 
 
 def _check_address(url: Any) -> None:

@@ -105,6 +105,65 @@ def test_one_line_patches_a_system() -> None:
         assert (order == expected)[: np.argmin(distinct)].all()
 
 
+def solution(graph: Any, restart: Any, damping: float, weights: str | None = None) -> Any:
+    """Return the walk of igraph's definition by a dense solve in float64."""
+    matrix = np.array(graph.get_adjacency_sparse(weights).toarray(), np.float64)
+    degree = matrix.sum(axis=1, keepdims=True)
+    start = np.asarray(restart, np.float64) / np.sum(restart)
+    steps = np.where(degree > 0, matrix / np.maximum(degree, 1e-300), start)
+    return np.linalg.solve(np.eye(len(start)) - damping * steps.T, (1 - damping) * start)
+
+
+def ring_with_a_chord(vertices: int) -> Any:
+    """A walk round it forgets its start slowly."""
+    return igraph.Graph(vertices, [*((v, (v + 1) % vertices) for v in range(vertices)), (0, 5)], directed=True)
+
+
+SLOW = {
+    "directed ring": lambda: ring_with_a_chord(400),
+    "undirected ring": lambda: igraph.Graph.Ring(400),
+    "star": lambda: igraph.Graph.Star(400),
+    "dangling": lambda: igraph.Graph(
+        400, [*((0, v) for v in range(1, 400)), *((v, 0) for v in range(1, 200))], directed=True
+    ),
+    "random": lambda: random_graph(7, directed=True, vertices=300, edges=900),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("damping", [0.85, 0.99, 0.999, 0.9999])
+@pytest.mark.parametrize("made", SLOW.values(), ids=SLOW)
+def test_the_promised_error_holds_at_any_damping(made: Any, damping: float) -> None:
+    graph = made()
+    restart = np.zeros(graph.vcount())
+    restart[[1, 2]] = 1.0, 0.5
+    expected = solution(graph, restart, damping)
+    for scores in (
+        personalized_pagerank(graph, damping=damping, reset=restart),
+        accelerate(graph).personalized_pagerank(damping=damping, reset=restart),
+        personalized_pagerank_batch(graph, [restart, np.ones(len(restart))], damping=[damping, 0.5])[0],
+        personalized_pagerank_batch(from_igraph(graph), [{1: 2.0, 2: 1.0}], damping=damping)[0],
+    ):
+        assert np.abs(scores - expected).sum() <= 1e-6
+
+
+def test_weights_count_in_float64_where_float32_would_show() -> None:
+    graph = ring_with_a_chord(60)
+    graph.es["weight"] = (np.random.default_rng(5).random(graph.ecount()) + 0.5).tolist()
+    expected = solution(graph, [1.0] + [0.0] * 59, 0.9999, "weight")
+    found = personalized_pagerank(graph, reset_vertices=0, damping=0.9999, weights="weight")
+    assert np.abs(np.array(found) - expected).sum() <= 1e-6
+
+
+def test_a_damping_that_float64_cannot_walk_with_either_is_said() -> None:
+    graph = ring_with_a_chord(400)
+    with pytest.warns(RuntimeWarning, match="damping"):
+        scores = personalized_pagerank(graph, reset_vertices=1, damping=1 - 2**-23)
+    assert sum(scores) == pytest.approx(1.0, abs=1e-6)
+    with pytest.warns(RuntimeWarning, match="damping"):
+        personalized_pagerank_batch(graph, [{1: 1.0}], damping=1 - 2**-23)
+
+
 def weighted_graph() -> Any:
     graph = igraph.Graph(4, [(0, 1), (1, 2), (2, 3)])
     graph.es["weight"] = [1.0, 1.0, 1.0]
@@ -148,9 +207,14 @@ def test_edges_that_turn_round_are_noticed() -> None:
     np.testing.assert_allclose(graph.personalized_pagerank(reset_vertices=[1]), expected, atol=TOLERANCE)
 
 
+def count_reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    reads, edges = [], igraph.Graph.get_edgelist
+    monkeypatch.setattr(igraph.Graph, "get_edgelist", lambda graph: reads.append(graph) or edges(graph), raising=False)
+    return reads
+
+
 def test_what_did_not_change_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    reads, read = [], adapter.from_igraph
-    monkeypatch.setattr(adapter, "from_igraph", lambda *args, **options: reads.append(1) or read(*args, **options))
+    reads = count_reads(monkeypatch)
     graph = accelerate(weighted_graph())
     for _ in range(3):
         graph.personalized_pagerank(weights="weight")
@@ -305,8 +369,7 @@ def test_vertices_may_be_given_by_name() -> None:
 
 def test_batches_of_an_accelerated_graph_read_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = accelerate(weighted_graph())
-    read, from_igraph = [], adapter.from_igraph
-    monkeypatch.setattr(adapter, "from_igraph", lambda *args, **given: read.append(args) or from_igraph(*args, **given))
+    read = count_reads(monkeypatch)
     first, second = (personalized_pagerank_batch(graph, [{0: 1.0}], weights="weight") for _ in range(2))
     assert np.array_equal(first, second)
     assert len(read) == 1
@@ -360,6 +423,47 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], error: tuple[Any, 
     for call in (lambda **given: personalized_pagerank(graph, **given), accelerate(graph).personalized_pagerank):
         with refused(InputError, *error):
             call(**arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"reset": [0] * 3},
+        {"reset": [1] * 2},
+        {"reset": [-1, 0, 1]},
+        {"reset": [float("nan")] * 3},
+        {"reset": "absent"},
+        {"reset": 5},
+        {"reset": [1] * 3, "reset_vertices": [0]},
+        {"reset_vertices": []},
+        {"reset_vertices": [9]},
+        {"reset_vertices": -1},
+        {"vertices": [9]},
+        {"vertices": 3.5},
+        {"vertices": "absent"},
+        {"weights": "absent"},
+        {"weights": [1]},
+        {"damping": 2.0},
+        {"damping": "a"},
+        {"arpack_options": 1},
+        {"implementation": "xyz"},
+    ],
+)
+def test_an_accelerated_graph_raises_what_igraph_raises(arguments: dict[str, Any]) -> None:
+    plain = igraph.Graph([(0, 1), (1, 2)])
+    with pytest.raises(Exception) as expected:  # noqa: PT011 - the class is what is compared
+        plain.personalized_pagerank(**arguments)
+    patched = accelerate(plain.copy())
+    methods = [patched.personalized_pagerank] + [patched.pagerank] * (
+        not {"reset", "reset_vertices"} & arguments.keys()
+    )
+    for method in methods:
+        with pytest.raises(expected.type) as caught:
+            method(**arguments)
+        error = caught.value
+        assert isinstance(error, InputError)
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), again.data()) == (InputError, error.data())
 
 
 def test_other_graphs_are_refused() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -207,6 +209,29 @@ def test_a_converted_graph_is_passed_on_and_back(kind: Any) -> None:
     with pytest.raises(NotImplementedError, match="one edge attribute"):
         adapter.convert_from_nx(graph, edge_attrs={"a": 1, "b": 1})
     assert adapter.can_run("betweenness_centrality", (graph,), {}) is False
+
+
+def test_pickles_and_copies_leave_the_converted_graph_out(tmp_path: Path) -> None:
+    graph = nx.gnm_random_graph(400, 1600, seed=3)
+    before = len(pickle.dumps(graph))
+    expected = nx.pagerank(graph, backend="hopfuse")
+    stored = pickle.dumps(graph)
+    assert len(stored) < before + 500
+    (tmp_path / "graph").write_bytes(stored)
+    code = (
+        "import sys; sys.modules['hopfuse'] = None; import pickle; "
+        "print(pickle.load(open(sys.argv[1], 'rb')).number_of_edges())"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "graph")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "1600"
+    for again in (pickle.loads(stored), copy.deepcopy(graph)):
+        for _ in range(2):
+            assert nx.pagerank(again, backend="hopfuse") == expected
+        assert nx.pagerank(again, backend="hopfuse", weight=None) == expected
+        again.add_edge(0, 1, weight=50.0)
+        assert nx.pagerank(again, backend="hopfuse") != expected
+    converted = pickle.loads(pickle.dumps(adapter.convert_from_nx(graph)))  # one's own conversion keeps its content
+    assert adapter.pagerank(converted, weight=None) == expected
 
 
 def test_networkx_starts_without_hopfuses_kernels() -> None:

@@ -8,6 +8,8 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from compare import assert_bitwise, assert_hits_equal
+from hopfuse import reference
+from hopfuse.backends import resolve
 from hopfuse.errors import InputError
 from refusals import refused
 
@@ -115,6 +117,105 @@ def test_a_raw_array_is_an_inner_product_corpus_in_float32() -> None:
     rng = np.random.default_rng(1)
     x, q = rng.standard_normal((50, 6)), rng.standard_normal((3, 6))
     assert_hits_equal(hf.dense_topk(q, x, 4), hf.dense_topk(q, hf.Corpus.from_array(x), 4))
+
+
+def test_ids_of_hits_are_a_filter_for_each_query() -> None:
+    rng = np.random.default_rng(3)
+    x, q = rng.standard_normal((60, 8)).astype(np.float32), rng.standard_normal((3, 8)).astype(np.float32)
+    graph = hf.Graph.from_edges(rng.integers(0, 60, 200), rng.integers(0, 60, 200), num_nodes=60)
+    first = hf.dense_topk(q, x, 5, allow=[range(20), [7, 8], []])
+    assert first.counts.tolist() == [5, 2, 0]
+    for again in (hf.dense_topk(-q, x, 5, allow=first.ids), reference.dense_topk(-q, x, 5, allow=first.ids)):
+        assert [sorted(again.ids[b][: again.counts[b]]) for b in range(3)] == [
+            sorted(first.ids[b][: first.counts[b]]) for b in range(3)
+        ]
+    seeds = [{int(first.ids[0, 0]): 1.0}, {7: 1.0}, {3: 1.0}]
+    walked = hf.ppr_topk(graph, seeds, 60, candidates=first.ids)
+    assert_hits_equal(walked, hf.ppr_topk(graph, seeds, 60, candidates=[row[row >= 0] for row in first.ids]))
+    inside = np.where(first.ids < 0, [[7], [7], [3]], first.ids)
+    np.testing.assert_array_equal(
+        hf.ppr(graph, seeds, allow=inside).scores, hf.ppr(graph, seeds, allow=list(inside)).scores
+    )
+    with refused(InputError, "length", "allow", given=3):
+        hf.dense_topk(q[:2], x, 5, allow=first.ids)
+    with refused(InputError, "unknown", "allow[1]", given=60):
+        hf.dense_topk(q[:2], x, 5, allow=np.array([[1, 2], [60, -1]]))
+    with refused(InputError, "unknown", "allow[1]", given=-2):
+        hf.dense_topk(q[:2], x, 5, allow=np.array([[1, 2], [5, -2]]))
+    with refused(InputError, "unknown", "allow", given=-1):
+        hf.dense_topk(q, x, 5, allow=[4, -1])
+
+
+@pytest.mark.parametrize("metric", ["ip", "cosine"])
+@pytest.mark.parametrize("storage", ["float32", "int8"])
+def test_a_least_score_cuts_the_exact_list(metric: Any, storage: Any) -> None:
+    rng = np.random.default_rng(6)
+    made = hf.Corpus.from_array(rng.standard_normal((400, 5)).astype(np.float32), metric=metric, storage=storage)
+    q = rng.standard_normal((9, 5)).astype(np.float32)
+    allow = rng.random((9, 400)) < 0.8
+    every = hf.dense_topk(q, made, 400, allow=allow)
+    for least in (-1e9, -0.3, 0.0, float(every.scores[2, 30]), 0.7, 1e9):
+        rows = [[(i, s) for i, s in every.row(b) if s >= np.float32(least)] for b in range(9)]
+        above = hf.dense_above(q, made, least, allow=allow)
+        assert above.shape == (9, max(map(len, rows)))
+        for k in (1, 10, 400):
+            cut = hf.dense_topk(q, made, k, allow=allow, min_score=least)
+            assert cut.shape == (9, k)
+            assert [cut.row(b) for b in range(9)] == [row[:k] for row in rows]
+            assert (cut.ids[np.arange(k) >= cut.counts[:, None]] == -1).all()
+            assert np.isneginf(cut.scores[np.arange(k) >= cut.counts[:, None]]).all()
+        assert [above.row(b) for b in range(9)] == rows
+
+
+def test_the_cosine_of_a_vector_with_itself_is_1_up_to_rounding() -> None:
+    x = np.random.default_rng(0).standard_normal((200, 33)).astype(np.float32)
+    scores = hf.dense_topk(x, hf.Corpus.from_array(x, metric="cosine"), 1).scores
+    assert 1.0 < scores.max() <= 1.0 + 2**-22
+    assert scores.min() >= 1.0 - 2**-22
+
+
+def test_a_score_equal_to_the_least_is_a_hit() -> None:
+    x = np.array([[0.7], [0.5], [0.7]], np.float32)
+    assert hf.dense_topk([1.0], x, 3, min_score=0.7).row(0) == [
+        (0, float(np.float32(0.7))),
+        (2, float(np.float32(0.7))),
+    ]
+    assert hf.dense_above([1.0], x, 0.5).counts.tolist() == [3]
+
+
+def test_only_queries_with_a_full_list_are_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.concatenate([np.ones((300, 2)), np.zeros((700, 2))]).astype(np.float32)
+    x[:10, 1] = 2.0
+    calls = []
+
+    def spied(call: Any) -> Any:
+        calls.append((len(call.queries), call.k))
+        return search(call)
+
+    engine = resolve("cpu")
+    search = engine.dense_topk
+    monkeypatch.setattr(engine, "dense_topk", spied)
+    found = hf.dense_above([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]], x, 0.5, backend="cpu")
+    assert found.counts.tolist() == [300, 300, 0]
+    assert calls == [(3, 64), (2, 128), (2, 256), (2, 512)]
+    assert hf.dense_above(np.zeros((0, 2)), x, 0.5).shape == (0, 0)
+    assert hf.dense_above([[1.0, 1.0]], x, -1.0).shape == (1, 1000)
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), 1e39, "0.5", True])
+def test_a_least_score_is_a_number(score: Any) -> None:
+    with refused(InputError, "range", "min_score"):
+        hf.dense_topk(np.ones((1, 3)), corpus(), 2, min_score=score)
+    with refused(InputError, "range", "min_score"):
+        hf.dense_above(np.ones((1, 3)), corpus(), score)
+
+
+def test_a_least_score_is_needed_and_lists_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    with refused(InputError, "type", "min_score", given="NoneType"):
+        hf.dense_above(np.ones((1, 3)), corpus(), None)
+    monkeypatch.setattr("hopfuse.ops.dense.HITS_BUDGET", 100)
+    with refused(InputError, "limit"):
+        hf.dense_above(np.ones((3, 3)), corpus(), 0.0)
 
 
 def test_one_query_vector_is_a_batch_of_one() -> None:

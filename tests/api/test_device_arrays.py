@@ -11,6 +11,7 @@ from cases import random_graph
 from compare import assert_bitwise
 from devices import on_device, on_host
 from hopfuse.adapters import dialects
+from hopfuse.adapters.igraph import personalized_pagerank_batch
 from hopfuse.errors import InputError
 from hopfuse_simt.runtime import SimtArray
 from refusals import refused
@@ -57,6 +58,12 @@ def vectors() -> Any:
 def test_walks_from_seeds(graph: hf.Graph, seeds: hf.Seeds, stop: Any) -> None:
     expected = hf.ppr_topk(graph, seeds, 9, candidates=range(0, NODES, 2), stop=stop, backend="cpu")
     assert_same(hf.ppr_topk(graph, on_device(seeds), 9, candidates=range(0, NODES, 2), stop=stop), expected)
+
+
+def test_scores_of_a_batch_for_igraph_stay_on_the_device(graph: hf.Graph, seeds: hf.Seeds) -> None:
+    made = personalized_pagerank_batch(graph, on_device(seeds), damping=0.999)
+    assert isinstance(made, SimtArray)
+    assert_bitwise(made.get(), hf.ppr(graph, seeds, damping=0.999, backend="cpu").scores, "scores")
 
 
 def test_all_scores_of_a_walk(graph: hf.Graph, seeds: hf.Seeds) -> None:
@@ -143,6 +150,8 @@ ZERO = np.zeros((2, DIM), np.float32)
         ),
         (lambda g, c, x: hf.dense_topk(on_device(x.astype(np.float64)), c, 3), ("dtype", "queries")),
         (lambda g, c, x: hf.dense_topk(on_device(x[:, :5]), c, 3), ("shape", "queries")),
+        (lambda g, c, x: hf.dense_topk(on_device(x), c, 3, min_score=0.5), ("unsupported", "min_score")),
+        (lambda g, c, x: hf.dense_above(on_device(x), c, 0.5), ("unsupported", "min_score")),
         (lambda g, c, x: hf.dense_topk(on_device(x), c, 3, backend="cpu"), ("conflict", "queries")),
         (
             lambda g, c, x: hf.ppr(g, on_device(np.ones((2, NODES), np.float32))),

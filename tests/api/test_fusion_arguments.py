@@ -188,11 +188,14 @@ BAD_HITS: list[tuple[tuple[Any, ...], tuple[str, str | None]]] = [
     (([[1, 2]], [[1.0, 2.0]], [1, 1]), ("shape", "counts")),
     (([[1, 2]], [[1.0, 2.0]], [1.5]), ("dtype", "counts")),
     (([[-1, 2]], [[1.0, 2.0]], [2]), ("range", "ids[0, 0]")),
+    ((np.array([[1, 2**64 - 1]], np.uint64), [[1.0, 2.0]]), ("range", "ids", {"given": 2**64 - 1})),
+    ((np.array([[1, 2**63 + 5]], np.uint64), [[1.0, 2.0]]), ("range", "ids", {"given": 2**63 + 5})),
+    (([[1, 2]], [[1.0, 2.0]], np.array([2**64 - 1], np.uint64)), ("range", "counts", {"given": 2**64 - 1})),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "refusal"), BAD_HITS)
-def test_bad_hits_are_refused(arguments: tuple[Any, ...], refusal: tuple[str, str | None]) -> None:
+def test_bad_hits_are_refused(arguments: tuple[Any, ...], refusal: tuple[Any, ...]) -> None:
     with refused(InputError, *refusal):
         hf.Hits(*arguments)
 
@@ -211,6 +214,7 @@ def test_hits_put_themselves_in_total_order_with_padding_last() -> None:
 
 def test_a_single_row_and_padding_among_many_are_accepted() -> None:
     assert hf.Hits([2, 9], [1.0, 3.0]).ids.tolist() == [[9, 2]]
+    assert hf.Hits(np.array([2, 2**63 - 1], np.uint64), [1.0, 3.0]).row(0) == [(2**63 - 1, 3.0), (2, 1.0)]
     assert hf.Hits([[-1, -1, -1]], [[0.0, np.nan, np.inf]]).counts.tolist() == [0]
     assert hf.Hits([[1, 2, 3]], [[1.0, np.nan, 2.0]], [1]).row(0) == [(1, 1.0)]
 

@@ -53,6 +53,41 @@ REFUSED: dict[str, tuple[Callable[[], Any], str, str]] = {
 }
 
 
+LARGE = np.array([1, 2**64 - 1], np.uint64)
+BEYOND_INT64: dict[str, tuple[Callable[[], Any], str, str]] = {
+    "ends of edges": (lambda: hf.Graph.from_edges(LARGE, [0, 1]), "range", "src"),
+    "rows that are allowed": (lambda: hf.dense_topk(np.eye(2), np.eye(2), 1, allow=LARGE), "unknown", "allow"),
+    "candidates": (lambda: hf.ppr_topk(graph(), [{0: 1.0}], 1, candidates=LARGE), "unknown", "candidates"),
+    "weighted nodes": (
+        lambda: hf.ppr(graph(), [{0: 1.0}], node_weights=[[1.0, 1.0]], weighted_nodes=LARGE),
+        "unknown",
+        "weighted_nodes",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND_INT64)
+def test_numbers_beyond_int64_are_reported_as_given(name: str) -> None:
+    call, code, field = BEYOND_INT64[name]
+    with refused(InputError, code, field, given=2**64 - 1):
+        call()
+
+
+def test_missing_values_of_arrow_arrays_are_counted() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    for numbers in (arrow.array([1, None, None]), arrow.chunked_array([[1], [None, None]])):
+        for call, field in (
+            (lambda: hf.Hits(numbers, [0.5, 0.2, 0.1]), "ids"),  # noqa: B023 - called at once
+            (lambda: hf.Hits([1, 2, 3], numbers), "scores"),  # noqa: B023
+            (lambda: hf.Graph.from_edges([0, 1, 2], numbers), "dst"),  # noqa: B023
+            (lambda: hf.dense_topk(numbers, np.eye(3), 1), "queries"),  # noqa: B023
+            (lambda: hf.dense_topk(np.eye(3), np.eye(3), 1, allow=numbers), "allow"),  # noqa: B023
+        ):
+            with refused(InputError, "missing", field, given=2):
+                call()
+    assert hf.Hits(arrow.chunked_array([[4], [9]]), arrow.array([0.5, 0.2])).ids.tolist() == [[4, 9]]
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
     call, code, field = REFUSED[name]

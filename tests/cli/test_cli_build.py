@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from cli.cli_files import ALIASES, EDGES, ENTITIES, TEXTS, about, build_args, hopfuse, refused, write_jsonl
 from hopfuse import Index
+from hopfuse.text import NAME_RULE
 
 
 def test_build_holds_what_the_files_say(index, files):
@@ -37,7 +38,12 @@ def test_columns_that_are_not_read_are_named(tmp_path):
     index = Index.open(tmp_path / "other")
     assert (list(index.passage_ids), list(index.documents), list(index.languages)) == ([7], ["notes"], ["en"])
     found = json.loads(hopfuse("info", tmp_path / "other", "--json").stdout)
-    assert (found["documents"], found["languages"], found["num_stated"], found["name_rule"]) == (1, ["en"], 0, 1)
+    assert (found["documents"], found["languages"], found["num_stated"], found["name_rule"]) == (
+        1,
+        ["en"],
+        0,
+        NAME_RULE,
+    )
     said = hopfuse("info", tmp_path / "other").stdout
     assert re.search(r"documents +│ 1 ", said)
     assert re.search(r"languages +│ en ", said)

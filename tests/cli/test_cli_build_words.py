@@ -80,8 +80,42 @@ def test_other_languages_and_none(chunks, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("texts", "question"),
+    [
+        (["艾瑞克能打开哪里的门", "港口比城市更古老"], "艾瑞克"),
+        (["東京タワーは港区にある", "サーバーは部屋にある"], "東京タワーはどこですか"),
+        (["서울의 강은 길다", "부산의 항구"], "서울"),
+        (["ประเทศไทยมีเมืองหลวง", "ท่าเรือเก่า"], "เมืองหลวง"),
+        (["दिल्ली भारत की राजधानी है", "बंदरगाह पुराना है"], "भारत की राजधानी"),
+        (["كِتَابُ المدينة القديم", "الميناء"], "كتاب"),
+        (["Die Daten\u00adbank der Stadt", "Der Hafen"], "DATENBANK"),
+        (["Zu\u0308rich am See", "rich and famous"], "zürich"),
+    ],
+)
+def test_words_of_every_script_are_found(texts, question, tmp_path):
+    chunks = write_jsonl(tmp_path / "chunks.jsonl", [{"id": str(at), "text": text} for at, text in enumerate(texts)])
+    hopfuse("build", chunks, "--reader", "words", "--out", tmp_path / "index")
+    for legs in ((), ("--words", "none"), ("--words", "fts5")):
+        assert found(tmp_path / "index", question, *legs, "-k", "1") == ["0"], legs
+
+
+def test_the_language_is_that_of_the_passages_or_the_one_that_is_named(tmp_path):
+    texts = [f"Le port de {town} est plus vieux que la ville, et il est sur la mer." for town in ("Brest", "Sète")]
+    chunks = write_jsonl(tmp_path / "french.jsonl", [{"id": at, "text": text} for at, text in enumerate(texts)])
+    done = hopfuse("build", chunks, "--reader", "words", "--out", tmp_path / "told")
+    assert "Languages: french 100 %; words are read as french (--language)" in done.stderr
+    assert "No reader is for 0 % of the text" in done.stderr
+    index = Index.open(tmp_path / "told")
+    assert index.words.stemmer == index.lexical.stemmer == "french"
+    named = hopfuse("build", chunks, "--reader", "words", "--language", "EN", "--out", tmp_path / "named")
+    assert "words are read as english" in named.stderr
+    assert "No reader is for 100 % of the text" in named.stderr
+
+
+@pytest.mark.parametrize(
     ("args", "message"),
     [
+        (("--spacy-model", "model"), about("unused", "spacy_model", other="reader spacy")),
         (("--reader", "spacy", "--reader", "endpoint"), about("conflict", "reader")),
         (("--language", "german"), about("unused", "language", other="reader words")),
         (("--tagger", "model"), about("unused", "tagger", other="reader words")),

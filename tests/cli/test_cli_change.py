@@ -151,7 +151,9 @@ def test_names_are_read_by_the_reader_that_is_named(tmp_path, capsys, output_of,
     new = write_jsonl(tmp_path / "new.jsonl", [{"id": "b", "text": "ADA met Byron."}])
 
     class Reader:
-        def read(self, rows, progress):
+        skip_failed = 0.0
+
+        def read(self, rows, progress, skips):
             progress(1, 1)
             return [Extraction(row["id"], "", row["text"], ("ADA", "Byron")) for row in rows]
 

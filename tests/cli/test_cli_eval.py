@@ -156,6 +156,33 @@ def test_score_writes_a_run(scoring, files, tmp_path):
     assert 0 < sum(expected) < 20
 
 
+def test_grades_and_queries_without_relevant_passages(tmp_path):
+    (tmp_path / "qrels").write_text("a 0 d 3\na 0 e 1\nb 0 d 1\nc 0 e 0\n")
+    (tmp_path / "run").write_text("a Q0 e 1 2 t\na Q0 d 2 1 t\nb Q0 d 1 1 t\nc Q0 d 1 1 t\n")
+    command = ("eval", "--qrels", tmp_path / "qrels", "--run", f"r={tmp_path / 'run'}", "--overwrite")
+    metrics = ("--metric", "precision@2", "--metric", "r_precision", "--metric", "ndcg", "--out", tmp_path / "r.json")
+    figures = {}
+    for level, without in ((1, "skip"), (1, "zero"), (2, "skip"), (2, "zero")):
+        output = hopfuse(*command, *metrics, "--relevance-level", level, "--without-gold", without).stdout
+        counts = "count 0 for them" if without == "zero" else "leave them out"
+        least = " of grade 2 or above" if level == 2 else ""
+        assert f"{level} have no relevant passage{least}; ranking metrics {counts}" in output
+        found = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+        assert (found["relevance_level"], found["without_gold"], found["queries_without_gold"]) == (
+            level,
+            without,
+            level,
+        )
+        rows = found["groups"][0]["estimates"]["r"]
+        figures[level, without] = [rows[name]["mean"] for name in ("precision@2", "r_precision")] + [rows["ndcg"]["n"]]
+    assert figures == {
+        (1, "skip"): [0.75, 1.0, 2],
+        (1, "zero"): [0.5, pytest.approx(2 / 3), 3],
+        (2, "skip"): [0.5, 0.0, 2],
+        (2, "zero"): [pytest.approx(1 / 6), 0.0, 3],
+    }
+
+
 def test_answers(tmp_path):
     write_jsonl(tmp_path / "gold.jsonl", [{"id": "a", "gold": ["d"], "answer": "The Thames"}])
     write_jsonl(tmp_path / "run.jsonl", [{"id": "a", "hits": hits("d"), "answer": "river Thames"}])

@@ -321,7 +321,7 @@ def test_queries_are_read_one_at_a_time(tmp_path):
         ('{"text": 3}', about("type", "text", given=3)),
         ('{"entities": "Ada"}', about("type", "entities", given="Ada")),
         ('{"entities": [["Ada", "PERSON"]]}', about("type", "entities", given=[["Ada", "PERSON"]])),
-        ("", about("syntax")),
+        ("{", about("syntax")),
     ],
 )
 def test_a_malformed_query_is_named(index, refused_here, tmp_path, line, message):

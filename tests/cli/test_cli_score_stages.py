@@ -78,7 +78,7 @@ def test_runs_that_other_programs_read(folder, expected, output_of, tmp_path) ->
             "score", "merge", folder, "--out", tmp_path / name, *(["--tag", "mine"] if name == "out.trec" else [])
         )
     whole = read_run_file(tmp_path / "out.jsonl")
-    assert len(whole) == QUERIES
+    assert len(whole.queries) == QUERIES
     assert read_run_file(tmp_path / "out.trec") == read_run_file(tmp_path / "out.json") == whole
     first = json.loads(expected.splitlines()[0])
     assert json.loads((tmp_path / "out.json").read_text())["q0"] == {h["id"]: h["score"] for h in first["hits"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import hopfuse as hf
@@ -12,6 +13,7 @@ from hopfuse.diagnose import Fault, drawn_rows, find_faults, language_of, script
 from hopfuse.encoders import ArrayEncoder
 from hopfuse.extract import WordReader, build_memory
 from hopfuse.index import EncoderInfo, WordInfo
+from hopfuse.text import RULE
 
 for package in ("bm25s", "Stemmer"):
     pytest.importorskip(package, reason="lists of stop words and stems")
@@ -22,8 +24,9 @@ FRENCH = [f"Le port de {town} est dans la ville, et les bateaux ne sont pas dans
 CHINESE = [f"{town}港口位于城市的南部，那里的船只每天早晨都会离开码头前往大海深处捕鱼" for town in TOWNS]
 
 
-def words(texts: list[str], language: str | None = "english") -> hf.Index:
-    return build_memory(WordReader(language).read([{"text": text} for text in texts])).index()
+def words(texts: list[str], language: str | None = "english", rule: int = RULE) -> hf.Index:
+    reader = WordReader.like(replace(WordReader(language).info, rule=rule))
+    return build_memory(reader.read([{"text": text} for text in texts])).index()
 
 
 def graph(texts: list[str], names: list[str], edges: list[tuple[int, int]], **more: Any) -> hf.Index:
@@ -106,10 +109,10 @@ CASES: dict[str, tuple[Made, tuple[int, int], str, Made]] = {
         lambda: encoded(FRENCH, "multilingual-e5"),
     ),
     "Passages in a script without spaces between words (Han)": (
-        lambda: words(CHINESE, None),
+        lambda: words(CHINESE, None, rule=1),
         (10, 10),
         "6",
-        lambda: words(ENGLISH),
+        lambda: words(CHINESE, None),
     ),
     "Passages in which no reader found": (
         lambda: graph(ENGLISH, ["Oslo"], [(1, 0)]),

@@ -153,3 +153,9 @@ def test_invalid_input_is_refused(make, tmp_path, monkeypatch):
         EndpointEncoder("http://127.0.0.1:9/v1", model="m", dim=2, retries=0).encode_queries(["a"])
     with refused(InputError, "type", "texts"):
         make().encode_queries("a")
+
+
+def test_a_short_key_is_not_cut_out_of_words(server, make):
+    server.reply = lambda request: (400, {"error": {"message": "maximum of x"}})
+    with refused(EndpointError, "reply", said="Error code: 400 - maximum of [key]"):
+        make(api_key="x").encode_queries(["a"])

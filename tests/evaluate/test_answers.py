@@ -1,7 +1,8 @@
+import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.errors import InputError
-from hopfuse.evaluate import Qrels, Run, answer_values, exact_match, normalise_answer, token_f1
+from hopfuse.evaluate import Qrels, Run, answer_supported, answer_values, exact_match, normalise_answer, token_f1
 from hopfuse.types import Hits
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,3 +73,32 @@ def test_a_run_has_an_answer_for_every_row():
         Run(Hits([[1], [2]], [[1.0], [1.0]]), ["x"])
     run = Run(Hits([[1], [2]], [[1.0], [1.0]]), ["x", None]).take([1, 0])
     assert (run.answers, run.hits.ids.tolist()) == ([None, "x"], [[2], [1]])
+
+
+@pytest.mark.parametrize(
+    ("answer", "accepted"),
+    [
+        ("Zu\u0308rich", "Zürich"),
+        ("Straße", "STRASSE"),
+        ("Daten\u00adbank", "Datenbank"),
+        ("東京。", "東京"),
+        ("दिल्ली।", "दिल्ली"),
+        ("１９１４", "1914"),
+    ],
+)
+def test_spellings_of_an_answer_are_equal(answer: str, accepted: str) -> None:
+    assert exact_match(answer, [accepted]) == token_f1(answer, [accepted]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "accepted", "expected"),
+    [("東京都", "東京", 0.8), ("दिल्ली", "दल्ल", 0.0), ("서울 시", "서울시", 0.0), ("ไทย", "ไท", 0.8)],
+)
+def test_scripts_without_spaces_are_compared_by_characters(answer: str, accepted: str, expected: float) -> None:
+    assert token_f1(answer, [accepted]) == pytest.approx(expected)
+
+
+def test_an_answer_is_found_within_a_text_without_spaces() -> None:
+    qrels = Qrels(["a", "b", "c"], [[], [], []], answers=[["艾瑞克"], ["瑞能"], ["art"]])
+    hits = hf.Hits([[0], [0], [1]], [[1.0], [1.0], [1.0]])
+    assert answer_supported(hits, qrels, 1, ["艾瑞克能打开哪里", "the party"]).tolist() == [1.0, 0.0, 0.0]

@@ -106,6 +106,31 @@ def test_the_texts_of_queries(queries):
     assert taken(QRELS, SCORES, queries)[0].questions == ("What is q1?", "What is q2?", "What is q3?")
 
 
+def test_queries_without_entries_stay():
+    names = PassageNames()
+    qrels = qrels_from({"q1": {"a": 1}, "q2": {}, 3: {"b": 0}}, names)
+    assert (qrels.ids, qrels.gold) == (("q1", "q2", "3"), ((0,), (), ()))
+    run = run_from({"q1": {"a": 1.0}, "q2": {}}, qrels.ids, names)
+    assert (run.num_missing, run.num_unjudged, run.hits.counts.tolist()) == (1, 0, [1, 0, 0])
+    assert run_from({"q2": {}}, ["q2"], names).num_missing == 0
+    with refused(InputError, "duplicate", "query", passage="7"):
+        run_from({"q": {"7": 1.0, 7: 2.0}}, ["q"], names)
+    with refused(InputError, "duplicate", "query", query="7", passage="a"):
+        qrels_from({"7": {"a": 1}, 7: {"a": 2}}, names)
+    assert qrels_from({"7": {"a": 1}, 7: {"b": 2}}, names).grades == ((1, 2),)
+
+
+def test_hits_are_read_by_columns(tmp_path, monkeypatch):
+    scores = {f"q{q}": {f"d{d}": 1 / (1 + d) for d in range(50)} for q in range(20)}
+    names, asked = PassageNames(), []
+    monkeypatch.setattr(PassageNames, "number", lambda self, name: asked.append(name))
+    run = run_from(scores, list(scores), names)
+    write_run(tmp_path / "run", run, list(scores), names)
+    again = read_run(tmp_path / "run", list(scores), names)
+    np.testing.assert_array_equal(again.hits.ids, run.hits.ids)
+    assert asked == []
+
+
 def test_equal_scores_stay_as_they_are_given_and_numbers_may_be_numpys():
     names = PassageNames()
     run = run_from({7: {"b": np.float32(1.0), "a": 1, "c": 2}}, ["7"], names)
@@ -153,6 +178,10 @@ def test_invalid_input_is_refused(tmp_path):
             lambda: run_from({"q": {"a": 1e39}}, ["q"], names),
             ("range", "scores['q']['a']", {"given": 1e39}),
         ),
+        (lambda: run_from({"q": {"a": 10**400}}, ["q"], names), ("range", "scores['q']['a']")),
+        (lambda: run_from({"q": {"a": 1, "b": True}}, ["q"], names), ("range", "scores['q']['b']", {"given": True})),
+        (lambda: run_from({"q": {"a": 1, "b": "2"}}, ["q"], names), ("range", "scores['q']['b']", {"given": "2"})),
+        (lambda: qrels_from({"q": {"a": 2**63}}, names), ("range", "grades[0]", {"given": 2**63})),
         (lambda: run_from({"x": {"a": 1.0}}, ["q"], names), ("missing",)),
         (
             lambda: run_dict(hf.Hits([[0]], [[1.0]]), ["q", "r"], PassageNames(["a"])),

@@ -5,6 +5,9 @@ import numpy as np
 import pytest
 from hopfuse.errors import FormatError, InputError, MissingExtraError
 from hopfuse.evaluate import PassageNames, Qrels, read_qrels, read_run, write_qrels, write_run
+from hopfuse.io import line_blocks
+from hypothesis import given
+from hypothesis import strategies as st
 from refusals import refused
 
 
@@ -50,6 +53,13 @@ def test_trec_qrels(tmp_path):
     assert named(q.gold, names) == [["d1", "d4"], ["d3"], []]
     assert q.grades == ((1, 3), (2,), ())
     assert q.num_hops.tolist() == [0, 0, 0]
+
+
+def test_comments_and_names_with_other_white_space_than_trecs(tmp_path):
+    path = written(tmp_path, "qrels", "# judged in 2024\n#\nq1 0 d\u00a01 1\n#2 0 d2 1\n# pool of depth x\n")
+    names = PassageNames()
+    q = read_qrels(path, names)
+    assert (q.ids, named(q.gold, names)) == (("q1", "#2"), [["d\u00a01"], ["d2"]])
 
 
 def test_jsonl_by_number_or_by_name(tmp_path):
@@ -126,6 +136,8 @@ def test_a_bad_beir_folder_is_named_by_file_and_line(beir, file, text, where, er
     [
         ("q", "q1 0 d1 1\nq1 0 d2\n", "line 2", ("syntax", None, {"given": 3})),
         ("q", "q1 0 d1 1\nq1 0 d2 high\n", "line 2", ("type", "grade", {"given": "high"})),
+        ("q", "# judged by two\nq1 0 d1\n", "line 2", ("syntax", None, {"given": 3})),
+        ("q", f"q1 0 d1 {2**63}\n", None, ("range", "grades[0]", {"given": 2**63})),
         (
             "q",
             "q1 0 d1 1\nq2 0 d1 1\nq1 0 d1 0\n",
@@ -200,6 +212,80 @@ def test_a_trec_run_is_ordered_by_score_then_rank(tmp_path):
     assert (run.num_missing, run.num_unjudged, run.answers) == (1, 1, None)
 
 
+def test_a_trec_run_is_read_as_trec_eval_reads_it(tmp_path):
+    text = (
+        "\ufeff# run of 2024, by hand\n#\n"
+        "q1 Q0 d1 - 0.5 t more fields 7\n"
+        "\n \t \r\n"
+        "q1\tQ0  d\u00a02 1.0 0.5 t\r\n"
+        "q2 Q0 \u2003d3 2.0 0.5 t\n"
+        "q2 Q0 d4 1.0 0.5 t\n"
+        "#3 Q0 d5 1 0.5 t\n"
+        "q2 Q0 d6 first 0.75 t"
+    )
+    names = PassageNames()
+    run = read_run(written(tmp_path, "run", text), ["q1", "q2", "#3"], names)
+    assert ranking(run, names) == [
+        [("d1", 0.5), ("d\u00a02", 0.5)],  # a rank is no number: as in the file
+        [("d6", 0.75), ("\u2003d3", 0.5), ("d4", 0.5)],
+        [("d5", 0.5)],
+    ]
+    assert (run.num_missing, run.num_unjudged) == (0, 0)
+
+
+@given(
+    lines=st.lists(
+        st.tuples(
+            st.sampled_from(["q1", "q2", "q\u00e9", "#4"]),
+            st.integers(0, 9),
+            st.sampled_from(["1", "2.0", "-", "x", "inf", "3"]),
+            st.sampled_from(["0.5", "1", "-2e-3", "1e2"]),
+            st.sampled_from(["", " extra", " more fields"]),
+            st.sampled_from(["\n", "\r\n", "\n\n", "\n# note\n", " \n#\n"]),
+        ),
+        max_size=12,
+        unique_by=lambda one: one[:2],
+    ),
+    block=st.integers(1, 80),
+)
+def test_any_form_of_line_is_the_same_row(tmp_path_factory, lines, block):
+    path = tmp_path_factory.getbasetemp() / "run"
+    path.write_bytes("".join(f"{q} Q0 d{d} {rank} {s} t{more}{end}" for q, d, rank, s, more, end in lines).encode())
+    assert b"".join(part for _, part in line_blocks(path, block)) == path.read_bytes()
+    expected = {}
+    for at, (query, passage, rank, score, _, _) in enumerate(lines):
+        ranks = [one[2] for one in lines if one[0] == query]
+        is_ranked = not {"-", "x", "inf"}.intersection(ranks)
+        order = (-float(score), float(rank) if is_ranked else 0.0, at)
+        expected.setdefault(query, []).append((order, f"d{passage}"))
+    names, ids = PassageNames(), list(expected) or ["q1"]
+    if not lines:
+        with refused(InputError, "missing"):
+            read_run(path, ids, names)
+        return
+    run = read_run(path, ids, names)
+    assert [[name for name, _ in row] for row in ranking(run, names)] == [
+        [name for _, name in sorted(expected[query])] for query in ids
+    ]
+
+
+def test_a_long_run_is_read_in_blocks(tmp_path):
+    rows = [(f"q{at % 7}", f"d{at}", 1 / (1 + at)) for at in range(60_000)]
+    lines = [f"{query} Q0 {passage} {at} {score!r} t\n" for at, (query, passage, score) in enumerate(rows)]
+    path = written(tmp_path, "run", "".join(lines))
+    assert len(list(line_blocks(path))) > 1
+    names = PassageNames()
+    run = read_run(path, [f"q{at}" for at in range(7)], names)
+    for at in range(7):
+        assert [name for name, _ in ranking(run, names)[at]] == [f"d{one}" for one in range(at, 60_000, 7)]
+    lines[59_999] = "q9 Q0 d1 1 none t\n"
+    with refused(FormatError, "type", "score", given="none", place="run, line 60000"):
+        read_run(written(tmp_path, "run", "".join(lines)), ["q1"], PassageNames())
+    (tmp_path / "run").write_bytes("".join(lines[:-1]).encode() + b"q9 Q0 d\xff 1 1 t\n")
+    with refused(FormatError, "syntax", place="run, line 60000"):
+        read_run(tmp_path / "run", ["q1"], PassageNames())
+
+
 ROWS = [
     {"id": "q1", "hits": [{"id": "d2", "score": 0.5}, {"id": "d1", "score": 0.5}, {"id": 3, "score": 1}]},
     {"id": "q2", "hits": [], "answer": "yes"},
@@ -247,10 +333,12 @@ def test_scores_that_float32_cannot_tell_apart_keep_their_order(tmp_path):
         ("run", "q1 Q0 d1 1 0.5\n", "line 1", ("syntax", None, {"given": 5})),
         (
             "run",
-            "q1 Q0 d1 1 0.5 t\nq1 Q0 d2 x 0.5 t\n",
+            "q1 Q0 d1 1 0.5 t\nq1 Q0 d2 1 x t\n",
             "line 2",
-            ("type", "rank", {"rank": "x", "score": "0.5"}),
+            ("type", "score", {"given": "x", "passage": "d2", "query": "q1"}),
         ),
+        ("run", "# a comment\n\nq1 Q0 d1 1 0.5 t\nq1 Q0 d2\n", "line 4", ("syntax", None, {"given": 3})),
+        ("run", "q1 Q0 d1 1 2 t\nq2 Q0 d1 1 2 t\nq1 Q0 d2 2 1 t u\nq1 Q0 d1 3 1 t\n", "line 4", ("duplicate", "hits")),
         ("run", "q1 Q0 d1 1 nan t\n", "line 1", ("finite", "score")),
         ("run", "q1 Q0 d1 1 1e39 t\n", "line 1", ("finite", "score", {"given": 1e39})),
         (

@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.evaluate import (
+    PassageNames,
     Qrels,
     Run,
     average_precision,
+    evaluate,
     full_support,
     gains,
     hit,
@@ -15,9 +17,13 @@ from hopfuse.evaluate import (
     last_hop_recall,
     ndcg,
     parse_metric,
+    precision,
+    qrels_from,
+    r_precision,
     recall,
     reciprocal_rank,
     relevance,
+    run_from,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +41,7 @@ QRELS = Qrels(
     hops=[[[10], [20]], [[7]], [], []],
     last_hop=[[20], [], [], [3, 4]],
 )
-EVERY = [recall, hit, full_support, last_hop, last_hop_recall, reciprocal_rank, average_precision, ndcg]
+EVERY = [recall, precision, hit, full_support, last_hop, last_hop_recall, reciprocal_rank, average_precision, ndcg]
 HITS = ranked([5, 10, 6, 20], [1, 2, 3], [9, 8, 7, 6], [4, 9, 1])
 
 
@@ -65,6 +71,13 @@ def test_average_precision_by_hand():
     nan = math.nan
     np.testing.assert_array_equal(average_precision(HITS, QRELS), [(1 / 2 + 2 / 4) / 2, 0, nan, (1 + 2 / 3) / 4])
     np.testing.assert_array_equal(average_precision(HITS, QRELS, 2), [(1 / 2) / 2, 0, nan, 1 / 4])
+
+
+def test_precision_by_hand():
+    nan = math.nan
+    np.testing.assert_array_equal(precision(HITS, QRELS, 2), [0.5, 0, nan, 0.5])
+    np.testing.assert_array_equal(precision(HITS, QRELS, 8), [0.25, 0, nan, 0.25])  # as if the list went on
+    np.testing.assert_array_equal(r_precision(HITS, QRELS), [0.5, 0, nan, 0.5])
 
 
 def test_ndcg_weighs_by_grade():
@@ -144,7 +157,13 @@ def test_narrow_runs_are_judged_as_pytrec_eval_judges_them(k):
     qrels = Qrels([f"q{b}" for b in range(60)], gold, grades=grades)
     judged = {f"q{b}": {f"d{p}": g for p, g in zip(gold[b], grades[b], strict=True)} for b in range(60)}
     run = {f"q{b}": {f"d{p}": 10.0 - at for at, p in enumerate(row)} for b, row in enumerate(lists) if row}
-    measures = {f"recall_{k}": recall, f"success_{k}": hit, f"map_cut_{k}": average_precision, f"ndcg_cut_{k}": ndcg}
+    measures = {
+        f"recall_{k}": recall,
+        f"P_{k}": precision,
+        f"success_{k}": hit,
+        f"map_cut_{k}": average_precision,
+        f"ndcg_cut_{k}": ndcg,
+    }
     names = {f"{name.rpartition('_')[0]}.{k}" for name in measures}
     found = pytrec_eval.RelevanceEvaluator(judged, names).evaluate(run)
     for name, metric in measures.items():
@@ -152,12 +171,67 @@ def test_narrow_runs_are_judged_as_pytrec_eval_judges_them(k):
         np.testing.assert_allclose(metric(hits, qrels, k), expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_levels_and_averages_are_trec_evals(level):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    draw = np.random.default_rng(level)
+    ids = [f"q{b}" for b in range(80)]
+    judged = {
+        query: {f"d{p}": int(g) for p, g in enumerate(draw.integers(-1, 4, draw.integers(1, 5)))} for query in ids
+    }
+    run = {query: {f"d{p}": 9.0 - at for at, p in enumerate(draw.permutation(8)[:6])} for query in ids}
+    names = PassageNames()
+    qrels = qrels_from(judged, names)
+    measures = {
+        "P_3": "precision@3",
+        "Rprec": "r_precision",
+        "ndcg": "ndcg",
+        "ndcg_cut_3": "ndcg@3",
+        "map": "map",
+        "recip_rank": "mrr",
+        "recall_3": "recall@3",
+        "success_3": "hit@3",
+    }
+    asked = {"P.3", "Rprec", "ndcg", "ndcg_cut.3", "map", "recip_rank", "recall.3", "success.3"}
+    theirs = pytrec_eval.RelevanceEvaluator(judged, asked, relevance_level=level).evaluate(run)
+    options = {"relevance_level": level, "without_gold": "zero"}
+    ours = evaluate(qrels, {"run": run_from(run, qrels.ids, names)}, list(measures.values()), **options)
+    none = sum(all(grade < level for grade in row.values()) for row in judged.values())
+    assert none > 0
+    assert (ours.num_without_gold, ours.relevance_level, ours.without_gold) == (none, level, "zero")
+    for name, metric in measures.items():
+        expected = [theirs[query][name] for query in ids]
+        np.testing.assert_allclose(ours.per_query["run"][metric], expected, atol=1e-12, err_msg=name)
+        assert ours.estimate("run", metric).mean == pytest.approx(np.mean(expected))
+        assert ours.estimate("run", metric).n == 80
+    left_out = evaluate(qrels, {"run": run_from(run, qrels.ids, names)}, ["map"], relevance_level=level)
+    assert left_out.estimate("run", "map").n == 80 - none
+    assert left_out.estimate("run", "map").mean == pytest.approx(ours.estimate("run", "map").mean * 80 / (80 - none))
+
+
+def test_a_level_leaves_lower_grades_out_of_hops_too():
+    qrels = Qrels(
+        ["a", "b"],
+        gold=[[1, 2, 3], [4]],
+        hops=[[[1], [2, 3]], [[4]]],
+        last_hop=[[2, 3], [4]],
+        grades=[[1, 2, 3], [1]],
+        types=["x", "y"],
+    ).at_level(2)
+    assert (qrels.gold, qrels.grades, qrels.last_hop) == (((2, 3), ()), ((2, 3), ()), ((2, 3), ()))
+    assert (qrels.hops, qrels.types, qrels.ids) == ((((), (2, 3)), ((),)), ("x", "y"), ("a", "b"))
+    with refused(InputError, "range", "grade", given=0):
+        qrels.at_level(0)
+
+
 @pytest.mark.parametrize("metric", EVERY)
 def test_a_list_narrower_than_k_is_judged_as_if_padded(metric):
     room = ((0, 0), (0, 5))
     padded = hf.Hits(np.pad(HITS.ids, room, constant_values=-1), np.pad(HITS.scores, room), HITS.counts)
     for k in (5, 9, 10**9):
-        np.testing.assert_array_equal(metric(HITS, QRELS, k), metric(padded, QRELS, min(k, 9)))
+        np.testing.assert_array_equal(
+            metric(HITS, QRELS, k), metric(padded, QRELS, k if metric is precision else min(k, 9))
+        )
 
 
 @pytest.mark.parametrize("metric", EVERY)
@@ -193,6 +267,9 @@ def test_hits_on_a_device_are_refused_with_the_fix():
         ("map@3", False),
         ("map", False),
         ("ndcg@3", False),
+        ("ndcg", False),
+        ("precision@3", False),
+        ("r_precision", False),
     ],
 )
 def test_names(name, binary):
@@ -218,6 +295,8 @@ def test_a_name_carries_its_k():
         "map@0",
         "bpref@5",
         "answer_em@1",
+        "r_precision@5",
+        "precision",
         "mrr@",
         "recall@5 ",
         "Recall@5",
@@ -240,6 +319,8 @@ def naive(name, ids, gold, last, k):
     found = [i in right for i in top]
     if name == "recall":
         return sum(found) / len(right)
+    if name == "precision":
+        return sum(found) / k
     if name == "hit":
         return float(any(found))
     if name == "full_support":
@@ -270,7 +351,7 @@ def test_against_a_loop(case):
     k, rows, gold, last = case
     hits = ranked(*rows, range(20, 28))  # the last row makes the hits 8 wide
     qrels = Qrels([str(b) for b in range(len(rows) + 1)], [*gold, [99]], last_hop=[*last, []])
-    for name in ("recall", "hit", "full_support", "last_hop", "last_hop_recall", "mrr", "map", "ndcg"):
+    for name in ("recall", "precision", "hit", "full_support", "last_hop", "last_hop_recall", "mrr", "map", "ndcg"):
         ours = parse_metric(f"{name}@{k}").per_query(hits, qrels)[:-1]
         expected = [naive(name, *row, k) for row in zip(rows, gold, last, strict=True)]
         np.testing.assert_allclose(ours, expected, rtol=1e-14, err_msg=name)

@@ -35,6 +35,9 @@ def document(**change: Any) -> dict[str, Any]:
     }
 
 
+NO_IDX = {key: value for key, value in document().items() if key != "idx"}
+
+
 def test_hipporags_format(tmp_path: Path) -> None:
     other = document(idx=7, passage="One line.", extracted_entities=[], extracted_triples=[])
     first, second = read_openie(hipporag(tmp_path / "openie.json", document(), other))
@@ -42,6 +45,57 @@ def test_hipporags_format(tmp_path: Path) -> None:
     assert (first.triples, first.malformed) == ((("Ada", "wrote", "notes"),), 3)
     assert (second.id, second.title, second.text, second.triples) == (7, "", "One line.", ())
     assert build_memory([first, second]).left_out["malformed"] == 3
+
+
+def test_the_file_that_hipporag_1_published(tmp_path: Path) -> None:
+    """Without idx, and with the title and the text beside the passage."""
+    other = {**NO_IDX, "passage": "Bob\nBob read.", "extracted_entities": [], "extracted_triples": []}
+    first, second = read_openie(
+        hipporag(tmp_path / "openie.json", {**NO_IDX, "title": "Ada", "text": "Ada wrote."}, other)
+    )
+    assert [(one.id, one.title, one.text) for one in (first, second)] == [
+        (0, "Ada", "Ada wrote."),
+        (1, "Bob", "Bob read."),
+    ]
+    assert (first.entities, first.triples, first.malformed) == (("Ada",), (("Ada", "wrote", "notes"),), 3)
+
+
+def test_what_is_no_name_costs_itself_alone_and_is_counted(tmp_path: Path) -> None:
+    odd = [
+        "Ada",
+        None,
+        True,
+        ["Bob"],
+        {"type": "city"},
+        1843,
+        2.5,
+        {"name": "London", "type": "city"},
+        "",
+        {"entity": "X"},
+    ]
+    facts = [
+        ["Ada", "born in", 1815],
+        {"head": "Ada", "relation": "wrote", "tail": "notes"},
+        {"subject": "Ada", "predicate": "knew", "object": {"name": "Bob"}},
+        ["Ada", "met", None],
+        {"Ada": 1, "wrote": 2, "notes": 3},
+        None,
+    ]
+    names, triples = ("Ada", "1843", "2.5", "London", "X"), 3
+    (one,) = read_openie(hipporag(tmp_path / "openie.json", document(extracted_entities=odd, extracted_triples=facts)))
+    passages = [{"id": "a", "text": "t"}]
+    row = {"id": "a", "entities": odd, "triples": facts}
+    for found in (one, *read_openie(lines(tmp_path / "openie.jsonl", [row]), passages)):
+        assert (found.entities, len(found.triples), found.malformed) == (names, triples, 4 + 3)
+        assert found.triples[0] == ("Ada", "born in", "1815")
+        assert found.triples[2] == ("Ada", "knew", "Bob")
+    assert build_memory([one]).left_out["malformed"] == 7
+
+
+def test_half_a_character_is_named_by_its_document(tmp_path: Path) -> None:
+    other = document(idx="b", passage="\ud83d text")
+    with refused(InputError, "syntax", None, given="\\ud83d", place="openie.json, docs[1]"):
+        read_openie(hipporag(tmp_path / "openie.json", document(), other))
 
 
 def test_lines_and_their_passages(tmp_path: Path) -> None:
@@ -100,10 +154,11 @@ def test_bad_openie_files_are_refused_by_file_and_line(tmp_path: Path) -> None:
         ),
         (lines(tmp_path / "d.jsonl", [{"id": 0}]), passages, ("missing",)),
         (
-            lines(tmp_path / "e.jsonl", [{**good, "entities": [3]}]),
-            passages,
-            ("type", "entities[0]", {"given": "int"}),
+            hipporag(tmp_path / "j.json", document(), {**document(), "idx": None}),
+            None,
+            ("type", "id"),
         ),
+        (hipporag(tmp_path / "k.json", document(), NO_IDX), None, ("missing", "idx")),
         (
             lines(tmp_path / "f.jsonl", [{**good, "triples": 3}]),
             passages,

@@ -55,4 +55,4 @@ def test_tables_of_names_are_shared_while_the_names_stay(tmp_path):
                 if name is not None:
                     change.add_entities([name])
             later = linker.of_state(live.refresh())
-            assert (later._gazetteer is linker._gazetteer) == (name is None)
+            assert (later._finder is linker._finder) == (name is None)

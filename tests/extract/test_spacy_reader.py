@@ -121,12 +121,33 @@ def test_a_model_that_sets_no_part_of_speech_is_refused():
         SpacyReader(spacy.load(MODEL, exclude=["attribute_ruler"]))
 
 
-def test_a_text_beyond_the_models_length_is_refused_before_any_is_read(reader):
+def test_a_text_beyond_the_models_length_is_left_out(reader):
+    rows = [
+        {"id": "long", "text": "a" * (reader._model.max_length + 1)},
+        {"id": "ada", "text": "Ada met Bob in London."},
+    ]
+    left_out, whole = reader.read(rows)
+    assert (left_out.id, left_out.text, left_out.entities) == ("long", rows[0]["text"], ())
+    assert "1,000,000" in left_out.failure
+    assert (whole.failure, whole.entities) == (None, reader.read(rows[1:])[0].entities)
+    assert build_memory([left_out, whole]).failures == {0: left_out.failure}
+
+
+def test_texts_beyond_the_models_length_are_refused_before_any_is_read(reader):
     seen: list[tuple[int, int]] = []
-    rows = [{"id": "short", "text": "."}, {"id": "long", "text": "a" * (reader._model.max_length + 1)}]
-    with refused(InputError, "limit", "passages", passage="long", given=1_000_001, allowed=1_000_000):
-        reader.read(rows, progress=lambda done, total: seen.append((done, total)))
+    long = {"id": "long", "text": "a" * (reader._model.max_length + 1)}
+    cases = [
+        ([long], reader, ("limit", "passages")),
+        ([long, {"id": "short", "text": "."}], SpacyReader(reader._model, skip_failed=0), ("limit", "passages")),
+        ([long, {**long, "id": "b"}, {"id": "short", "text": "."}], reader, ("limit", "skip_failed")),
+    ]
+    for rows, one, refusal in cases:
+        with refused(InputError, *refusal):
+            one.read(rows, progress=lambda done, total: seen.append((done, total)))
     assert seen == []
+    for share in (-1, 101, "10"):
+        with refused(InputError, "range", "skip_failed"):
+            SpacyReader(reader._model, skip_failed=share)
 
 
 def test_titles_that_a_text_names(reader):

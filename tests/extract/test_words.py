@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.extract import Extraction, WordMatcher, WordReader, build_memory
+from hopfuse.text import fold
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
@@ -36,7 +37,7 @@ def read(texts: list[str], **options: Any) -> list[tuple[str, ...]]:
         ("1,000th 3.14.", ["1", "000th", "3.14"]),
         ("well-known_thing", ["well", "known", "thing"]),
         ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),
-        ("İstanbul", ["i̇stanbul"]),
+        ("İSTANBUL", ["istanbul"]),
         ("a . ' — ...", []),
         ("\ud800 x\0y", []),
         ("", []),
@@ -44,7 +45,7 @@ def read(texts: list[str], **options: Any) -> list[tuple[str, ...]]:
 )
 def test_tokens(text: str, words: list[str]) -> None:
     (found,) = WordReader(None, stopwords=[]).words([text])
-    assert [one.key for one in found] == [text[one.start : one.end].casefold() for one in found] == words
+    assert [one.key for one in found] == [fold(text[one.start : one.end]) for one in found] == words
 
 
 def test_words_of_a_graph() -> None:

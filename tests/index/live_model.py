@@ -61,6 +61,31 @@ class Model:
             n for n, word in self.entities.items() if word
         ]
 
+    def merge(self, kept: str, other: str) -> dict[str, list[Any]]:
+        """Delete an entity, and return its aliases, edges and facts as those of another."""
+        ends = {("entity", other): ("entity", kept)}
+        touching = [e for e in self.edges if {("entity", kept), ("entity", other)} & {e["src"], e["dst"]}]
+        moved = [e | {end: ends.get(e[end], e[end]) for end in ("src", "dst")} for e in touching]
+        known = {_key(e) for e, new in zip(touching, moved, strict=True) if e == new}
+        edges = []
+        for old, new in zip(touching, moved, strict=True):
+            is_new_loop = new["src"] == new["dst"] and old["src"] != old["dst"]
+            if new == old or is_new_loop or (_names(new, "passage") and _key(new) in known):
+                continue
+            known.add(_key(new))
+            edges.append(new)
+        facts: list[tuple[str, str, str, str]] = []
+        for head, relation, tail, passage in self.facts:
+            if other in (head, tail):
+                fact = (kept if head == other else head, relation, kept if tail == other else tail, passage)
+                if fact not in self.facts and fact not in facts and (fact[0] != fact[2] or head == tail):
+                    facts.append(fact)
+        own = {kept, *(alias for name, alias in self.aliases if name == kept)}
+        aliases = [(kept, alias) for alias in [other, *(a for name, a in self.aliases if name == other)]]
+        self.read.discard(kept)
+        self.delete_entities([other])
+        return {"edges": edges, "facts": facts, "aliases": [pair for pair in aliases if pair[1] not in own]}
+
     def rebuilt(self) -> hf.Index:
         """Build the index of the rows anew."""
         names, ids = self.names(), list(self.passages)
@@ -102,6 +127,10 @@ class Model:
 def name_vector(name: str) -> np.ndarray:
     seed = sum(map(ord, name))
     return np.array([seed % 5 + 1, seed % 7 - 3, seed % 3, 2], np.float32)
+
+
+def _key(edge: dict[str, Any]) -> tuple[Any, ...]:
+    return frozenset((edge["src"], edge["dst"])), edge["type"]
 
 
 def _names(edge: dict[str, Any], kind: str) -> set[str]:
@@ -157,6 +186,11 @@ def random_change(
     change.delete_entities(entities)
     model.delete_passages(gone)
     model.delete_entities(entities)
+    pair = some([name for name, is_word in model.entities.items() if not is_word], 2) if rng.random() < 0.3 else []
+    merged: dict[str, list[Any]] = {"edges": [], "facts": [], "aliases": []}
+    if len(pair) == 2:
+        change.merge_entities({pair[0]: [pair[1]]})
+        merged = model.merge(*pair)
     rows = []
     for id in [*replaced, *(f"p{fresh()}" for _ in range(rng.integers(0, 3)))]:
         text = " ".join(rng.choice(WORDS, int(rng.integers(0, 6))))
@@ -186,7 +220,8 @@ def random_change(
         model.entities |= dict.fromkeys(names, word)
         model.read.update([] if stated else names)
     again = some(sorted(model.read - set(entities)), 1) if rng.random() < 0.3 else []
-    change.add_entities(again, vectors=np.array([name_vector(n) for n in again]).reshape(-1, DIM), missing=True)
+    for name in again:
+        change.add_entities([name], vectors=name_vector(name)[None], missing=True, words=model.entities[name])
     model.read.difference_update(again)
     ends = [("passage", id) for id in model.passages] + [("entity", name) for name in model.entities]
     edges = []
@@ -203,16 +238,17 @@ def random_change(
             edges.append(edge)
     change.add_edges(edges)
     model.add_edges(edges)
+    model.edges += merged["edges"]
     names, ids = list(model.entities), list(model.passages)
     facts = [
         (str(rng.choice(names)), str(rng.choice(["r", "s", "t"])), str(rng.choice(names)), str(rng.choice(ids)))
         for _ in range(rng.integers(0, 4) if names and ids else 0)
     ]
     change.add_facts(facts)
-    model.facts += facts
+    model.facts += facts + merged["facts"]
     model.read.difference_update(end for fact in facts for end in (fact[0], fact[2]))
     aliases = [(str(rng.choice(names)), f"alias {fresh()}") for _ in range(rng.integers(0, 2) if names else 0)]
     for name, alias in aliases:
         change.add_aliases({name: [alias]})
-    model.aliases += aliases
+    model.aliases += aliases + merged["aliases"]
     model.read.difference_update(name for name, _ in aliases)

@@ -203,9 +203,9 @@ def test_lemmas_of_a_tagger_are_their_own_keys() -> None:
     info = WordInfo(0, None, "a tagger", ())
     found = Extraction("a", "", "", words=hf.extract.Words(info, ("sea",), ("sea",)))
     memory = build_memory([found])
-    assert memory.keys(["rivers"], words=True) == ["rivers"]
+    assert memory.keys(["rivers"]) == ["rivers"]
     with pytest.raises(InputError):
-        build_memory(FACTS).keys(["x"], words=True)
+        build_memory(FACTS).keys(["x"])
 
 
 def test_a_filter_takes_words_and_refuses_what_would_be_others_too(tmp_path: Path) -> None:

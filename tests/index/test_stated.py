@@ -13,6 +13,7 @@ import pytest
 from hopfuse.errors import FormatError, InputError
 from hopfuse.extract import EntityLinker, Extraction, build_memory
 from hopfuse.index import WordInfo
+from hopfuse.text import NAME_RULE, RULE
 from index.index_files import forged, full_index, term_matrix
 from index.live_model import differences
 from index.log_files import decode, encode, read_log
@@ -205,15 +206,15 @@ def test_a_rule_is_stored_with_what_was_read_under_it(tmp_path: Path) -> None:
     index = hf.Index.open(tmp_path, verify="full")
     assert index.words is not None
     assert index.lexical is not None
-    assert (index.name_rule, index.words.rule, index.lexical.rule) == (1, 1, 1)
+    assert (index.name_rule, index.words.rule, index.lexical.rule) == (NAME_RULE, RULE, RULE)
     info = index.info()
-    assert (info["name_rule"], info["words"]["rule"], info["lexical"]["rule"]) == (1, 1, 1)
-    for make in (lambda: WordInfo(0, rule=2), lambda: term_matrix(rule=0), lambda: WordInfo(0, rule=True)):
+    assert (info["name_rule"], info["words"]["rule"], info["lexical"]["rule"]) == (NAME_RULE, RULE, RULE)
+    for make in (lambda: WordInfo(0, rule=RULE + 1), lambda: term_matrix(rule=0), lambda: WordInfo(0, rule=True)):
         with refused(InputError, "version", "rule"):
             make()
 
 
-@pytest.mark.parametrize("rule", [0, 2, -1, 2**40])
+@pytest.mark.parametrize("rule", [0, RULE + 1, -1, 2**40])
 def test_an_unknown_rule_is_refused_where_texts_would_be_read(rule: int, tmp_path: Path) -> None:
     for name in ("entity", "word", "lexical"):
         full_index().save(tmp_path / name)

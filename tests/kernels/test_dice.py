@@ -51,6 +51,14 @@ def test_scores_are_the_oracles(
     check(texts, labels, candidates, indptr, unit=unit, repeats=repeats)
 
 
+def test_spellings_of_a_text_are_equal(variant: str) -> None:
+    labels = ["société", "STRASSE", "Datenbank", "राजधानी", "艾瑞克"]
+    texts = ["socie\u0301te\u0301", "straße", "daten\u00adbank", "राजधानी", "艾瑞克"]
+    for unit in ("bigrams", "words"):
+        assert check(texts, labels, [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5], unit=unit).tolist() == [1.0] * 5
+    assert check(["राजधान"], labels, [3], [0, 1], unit="words").tolist() == [0.0]
+
+
 def test_known_numbers(variant: str) -> None:
     """Dice's coefficient as it is taught, and as APOC's documentation has it."""
     labels = ["nacht", "jolly", "night", "", "x", "aa aa aa", "ferris"]

@@ -139,6 +139,14 @@ def test_converged_is_exactly_bound_at_most_tol(variant: str, tol: float, direct
         assert (result.bound < 1e-5).all()
 
 
+def test_what_is_not_proven_around_a_hub_may_still_be_near_enough(variant: str) -> None:
+    star = hf.Graph.from_edges([0] * 1000, list(range(1, 1001)))
+    result = check(star, [{0: 1.0}], damping=0.85)
+    assert not result.converged[0]
+    assert 1e-6 < result.bound[0] < 4e-6
+    assert np.abs(result.scores - reference.ppr(star, [{0: 1.0}], damping=0.85)).sum() <= 3e-7
+
+
 @pytest.mark.parametrize("tol", [1e-30, 1e-300, 5e-324])
 @pytest.mark.parametrize("directed", [False, True])
 def test_a_tol_far_below_float32_ends_at_a_pass_limit(variant: str, tol: float, directed: bool) -> None:

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-WORD = re.compile(r"\b\w\w+\b")
+WORD = re.compile(r"\w\w+|[ぁ-ん]")
 
 
 def terms_of(text: str, stopwords: Sequence[str] = (), stem: Callable[[str], str] = str) -> list[str]:
-    """Words of two characters and more, lower case, without stop words, stemmed."""
+    """Words of two characters and more or one kana, lower case, without stop words, stemmed, without accents.
+
+    Of scripts without spaces, texts may have words of one or two characters.
+    """
     dropped = set(stopwords)
-    return [stem(word) for word in WORD.findall(text.lower()) if word not in dropped]
+    return [bare(stem(word)) for word in WORD.findall(text.lower()) if word not in dropped]
+
+
+def bare(word: str) -> str:
+    """Drop the accents of Latin letters."""
+    parts = (part for part in unicodedata.normalize("NFD", word) if not "\u0300" <= part <= "\u036f")
+    return unicodedata.normalize("NFC", "".join(parts))
 
 
 def idf(n: int, df: int, method: str) -> float:

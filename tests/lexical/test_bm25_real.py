@@ -12,7 +12,7 @@ import pytest
 from compare import assert_hits_close, assert_hits_equal
 from hopfuse.evaluate import Qrels, evaluate
 from hopfuse.index import Index
-from hopfuse.lexical import BM25
+from hopfuse.lexical import BM25, Tokenizer
 from lexical.bm25_oracle import oracle_scores, terms_of
 
 pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
@@ -40,9 +40,11 @@ def bm25(texts: list[str]) -> BM25:
 
 
 def test_real_questions_score_as_the_formula_says(bm25: BM25, texts: list[str], questions: list[str]) -> None:
-    stem = Stemmer.Stemmer("english").stemWord
-    asked = [terms_of(question, bm25.matrix.stopwords, stem) for question in questions[:40]]
-    passages = [terms_of(text, bm25.matrix.stopwords, stem) for text in texts]
+    stem, tokenizer = Stemmer.Stemmer("english").stemWord, Tokenizer(bm25.matrix.stopwords, bm25.matrix.stemmer)
+    asked, passages = tokenizer.terms_of_questions(questions[:40]), tokenizer.terms_of(texts)
+    english = [at for at, text in enumerate(texts) if text.isascii()]
+    assert len(english) > 4000
+    assert all(passages[at] == terms_of(texts[at], bm25.matrix.stopwords, stem) for at in english)
     exact = oracle_scores(passages, asked, k1=1.5, b=0.75, method="lucene")
     for k in (10, 1000):
         assert_hits_close(bm25.search(questions[:40], k), exact, atol=0.0, rtol=4e-6)

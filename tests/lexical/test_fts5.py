@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sqlite3
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from compare import assert_hits_equal, assert_hits_wellformed
 from hopfuse.errors import InputError
 from hopfuse.lexical import FTS5
+from hopfuse.text import RULE
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
@@ -130,6 +132,61 @@ def test_accents_and_case_are_dropped_however_they_are_written() -> None:
     assert [passage for passage, _ in once.row(0)] == [2, 0]
     for question in ("e\u0301cole", "école ecole", "ÉCOLE Ecole"):
         assert_hits_equal(leg.search([question], 3), once)
+
+
+SCRIPTS = [
+    "艾瑞克能打开哪里？",
+    "दिल्ली भारत की राजधानी है",
+    "Daten\u00adbank und ﬁle",
+    "서울의 강",
+    "ไปไหน",
+    "مُحَمَّد",
+    "Le société, Łódź",
+]
+
+
+@pytest.mark.parametrize("tokenizer", ["porter unicode61", "unicode61", "ascii"])
+def test_words_of_any_script(tokenizer: str) -> None:
+    leg = FTS5.build([unicodedata.normalize("NFD", text) for text in SCRIPTS], tokenizer=tokenizer)
+    asked = {
+        "瑞克": [0],
+        "राजधानी": [1],
+        "datenbank": [2],
+        "FILE": [2],
+        "서울": [3],
+        "ไหน": [4],
+        "محمد": [5],
+        "Lodz SOCIETE": [6],
+    }
+    found = leg.search([*asked, "दल"], 9)
+    rows = [[passage for passage, _ in found.row(b)] for b in range(len(asked) + 1)]
+    assert rows == [*asked.values(), []]
+    part = leg.part(np.array([0, 3]))
+    assert [passage for passage, _ in part.search(["서울"], 9).row(0)] == [1]
+    assert_hits_equal(part.search(["서울의 瑞克"], 9), FTS5.build([SCRIPTS[0], SCRIPTS[3]]).search(["서울의 瑞克"], 9))
+
+
+def test_trigrams_find_parts_of_words_in_any_script() -> None:
+    found = FTS5.build(SCRIPTS, tokenizer="trigram").search(["瑞克能打开", "TENBANK", "odz"], 9)
+    assert [[passage for passage, _ in found.row(b)] for b in range(3)] == [[0], [2], [6]]
+
+
+def test_a_database_of_before_is_read_by_its_rule(tmp_path: Path) -> None:
+    """hopfuse 0.1.0 stored texts composed, and no rule."""
+    file = tmp_path / "words.sqlite"
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE VIRTUAL TABLE passages_fts5 USING fts5(text, tokenize='porter unicode61')")
+        connection.executemany("INSERT INTO passages_fts5(rowid, text) VALUES (?, ?)", enumerate(SCRIPTS))
+    connection.close()
+    asked = ["艾瑞克能打开哪里", "瑞克", "bank", "datenbank", "société"]
+    for leg in (FTS5(file), FTS5(file).part(np.arange(len(SCRIPTS)))):
+        found = leg.search(asked, 9)
+        assert [[passage for passage, _ in found.row(b)] for b in range(5)] == [[0], [], [2], [], [6]]
+    with sqlite3.connect(file) as connection:
+        connection.execute(f"PRAGMA user_version = {RULE + 1}")
+    connection.close()
+    with refused(InputError, "version", "rule", given=RULE + 1):
+        FTS5(file)
 
 
 def test_threads_ask_one_database() -> None:

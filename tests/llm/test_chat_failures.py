@@ -95,3 +95,17 @@ def test_timeout_is_silence_and_not_length(serve, monkeypatch):
     assert set(waits) == {HANGS}
     assert len(waits) >= len(completion(reply))
     assert "without a byte" in str(ChatEndpoint.__doc__)
+
+
+@pytest.mark.parametrize(
+    ("key", "said", "shown"),
+    [
+        ("x", "maximum exceeded; the key is x.", "maximum exceeded; the key is [key]."),
+        ("k", "key k: like 'k'", "key [key]: like '[key]'"),
+        ("sk-0123456789", "no key sk-0123456789abc", "no key [key]abc"),
+        ("(", "f(x)", "f(x)"),
+    ],
+)
+def test_a_key_is_hidden_and_words_that_contain_a_short_one_are_not_cut(serve, key, said, shown):
+    with refused(EndpointError, "reply", status=404, said=shown):
+        endpoint(serve(lambda request: failure(404, said)), api_key=key).ask(["?"], NUMBER)

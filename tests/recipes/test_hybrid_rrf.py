@@ -239,6 +239,15 @@ def test_titles_that_the_question_names_get_a_bonus_the_longest_first() -> None:
     assert found.hits.ids[1].tolist() == list(range(7))
 
 
+def test_titles_are_found_in_any_script_and_spelling() -> None:
+    titles = ["艾瑞克", "Cafe\u0301 Daten\u00adbank", "राजधानी", "瑞"]
+    index = hf.Index.build(passages=[{"title": title, "text": "words"} for title in titles])
+    recipe = hf.recipes.HybridRRF(index, lexical=FTS5.build(["words"] * 4), exact_bonus=2.0)
+    asked = ["艾瑞克能打开哪里？", "the cafe datenbank", "भारत की राजधानी", "राजधान"]
+    found = recipe.search(asked, k=4, trace=True).lists["exact"]
+    assert [[passage for passage, _ in found.row(b)] for b in range(4)] == [[0], [1], [2], []]
+
+
 def test_traces_add_up_to_the_scores(case: Case) -> None:
     recipe = case.recipe(exact_bonus=0.5, importance=IMPORTANCE)
     found = case.ask(recipe, trace=True)

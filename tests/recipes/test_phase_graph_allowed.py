@@ -140,6 +140,7 @@ def test_no_passage_and_no_question() -> None:
         ({"allow": np.array([2**63], np.uint64)}, ("unknown", "allow")),
         ({"allow": np.ones(23, bool)}, ("shape", "allow")),
         ({"allow": np.ones((2, 24), bool)}, ("shape", "allow")),
+        ({"allow": np.array([[1], [2], [3]])}, ("shape", "allow")),
         ({"allow": [[1], [2]]}, ("length", "allow")),
         ({"allow": [[1], [2], [24]]}, ("unknown", "allow[2]")),
         ({"allow": [0.5]}, ("shape", "allow")),

@@ -121,3 +121,20 @@ def test_names_typed_without_accents_are_no_other_words(index) -> None:
         ["In", "what", "state", "is", "?"],
         ["Mayor", "of", "."],
     ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("is lodz a town", "Is Łódź a town"),
+        ("who made alien", "Who made Alien"),
+        ("who made alien (film)", "Who made Alien (film)"),
+        ("who is o’hara", "Who is O'Hara"),
+        ("is the u.s.a. big", "Is the USA big"),
+    ],
+)
+def test_other_spellings_reach_the_encoder_as_the_index_writes_them(typed: str, read: str) -> None:
+    names = ["Łódź", "Alien (film)", "O'Hara", "USA"]
+    graph = [{"src": 0, "dst": 1 + at} for at in range(len(names))]
+    index = hf.Index.build(passages=[{"text": "-"}], entities=names, graph=graph)
+    assert spelled([typed], EntityLinker(index).match([typed]), index) == [read]

@@ -24,7 +24,7 @@ NAN, INFINITY = float("nan"), float("inf")
 #: What an error may be about: fields of requests, columns of a stream, parameters and headers.
 FIELDS = {
     "queries", "k", "index", "recipe", "options", "timeout_ms", "at_least", "trace", "strict", "per_document",
-    "fields", "passages", "entities", "aliases", "edges", "facts", "replace", "knowledge_id", "query",
+    "fields", "passages", "entities", "aliases", "merge", "edges", "facts", "replace", "knowledge_id", "query",
     "retrieval_setting", "metadata_condition", "inputs", "id", "parameters", "outputs", "columns", "Host", "Origin",
     "Content-Type", "text", "vector", "name", "version", HEADER,
 }  # fmt: skip
@@ -100,6 +100,7 @@ PASSAGES = {
     ],
     "entities": ["Oslo", {"name": "Ankara"}],
     "aliases": {"Oslo": ["Christiania"]},
+    "merge": {"Lima": ["Graz"]},
     "edges": [
         {"src": ["entity", "Oslo"], "dst": ["entity", "Lima"], "type": "context", "weight": 1.0, "stated_by": "p1"}
     ],

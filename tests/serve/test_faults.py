@@ -340,6 +340,10 @@ CHANGES = [
         for one in ({"Ankara": ["A", "A"]}, {"Ankara": [""]}, {"Nowhere": ["X"]}, {"Ankara": ["Ankara"]})
     ),
     *(
+        {"merge": one}
+        for one in ({"Ankara": ["Oslo"]}, {"Ankara": ["Ankara"]}, {"Ankara": []}, {"Nowhere": ["X"]}, {"A": [LONG, ""]})
+    ),
+    *(
         {"edges": [EDGE | one] * 2}
         for one in ({}, {"type": LONG}, {"weight": 0}, {"weight": 1e308}, {"stated_by": 2**70})
     ),

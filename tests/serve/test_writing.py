@@ -156,6 +156,27 @@ def test_added_passages_are_found_as_by_the_library(url, folder):
     assert "a/1" not in list(hf.Index.open(folder).passage_ids)
 
 
+def test_spellings_of_a_name_are_one_entity_and_entities_merge(url, folder):
+    before = hf.Index.open(folder).num_entities
+    names = ["electrons", "US", "L'Aquila", "Electrons", "U.S.", "L’Aquila", "the electrons"]
+    for at, name in enumerate(names):
+        answer = post(url, passages=[{"id": f"new {at}", "text": "t", "entities": [name, name.upper()]}])
+        assert answer.status_code == 200, answer.text
+    index = hf.Index.open(folder)
+    assert list(index.entity_names)[before:] == ["electrons", "US", "L'Aquila"]
+    assert index.passage_frequency[before:].tolist() == [3, 2, 2]
+    assert index.graph.degree[-3:, 0].tolist() == [3, 2, 2]
+    assert set(index.entity_aliases[before]) == {"ELECTRONS", "Electrons", "the electrons", "THE ELECTRONS"}
+    with Client(url) as client:
+        seq = client.add_passages([], merge={"US": ["L'Aquila"]}, aliases={"US": ["America"]})
+    assert seq == len(names) + 1
+    index = hf.Index.open(folder)
+    assert list(index.entity_names)[before:] == ["electrons", "US"]
+    assert set(index.entity_aliases[-1]) == {"U.S.", "L'Aquila", "L’Aquila", "L'AQUILA", "L’AQUILA", "America"}
+    found = search(url, queries=[{"text": "Where is l’aquila?"}], at_least=len(names) + 1, recipe="guided-walk")
+    assert {f"new {at}" for at in (1, 2, 4, 5)} <= {hit[0] for hit in hits(found)}
+
+
 def test_ids_are_refused_or_replaced(url):
     refused = post(url, passages=[{"id": "new", "text": "t"}, {"id": "p3", "text": "t"}])
     assert refused.status_code == 400
@@ -191,6 +212,9 @@ def test_ids_are_refused_or_replaced(url):
         ({"edges": [{"src": ["entity", "Fes"], "dst": ["passage", "p1"], "weight": 0}]}, "range", "edges[0].weight"),
         ({"entities": [{"name": "N", "vector": [1.0]}]}, "unused", "entities[0].vector"),
         ({"aliases": {"nobody": ["n"]}}, "unknown", None),
+        ({"merge": {"Ankara": ["nobody"]}}, "unknown", None),
+        ({"merge": {"Ankara": ["Ankara"]}}, "conflict", "merge"),
+        ({"merge": {"Ankara": "Oslo"}}, "type", "merge.Ankara"),
         ({"passages": [], "extra": 1}, "unknown", "extra"),
         ({"passages": [{"id": "a", "text": "t"}], "index": "other"}, "unknown", "index"),
         ({"passages": [{"id": "a", "text": "t"}], "timeout_ms": 10**9}, "range", "timeout_ms"),
@@ -301,7 +325,11 @@ def test_rights_and_the_values_that_a_filter_sets_and_checks(keyed, folder):
     assert post(url, key["late"], passages=[late]).status_code == 400
     assert post(url, key["late"], passages=[late | {"metadata": {"number": 101}}]).json() == {"seq": 2}
     assert post(url, key["writer"], passages=[{"id": "free", "text": "t"}]).json() == {"seq": 3}
-    for body in ({"aliases": {"Ankara": ["A"]}}, {"edges": [{"src": ["entity", "Fes"], "dst": ["entity", "Graz"]}]}):
+    for body in (
+        {"aliases": {"Ankara": ["A"]}},
+        {"merge": {"Ankara": ["Fes"]}},
+        {"edges": [{"src": ["entity", "Fes"], "dst": ["entity", "Graz"]}]},
+    ):
         assert post(url, key["a"], **body).status_code == 400
     assert post(url, key["writer"], aliases={"Ankara": ["A"]}).json() == {"seq": 4}
 

@@ -71,3 +71,10 @@ def test_a_csv_export_keeps_long_texts_and_names_with_underscores(tmp_path: Path
     path.write_bytes(path.read_bytes().replace(b"kept", b"\xff"))
     with refused(FormatError, "damaged"):
         hf.Index.build(open_source(f"apoc:{path}"))
+
+
+def test_a_key_that_is_twice_in_a_row_of_an_export_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "all.json"
+    path.write_text('{"type": "node", "id": "0", "properties": {"text": "a", "text": "b"}}\n', encoding="utf-8")
+    with refused(FormatError, "damaged"):
+        hf.Index.build(open_source(f"apoc:{path}"))

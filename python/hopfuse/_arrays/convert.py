@@ -44,6 +44,15 @@ def to_numpy(array: Any, name: str) -> NDArray[Any]:
             "backend='cuda'",
             given=type(array).__name__,
         )
+    nulls = getattr(array, "null_count", 0)  # of pyarrow; a method of polars
+    nulls = nulls() if callable(nulls) else nulls
+    if isinstance(nulls, int) and nulls:
+        raise InputError(
+            "missing",
+            name,
+            "{field} has {given} nulls, which have no value; drop or fill them, as by {field}.drop_null()",
+            given=nulls,
+        )
     if hasattr(array, "__dlpack__"):
         try:
             return np.from_dlpack(array)

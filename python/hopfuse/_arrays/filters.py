@@ -8,9 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_length, wrong_array
+from .._validation import check_ids, check_length, wrong_array
 from ..errors import InputError
 from .convert import to_numpy
+
+#: Stands for no id in the rows of an array.
+_PADDING = -1
 
 
 class Filter(NamedTuple):
@@ -41,7 +44,8 @@ def read_filter(given: Any, batch: int, size: int, name: str) -> Filter:
 
     Parameters
     ----------
-    given : bool (size,) or (B, size), ids (m,), or a sequence of B id lists or masks
+    given : bool (size,) or (B, size), ids (m,) or (B, m), or a sequence of B id lists or masks
+        -1 in an array of ids (B, m) is padding, as in the ids of Hits.
 
     Raises
     ------
@@ -58,8 +62,13 @@ def read_filter(given: Any, batch: int, size: int, name: str) -> Filter:
 
 
 def _read(array: NDArray[Any], batch: int | None, size: int, name: str) -> Filter:
-    """Read a shared mask, one mask per query (only if ``batch`` is given), or ids."""
+    """Read a shared mask, one mask per query, or ids; if ``batch`` is given, also ids per query."""
     if array.dtype != np.bool_:
+        if batch is not None and array.ndim == 2 and array.dtype.kind in "iu":
+            check_length(len(array), name, batch, "query")
+            return Filter(
+                None, [_check_ids(row[row != _PADDING], size, f"{name}[{b}]") for b, row in enumerate(array)], True
+            )
         return Filter(None, [_check_ids(array, size, name)], False)
     if array.shape not in ((size,), (batch, size)):
         allowed = f"({size},)" if batch is None else f"({size},) or ({batch}, {size})"
@@ -71,7 +80,9 @@ def _read(array: NDArray[Any], batch: int | None, size: int, name: str) -> Filte
 def _check_ids(array: NDArray[Any], size: int, name: str) -> NDArray[np.int64]:
     """Return ascending unique int64 ids in 0 .. size - 1."""
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise wrong_array(array, name, "a one-dimensional list of ids, or a bool mask")
+        raise wrong_array(array, name, "a list of ids, one of shape (B, m) for B queries, or a bool mask")
+    if array.dtype == np.uint64:
+        check_ids(array, name, size)
     ids = np.ascontiguousarray(array, np.int64)
     if np.count_nonzero(ids[1:] <= ids[:-1]):
         ids = np.unique(ids)

@@ -301,8 +301,8 @@ def _triples(file: Path, passages: _Store) -> list[list[tuple[str, str, str]]]:
     return [stated[key] for key in passages.keys]
 
 
-def _valid(triples: list[list[Any]]) -> list[tuple[str, str, str]]:
-    distinct = dict.fromkeys(tuple(map(str, one)) for one in triples if len(one) == 3)
+def _valid(triples: list[Any]) -> list[tuple[str, str, str]]:
+    distinct = dict.fromkeys(tuple(map(str, one)) for one in triples if isinstance(one, list) and len(one) == 3)
     return [(_plain(head), _plain(relation), _plain(tail)) for head, relation, tail in distinct]
 
 

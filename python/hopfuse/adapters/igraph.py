@@ -6,18 +6,22 @@ igraph is not imported: graphs are read by their methods.
 from __future__ import annotations
 
 import random
+import warnings
 import weakref
-from collections.abc import Iterable, Mapping
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.convert import is_on_device, same_library, to_numpy
 from .._validation import check_choice, check_excludes, check_length, check_weights, is_whole, wrong_type
 from ..errors import InputError
 from ..ops.ppr import ppr
 from ..types import Graph
+from .float64_walk import Float64Walk, refine
 
 __all__ = ["accelerate", "from_igraph", "personalized_pagerank", "personalized_pagerank_batch"]
 
@@ -58,14 +62,7 @@ def from_igraph(graph: Any, *, weights: Any = None, directed: bool = True) -> Gr
     3
     """
     _check_graph(graph)
-    edges = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2)
-    weight = _edge_weights(graph, weights, len(edges))
-    both_ways = not (directed and graph.is_directed())
-    if both_ways:
-        weight = np.where(edges[:, 0] == edges[:, 1], 2.0 * weight, weight)
-    held = weight > 0
-    src, dst = edges[held].T
-    return Graph.from_edges(src, dst, weight[held], num_nodes=graph.vcount(), directed=not both_ways)
+    return _read(graph, weights, directed).walk
 
 
 def personalized_pagerank(
@@ -114,6 +111,11 @@ def personalized_pagerank(
     InputError
         igraph would refuse an argument, ``arpack_options`` are given, or the damping is 1.
 
+    Warns
+    -----
+    RuntimeWarning
+        The error cannot be proven to be at most 1e-6, since the damping is too close to 1.
+
     References
     ----------
     The interface: python-igraph, ``Graph.personalized_pagerank``.
@@ -130,12 +132,15 @@ def personalized_pagerank(
         raise InputError("unused", "arpack_options", "{field} is given, and hopfuse does not use ARPACK; leave it out")
     check_choice(implementation, "implementation", ("prpack", "arpack"))  # one walk here
     _check_graph(graph)
-    walk = _walk(graph, weights, bool(directed))
-    if not walk.num_nodes:
+    read = _walk(graph, weights, bool(directed))
+    if not read.walk.num_nodes:
         return []
     chosen = _vertices(graph, vertices, "vertices")
-    restart = _restart(graph, reset, reset_vertices)
-    scores = ppr(walk, restart[None, :], damping=damping, tol=TOL).scores[0]
+    restart = _restart(graph, reset, reset_vertices)[None, :]
+    result = ppr(read.walk, restart, damping=damping, tol=TOL)
+    scores = result.scores[0]
+    if not result.converged[0]:
+        scores = _refined(read, restart, scores[None, :], np.array([float(damping)]), TOL, {})[0]
     found: list[float] | float = (scores if chosen is None else scores[chosen]).tolist()
     return found
 
@@ -164,7 +169,9 @@ def personalized_pagerank_batch(
         As in :func:`personalized_pagerank`.
     damping : float or array_like (B,)
     tol : float
-        Bound on the sum of a query's absolute errors.
+        Bound on the sum of a query's absolute errors, before scores are rounded to float32 (about 1e-7 in sum). Queries
+        for which float32 does not prove it are refined in float64, one by one; those of Seeds on a device, whose scores
+        stay there, are not.
     backend : {"auto", "cpu", "cuda"}
     threads : int, optional
 
@@ -176,6 +183,11 @@ def personalized_pagerank_batch(
     ------
     InputError
         ``resets`` has lists of vertices, an unknown name, or what :func:`hopfuse.ppr` refuses.
+
+    Warns
+    -----
+    RuntimeWarning
+        A query's error cannot be proven to be at most ``tol``, since its damping is too close to 1.
 
     Examples
     --------
@@ -189,13 +201,49 @@ def personalized_pagerank_batch(
     if isinstance(graph, Graph):
         for name, given in (("weights", weights), ("directed", None if directed else directed)):
             check_excludes(name, given, "graph", graph, "a hopfuse Graph, which has its own")
-        walk = graph
+        read = _Read.of(graph)
     else:
         _check_graph(graph)
-        walk = _walk(graph, weights, bool(directed))
+        read = _walk(graph, weights, bool(directed))
         resets = _numbered_resets(graph, resets)
-    scores: NDArray[np.float32] = ppr(walk, resets, damping=damping, tol=tol, backend=backend, threads=threads).scores
+    options: dict[str, Any] = {"backend": backend, "threads": threads}
+    result = ppr(read.walk, resets, damping=damping, tol=tol, **options)
+    scores: NDArray[np.float32] = result.scores
+    if is_on_device(scores):
+        return scores
+    unproven = np.flatnonzero(~to_numpy(result.converged, "converged"))
+    if unproven.size:
+        restarts = to_numpy(ppr(read.walk, resets, damping=0.0, **options).scores, "resets")[unproven]
+        dampings = np.broadcast_to(np.asarray(damping, np.float64), len(scores))[unproven]
+        found = _refined(read, restarts, to_numpy(scores, "scores")[unproven], dampings, tol, options)
+        scores[unproven] = same_library(scores)(found.astype(np.float32))
     return scores
+
+
+def _refined(
+    read: _Read,
+    restarts: NDArray[Any],
+    scores: NDArray[np.float32],
+    damping: NDArray[np.float64],
+    tol: float,
+    options: dict[str, Any],
+) -> NDArray[np.float64]:
+    """Return the scores of walks whose error float32 does not prove to be at most ``tol``, by refinement in float64."""
+    rows, bounds = [], []
+    for restart, row, alpha in zip(
+        restarts.astype(np.float64), scores.astype(np.float64), damping.tolist(), strict=True
+    ):
+        x, bound = refine(read.walk, read.exact, restart / restart.sum(), row, alpha, tol, **options)
+        rows.append(x)
+        bounds.append(bound)
+    if max(bounds) > tol:
+        warnings.warn(
+            f"damping {damping[np.argmax(bounds)]:g} is too close to 1: the sum of absolute errors is proven to be at "
+            f"most {max(bounds):.1e}, not {tol:.1e}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return np.array(rows)
 
 
 def accelerate(graph: Any) -> Any:
@@ -203,7 +251,8 @@ def accelerate(graph: Any) -> Any:
 
     The first call with each edge attribute and direction reads the graph. Each call compares the edges and the
     attribute with what was read, and reads them again after a change. Only the class of the object changes, to a
-    subclass; pickles and copies have igraph's own class, and do not need hopfuse.
+    subclass; pickles and copies have igraph's own class, and do not need hopfuse. Errors are both InputErrors and of
+    the class that igraph raises, if it refuses the arguments.
 
     Parameters
     ----------
@@ -246,7 +295,8 @@ def _accelerated_class(base: Any) -> Any:
         _is_accelerated = True
 
         def personalized_pagerank(self, *args: Any, **options: Any) -> list[float] | float:
-            return personalized_pagerank(self, *args, **options)
+            with _igraphs_errors(lambda: base.personalized_pagerank(self, *args, **options)):
+                return personalized_pagerank(self, *args, **options)
 
         personalized_pagerank.__doc__ = personalized_pagerank.__doc__
 
@@ -260,9 +310,9 @@ def _accelerated_class(base: Any) -> Any:
             implementation: str = "prpack",
         ) -> list[float] | float:
             # igraph's own passes arpack_options to personalized_pagerank in every call
-            return personalized_pagerank(
-                self, vertices, directed, damping, None, None, weights, arpack_options, implementation
-            )
+            given = (vertices, directed, damping, weights, arpack_options, implementation)
+            with _igraphs_errors(lambda: base.pagerank(self.copy(), *given)):
+                return personalized_pagerank(self, *given[:3], None, None, *given[3:])
 
         pagerank.__doc__ = base.pagerank.__doc__
 
@@ -277,11 +327,64 @@ def _accelerated_class(base: Any) -> Any:
     return AcceleratedGraph
 
 
-class _Read(NamedTuple):
-    """A graph to walk on, and the values of the edge attribute that it was made with."""
+@contextmanager
+def _igraphs_errors(call: Callable[[], Any]) -> Iterator[None]:
+    """Raise an InputError also as the class that igraph raises for the same call, if it raises one."""
+    try:
+        yield
+    except InputError as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                call()
+            except Exception as theirs:
+                kind: Any = type(theirs)
+                raise error.about(kind=_error_class(kind)) from None
+        raise
 
-    weights: list[Any] | None
-    walk: Graph
+
+@cache
+def _error_class(theirs: Any) -> type[InputError]:
+    """Return a class of errors that are also igraph's; pickled, they are InputErrors."""
+    if issubclass(InputError, theirs):
+        return InputError
+    return type(
+        "InputError", (InputError, theirs), {"__reduce__": lambda error: error.about(kind=InputError).__reduce__()}
+    )
+
+
+class _Read:
+    """A graph to walk on, in float32 and in float64."""
+
+    def __init__(self, walk: Graph, exact: Callable[[], Float64Walk]) -> None:
+        self.walk, self._exact = walk, exact
+
+    @classmethod
+    def of(cls, graph: Graph) -> _Read:
+        """Return a hopfuse graph, whose weights are in float32."""
+
+        def exact() -> Float64Walk:
+            src, dst, weight, _ = graph.edges()
+            return Float64Walk(src, dst, weight.astype(np.float64), graph.num_nodes, graph.directed)
+
+        return cls(graph, exact)
+
+    @cached_property
+    def exact(self) -> Float64Walk:
+        """The walk in float64, made when float32 is not enough."""
+        return self._exact()
+
+
+def _read(graph: Any, weights: Any, directed: bool) -> _Read:
+    edges = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2)
+    weight = _edge_weights(graph, weights, len(edges))
+    nodes, is_directed = graph.vcount(), bool(directed and graph.is_directed())
+    if not is_directed:
+        weight = np.where(edges[:, 0] == edges[:, 1], 2.0 * weight, weight)
+    held = weight > 0
+    src, dst, weight = *edges[held].T, weight[held]
+    walk = Graph.from_edges(src, dst, weight, num_nodes=nodes, directed=is_directed)
+    return _Read(walk, lambda: Float64Walk(src, dst, weight, nodes, is_directed))
 
 
 class _Walks:
@@ -296,20 +399,20 @@ class _Walks:
     def __init__(self) -> None:
         self._edges: Any = None
         self._numbers: list[float] = []
-        self._kept: dict[tuple[str | None, bool], _Read] = {}
+        self._kept: dict[tuple[str | None, bool], tuple[list[Any] | None, _Read]] = {}
 
-    def walk(self, graph: Any, weights: str | None, directed: bool) -> Graph:
+    def walk(self, graph: Any, weights: str | None, directed: bool) -> _Read:
         if len(self._numbers) != graph.ecount():
             self._numbers = [random.random() for _ in range(graph.ecount())]
         edges = (graph.vcount(), graph.is_directed(), self._strengths(graph, "out"), self._strengths(graph, "in"))
         if edges != self._edges:
             self._edges, self._kept = edges, {}
         values = None if weights is None else _attribute(graph.es, weights, "weights")
-        read = self._kept.get((weights, directed))
-        if read is None or read.weights != values:
-            read = _Read(values, from_igraph(graph, weights=weights, directed=directed))
-            self._kept[weights, directed] = read
-        return read.walk
+        kept = self._kept.get((weights, directed))
+        if kept is None or kept[0] != values:
+            kept = values, _read(graph, weights, directed)
+            self._kept[weights, directed] = kept
+        return kept[1]
 
     def _strengths(self, graph: Any, mode: str) -> list[float]:
         if mode == "in" and not graph.is_directed():
@@ -322,10 +425,10 @@ class _Walks:
 _WALKS: dict[int, _Walks] = {}
 
 
-def _walk(graph: Any, weights: Any, directed: bool) -> Graph:
+def _walk(graph: Any, weights: Any, directed: bool) -> _Read:
     walks = _WALKS.get(id(graph))
     if walks is None or not (weights is None or isinstance(weights, str)):  # explicit weights are not cached
-        return from_igraph(graph, weights=weights, directed=directed)
+        return _read(graph, weights, directed)
     return walks.walk(graph, weights, directed)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..ops.ppr import ppr
 from ..types import Graph
+from .float64_walk import Float64Walk
 
 __all__ = ["PagerankGraph", "can_run", "convert_from_nx", "convert_to_nx", "pagerank"]
 
@@ -60,7 +61,7 @@ class PagerankGraph:
         self.src = np.fromiter((number(edge[0]) for edge in edges), np.int64, len(edges))
         self.dst = np.fromiter((number(edge[1]) for edge in edges), np.int64, len(edges))
         self.weight = None if attribute is None else _edge_weights([edge[2] for edge in edges], attribute)
-        self._kept: dict[bool, tuple[Graph, _Float64Walk]] = {}
+        self._kept: dict[bool, tuple[Graph, Float64Walk]] = {}
 
     def is_directed(self) -> bool:
         """Return whether edges have a direction."""
@@ -70,7 +71,7 @@ class PagerankGraph:
         """Return whether parallel edges are kept apart."""
         return self.multigraph
 
-    def walks(self, *, weighted: bool) -> tuple[Graph, _Float64Walk]:
+    def walks(self, *, weighted: bool) -> tuple[Graph, Float64Walk]:
         """Return the graph to walk on, and its walk in float64; both are made once."""
         if weighted not in self._kept:
             weight = self.weight if weighted and self.weight is not None else np.ones(self.src.size)
@@ -80,32 +81,15 @@ class PagerankGraph:
                 walk = Graph.from_edges(src, dst, weight, num_nodes=len(self.nodes), directed=self.directed)
             except InputError as error:
                 raise NotImplementedError(f"hopfuse cannot walk on this graph: {error}") from error
-            self._kept[weighted] = walk, _Float64Walk(src, dst, weight, len(self.nodes), self.directed)
+            self._kept[weighted] = walk, Float64Walk(src, dst, weight, len(self.nodes), self.directed)
         return self._kept[weighted]
 
 
-class _Float64Walk:
-    """One pass of NetworkX's power iteration, in float64."""
+class _CachedGraph(PagerankGraph):
+    """A graph in NetworkX's cache, which is no part of a pickle: None there makes NetworkX convert the graph again."""
 
-    def __init__(
-        self, src: NDArray[np.int64], dst: NDArray[np.int64], weight: NDArray[np.float64], nodes: int, directed: bool
-    ) -> None:
-        if not directed:
-            loops = src == dst
-            src, dst = np.concatenate([src, dst[~loops]]), np.concatenate([dst, src[~loops]])
-            weight = np.concatenate([weight, weight[~loops]])
-        degree = np.bincount(src, weight, nodes)
-        self.src, self.dst, self.nodes = src, dst, nodes
-        self.share = weight / degree[src]
-        self.dangling = np.flatnonzero(degree == 0)
-
-    def step(
-        self, x: NDArray[np.float64], alpha: float, restart: NDArray[np.float64], lost: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return alpha (P'x + m lost) + (1 - alpha) restart, where m is the mass of x at dangling nodes."""
-        walked = np.bincount(self.dst, self.share * x[self.src], self.nodes)
-        stepped: NDArray[np.float64] = alpha * (walked + x[self.dangling].sum() * lost) + (1.0 - alpha) * restart
-        return stepped
+    def __reduce__(self) -> Any:
+        return type(None), ()
 
 
 def convert_from_nx(
@@ -128,7 +112,9 @@ def convert_from_nx(
     edge_attrs : mapping of one attribute's name to its default, optional
         ``pagerank`` with a ``weight`` needs that attribute.
     node_attrs, preserve_edge_attrs, preserve_node_attrs, preserve_graph_attrs, name, graph_name
-        Passed by NetworkX; attributes of nodes and graphs do not affect ``pagerank``.
+        Passed by NetworkX; attributes of nodes and graphs do not affect ``pagerank``. With ``name``, the function that
+        NetworkX runs, the result is for NetworkX's cache: pickles of the graph do not contain it, and load without
+        hopfuse.
 
     Returns
     -------
@@ -150,7 +136,7 @@ def convert_from_nx(
     if preserve_edge_attrs or (edge_attrs is not None and len(edge_attrs) > 1):
         raise NotImplementedError("hopfuse converts a graph with one edge attribute, the weight")
     attribute, default = next(iter(edge_attrs.items())) if edge_attrs else (None, 1)
-    return PagerankGraph(graph, attribute, default)
+    return (PagerankGraph if name is None else _CachedGraph)(graph, attribute, default)
 
 
 def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
@@ -321,7 +307,7 @@ def pagerank(
         if not walked.residual[0] < needed:
             raise _not_converged(max_iter)
         return dict(zip(nodes, walked.scores[0].tolist(), strict=True))
-    x = _superposition(walked.scores.astype(np.float64), float64_walk.dangling, alpha)
+    x = _superposition(walked.scores.astype(np.float64), float64_walk, alpha)
     for _ in range(most):
         last, x = x, float64_walk.step(x, alpha, restart, lost)
         if np.abs(x - last).sum() < needed:
@@ -329,17 +315,17 @@ def pagerank(
     raise _not_converged(max_iter)
 
 
-def _superposition(q: NDArray[np.float64], dangling: NDArray[np.int64], alpha: float) -> NDArray[np.float64]:
+def _superposition(q: NDArray[np.float64], walk: Float64Walk, alpha: float) -> NDArray[np.float64]:
     """Return the walk with the restart p of q[0] whose dangling mass goes to the restart w of q[1], from both walks.
 
-    With z(s) = (1 - alpha)(I - alpha P')^-1 s, q(s) = z(s) / sum z(s), and D(x) the mass of x at dangling nodes,
-    sum z(s) = (1 - alpha) / (1 - alpha + alpha D(q(s))) and x = z(p) + alpha D(x) / (1 - alpha) z(w).
+    With z(s) = (1 - alpha)(I - alpha P')^-1 s and D(x) the mass of x at dangling nodes, x = z(p) + alpha D(x) / (1 -
+    alpha) z(w).
     """
     if len(q) == 1:
         only: NDArray[np.float64] = q[0]
         return only
-    z = q * ((1 - alpha) / (1 - alpha + alpha * q[:, dangling].sum(axis=1)))[:, None]
-    lost = z[:, dangling].sum(axis=1)
+    z = [walk.unnormalised(one, alpha) for one in q]
+    lost = [walk.at_dangling(one) for one in z]
     returned = alpha * lost[0] / (1 - alpha - alpha * lost[1])
     x: NDArray[np.float64] = z[0] + returned * z[1]
     x /= x.sum()

@@ -95,6 +95,7 @@ class ChangeOptions(TypedDict, total=False):
 
     entities: Sequence[str | Mapping[str, Any]] | None
     aliases: Mapping[str, Sequence[str]] | None
+    merge: Mapping[str, Sequence[str]] | None
     edges: Sequence[Mapping[str, Any]] | None
     facts: Sequence[Sequence[Any]] | None
     replace: bool

@@ -3,6 +3,7 @@
 Imports the public API and ``evaluate``; SciPy is imported when it is first needed.
 """
 
+from ..text import language_of, script_of
 from .aliases import substitute_aliases
 from .cached_encoder import CachedEncoder
 from .comparison import RecipeComparison, compare_recipes
@@ -10,12 +11,12 @@ from .diagnosis import Legs, diagnose, search_legs
 from .faults import Fault, find_faults
 from .graph import MassSpread, connected_components, hub_nodes, mass_spread, shared_names
 from .indication import JUDGED, Indication, indicate, judge, over_all, searchable
-from .languages import language_of, script_of
 from .legs import error_correlation, overlap, pool_loss, rank_biased_overlap
 from .rankings import RANKINGS, Questions, Ranking, by_mention
 from .rewriting import Rewriting, paraphrase
 from .rewritings import rewritings
 from .samples import Sample, drawn_rows, one_passage_sample, two_passage_sample
+from .similar_names import LookAlikes, look_alikes
 from .stability import RankStability, rank_stability, stability_rows
 from .verdict import Difference, Figures, GraphWorth, Verdict, graph_worth, verdict
 
@@ -29,6 +30,7 @@ __all__ = [
     "GraphWorth",
     "Indication",
     "Legs",
+    "LookAlikes",
     "MassSpread",
     "Questions",
     "RankStability",
@@ -49,6 +51,7 @@ __all__ = [
     "indicate",
     "judge",
     "language_of",
+    "look_alikes",
     "mass_spread",
     "one_passage_sample",
     "over_all",

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from .._validation import counted
-from ..errors import HopfuseError
+from ..errors import HopfuseError, MissingExtraError
+from ..extract.function_words import ENGLISH
 from ..index import Index
 from ..index.contents import text_to_index
+from ..lexical import listed_stopwords
 from ..retriever import Retriever
+from ..text import UNSPACED, function_words, is_told, language_of, resembles, script_of, shares_of
 from ..types import Incidence
-from .languages import LANGUAGES, UNSPACED, language_of, resembles, script_of, shares_of, stop_words
 from .rankings import retriever_of
 from .samples import drawn_rows, letters_of
 
@@ -32,8 +34,6 @@ WORD_PASSAGES, WORD_SHARE = 3, 0.005
 SAME = 0.95
 #: Names of encoders that were trained on English texts, in lower case.
 ENGLISH_ENCODERS = re.compile("^wordllama|all-minilm")
-#: A "word" of a script without spaces that is longer is a clause.
-LONGEST_WORD = 6
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def _other_language(data: _Data) -> Fault | None:
         read["--lexical"] = index.lexical.stemmer
     known = {row: own for row, own in data.languages.items() if own is not None}
     for option, language in read.items():
-        if language not in LANGUAGES:
+        if not is_told(language):
             continue
         rows = [row for row, own in known.items() if not resembles(data.texts[row], language, own)]
         if rows and len(rows) >= MANY * len(known):
@@ -255,12 +255,11 @@ def _unspaced_scripts(data: _Data) -> Fault | None:
     rows = [row for row, script in data.scripts.items() if script in UNSPACED]
     if not rows or len(rows) < FEW * len(data.scripts):
         return None
-    words = index.lexical.terms if index.lexical is not None else () if index.words is None else index.entity_names
-    if not any(len(word) > LONGEST_WORD and script_of(word) in UNSPACED for word in words):
+    if 1 not in (part.rule for part in (index.lexical, index.words) if part is not None):
         return None
     what = f"Passages in a script without spaces between words ({data.scripts[rows[0]]})"
     why = "Their words are read as whole runs of letters, so that no word of a question is found in them."
-    fix = "Separate the words of texts and questions by spaces, or rely on vectors."
+    fix = "Build the index again: from reading rule 2 on, such texts are cut into pairs of characters."
     return data.fault(what, rows, why, fix, total=len(data.scripts))
 
 
@@ -299,7 +298,7 @@ def _function_words(data: _Data) -> Fault | None:
     spoken = [language for language, share in shares.items() if share >= MANY]
     read_as = None if index.words is None else index.words.stemmer  # whose stop words were left out
     of_names, of_words = (
-        frozenset[str]().union(*(stop_words(language) for language in spoken if language != left_out))
+        frozenset[str]().union(*(_stop_words(language) for language in spoken if language != left_out))
         for left_out in (None, read_as)
     )
     names = index.num_entities if index.words is None else index.words.first
@@ -318,6 +317,15 @@ def _function_words(data: _Data) -> Fault | None:
     example = f"{name!r}, in {counted(most, 'passage')}"
     why = "A walk from such a word leads anywhere."
     return Fault("Function words among the names and words", len(found), index.num_entities, why, example, fix)
+
+
+def _stop_words(language: str) -> frozenset[str]:
+    """Return the stop words of a language: the project's own too for English; without bm25s, function words."""
+    try:
+        listed = frozenset(listed_stopwords(language))
+    except MissingExtraError:
+        listed = frozenset(function_words(language))
+    return listed | ENGLISH if language == "english" else listed
 
 
 _CHECKS: tuple[Callable[[_Data], Fault | None], ...] = (

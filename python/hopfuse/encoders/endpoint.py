@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import NO_KEY, address_and_key, check_number, check_text, check_whole
+from .._validation import address_and_key, check_number, check_text, check_whole, without_key
 from ..errors import EndpointError, MissingExtraError
 from .protocol import NamedEncoder
 from .vector_cache import VectorCache
@@ -195,7 +195,7 @@ class EndpointEncoder(NamedEncoder):
         return str(self._client.base_url)
 
     def _clean(self, text: str) -> str:
-        return text.replace(self._key, "[key]") if self._key != NO_KEY else text
+        return without_key(text, self._key)
 
 
 def _numbers(vectors: list[list[Any]]) -> NDArray[Any] | None:

@@ -13,7 +13,7 @@ from .distributions import (
     score_distribution,
     score_distributions,
 )
-from .evaluation import DEFAULT_METRICS, Estimate, Evaluation, Group, evaluate, summarise
+from .evaluation import DEFAULT_METRICS, Estimate, Evaluation, Group, WithoutGold, evaluate, summarise
 from .exchange import qrels_dict, qrels_from, run_dict, run_from, write_qrels, write_run
 from .fused_legs import FusedLegs, fusion_trials
 from .metric_names import Metric, parse_metric
@@ -27,6 +27,8 @@ from .metrics import (
     last_hop,
     last_hop_recall,
     ndcg,
+    precision,
+    r_precision,
     recall,
     reciprocal_rank,
     relevance,
@@ -72,6 +74,7 @@ __all__ = [
     "SetsTrial",
     "Sweep",
     "Trial",
+    "WithoutGold",
     "answer_supported",
     "answer_values",
     "average_precision",
@@ -102,10 +105,12 @@ __all__ = [
     "normalise_answer",
     "option_curves",
     "parse_metric",
+    "precision",
     "qrels_dict",
     "qrels_from",
     "queries_needed",
     "query_trace",
+    "r_precision",
     "randomisation_test",
     "read_qrels",
     "read_run",

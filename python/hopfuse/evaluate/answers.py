@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -12,20 +13,24 @@ import numpy as np
 
 from .._validation import check_length, check_list, check_some, check_type
 from ..errors import InputError
+from ..text import fold, spaced
 from ..types import Hits
 from .metrics import Values, relevance
 from .qrels import Qrels
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ASCII_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalise_answer(answer: str) -> str:
-    """Return an answer in lower case, without ASCII punctuation and English articles, and with single spaces.
+    """Return an answer folded, without punctuation and English articles, and with single spaces.
+
+    :func:`hopfuse.text.fold` makes case and other spellings of the same characters equal. Punctuation is that of ASCII,
+    as published, and that of other scripts; typographic quotes and dashes stay.
 
     References
     ----------
-    Rajpurkar et al., EMNLP (2016), section 6.1.
+    Rajpurkar et al., EMNLP (2016), section 6.1; other scripts: Lewis et al., MLQA, ACL (2020), section 4.
 
     Examples
     --------
@@ -33,7 +38,16 @@ def normalise_answer(answer: str) -> str:
     >>> normalise_answer("The  Beatles!")
     'beatles'
     """
-    return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_NO_PUNCTUATION)).split())
+    folded = fold(answer).translate(_ASCII_PUNCTUATION)
+    if not folded.isascii():
+        folded = "".join(one for one in folded if not _is_foreign_punctuation(one))
+    return " ".join(_ARTICLES.sub(" ", folded).split())
+
+
+@lru_cache(maxsize=1 << 12)
+def _is_foreign_punctuation(character: str) -> bool:
+    """Return whether a character is punctuation, but not of Latin script."""
+    return not (character < "\u0300" or "\u2000" <= character < "\u2070") and unicodedata.category(character)[0] == "P"
 
 
 def exact_match(answer: str, accepted: Sequence[str]) -> float:
@@ -65,7 +79,8 @@ def exact_match(answer: str, accepted: Sequence[str]) -> float:
 def token_f1(answer: str, accepted: Sequence[str]) -> float:
     """Return the F1 score of an answer's tokens against the accepted answer that matches best.
 
-    Tokens are the words after :func:`normalise_answer`, counted with multiplicity. If either side has none (an answer
+    Tokens are the words after :func:`normalise_answer`, in scripts without spaces single characters, counted with
+    multiplicity. If either side has none (an answer
     such as "The"), the score is 1 if both have none, else 0. Parameters and errors are those of :func:`exact_match`.
 
     Returns
@@ -128,7 +143,7 @@ def _best(score: Callable[[str, str], float], answer: str, accepted: Sequence[st
 
 
 def _overlap(given: str, right: str) -> float:
-    ours, theirs = Counter(given.split()), Counter(right.split())
+    ours, theirs = (Counter(spaced(text, pairs=False).split()) for text in (given, right))
     if not ours or not theirs:
         return float(ours == theirs)
     return 2 * (ours & theirs).total() / (ours.total() + theirs.total())
@@ -166,7 +181,8 @@ def findable_answers(qrels: Qrels) -> tuple[tuple[str, ...], ...]:
 def answer_supported(hits: Hits, qrels: Qrels, k: int, texts: Texts) -> Values:
     """Return 1 if one of a question's first k passages contains an accepted answer, else 0.
 
-    Texts and answers are compared after :func:`normalise_answer`, as whole words: "art" is not in "party". A passage
+    Texts and answers are compared after :func:`normalise_answer`, as whole words: "art" is not in "party". In scripts
+    without spaces, every character is a word. A passage
     may contain the answer without supporting it, so the metric is an upper bound for a reader that quotes the passages.
     It needs no gold passages.
 
@@ -215,7 +231,7 @@ def answer_supported(hits: Hits, qrels: Qrels, k: int, texts: Texts) -> Values:
 
 def _as_words(text: str) -> str:
     """Return a normalised text with a space on both sides of every word."""
-    return f" {text} "
+    return f" {' '.join(spaced(text, pairs=False).split())} "
 
 
 def _text(texts: Texts, passage: int) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isnan
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_choice, check_distinct, check_list, check_some
+from .._validation import check_choice, check_distinct, check_list, check_some, check_whole
 from ..errors import InputError
 from ..types import Hits
 from .comparison import Comparison, compare
@@ -23,6 +23,8 @@ from .runs import Run
 from .significance import holm, wilson_interval
 
 T = TypeVar("T")
+
+WithoutGold = Literal["skip", "zero"]
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,11 @@ class Evaluation:
         Read-only; NaN if the metric is not defined for a query.
     num_without_last_hop : int
         Queries that last-hop metrics leave out.
+    relevance_level : int
+    without_gold : {"skip", "zero"}
+        What a query without gold passages counts as.
+    num_without_gold : int
+        Queries without a gold passage of at least the relevance level.
     """
 
     runs: tuple[str, ...]
@@ -104,6 +111,9 @@ class Evaluation:
     ids: tuple[str, ...]
     per_query: Mapping[str, Mapping[str, NDArray[np.float64]]]
     num_without_last_hop: int
+    relevance_level: int
+    without_gold: WithoutGold
+    num_without_gold: int
 
     def group(self, label: str = "all") -> Group:
         """Return the results of a group of queries.
@@ -179,6 +189,9 @@ class Evaluation:
             "metrics": list(self.metrics),
             "baseline": self.baseline,
             "queries_without_last_hop": self.num_without_last_hop,
+            "relevance_level": self.relevance_level,
+            "without_gold": self.without_gold,
+            "queries_without_gold": self.num_without_gold,
             "groups": [group.to_dict() for group in self.groups],
         }
         if per_query:
@@ -246,6 +259,8 @@ def evaluate(
     *,
     by_hops: bool = True,
     baseline: str | None = None,
+    relevance_level: int = 1,
+    without_gold: WithoutGold = "skip",
 ) -> Evaluation:
     """Evaluate one or more runs on the same queries.
 
@@ -264,6 +279,11 @@ def evaluate(
         difference with its paired bootstrap interval, and the p-value of McNemar's exact test (values of 0 and 1)
         or of the paired randomisation test, also corrected for the number of runs compared.
         ``distractor_suppression@k`` uses its hits for runs without a baseline of their own.
+    relevance_level : int, at least 1
+        Passages of lower grades are not relevant, as with trec_eval's ``-l``. nDCG reads the grades of all.
+    without_gold : {"skip", "zero"}
+        Queries that are judged and have no relevant passage are left out of means, or count 0 as in trec_eval. "zero"
+        does not apply to metrics of hops, answers and distractors.
 
     Returns
     -------
@@ -293,8 +313,11 @@ def evaluate(
     ['all', '1 hop', '2 hops']
     """
     chosen = _checked(runs, metrics, baseline)
+    check_choice(without_gold, "without_gold", get_args(WithoutGold))
+    level = check_whole(relevance_level, "relevance_level")
+    judgements = _Judgements(qrels, qrels if level == 1 else qrels.at_level(level), without_gold)
     base = None if baseline is None else runs[baseline]
-    values = {name: _per_query(name, _with_baseline(run, base), qrels, chosen) for name, run in runs.items()}
+    values = {name: _per_query(name, _with_baseline(run, base), judgements, chosen) for name, run in runs.items()}
     groups = tuple(_group(label, rows, values, chosen, baseline) for label, rows in _split(qrels, by_hops))
     return Evaluation(
         tuple(runs),
@@ -303,8 +326,19 @@ def evaluate(
         groups,
         qrels.ids,
         MappingProxyType(values),
-        qrels.num_without_last_hop,
+        judgements.relevant.num_without_last_hop,
+        int(relevance_level),
+        without_gold,
+        sum(not gold for gold in judgements.relevant.gold),
     )
+
+
+class _Judgements(NamedTuple):
+    """Judgements with all grades and of relevant passages alone, and what a query without relevant passages counts."""
+
+    graded: Qrels
+    relevant: Qrels
+    without_gold: WithoutGold
 
 
 def _checked(runs: Mapping[str, Hits | Run], metrics: Sequence[str], baseline: str | None) -> list[Metric]:
@@ -324,13 +358,17 @@ def _with_baseline(run: Hits | Run, baseline: Hits | Run | None) -> Hits | Run:
     return run if hits is None or made.baseline is not None or len(hits) != len(made) else replace(made, baseline=hits)
 
 
-def _per_query(run: str, hits: Hits | Run, qrels: Qrels, metrics: list[Metric]) -> Mapping[str, Values]:
+def _per_query(run: str, hits: Hits | Run, judgements: _Judgements, metrics: list[Metric]) -> Mapping[str, Values]:
     values = {}
     for metric in metrics:
+        qrels = judgements.graded if metric.reads_grades else judgements.relevant
         try:
-            values[metric.name] = metric.per_query(hits, qrels)
+            found = metric.per_query(hits, qrels)
         except InputError as error:
             raise error.at(f"run {run!r}, {metric.name}") from None
+        if metric.counts_gold and judgements.without_gold == "zero":
+            found = np.where(qrels.gold_pairs.sizes > 0, found, 0.0)
+        values[metric.name] = found
         values[metric.name].flags.writeable = False
     return MappingProxyType(values)
 

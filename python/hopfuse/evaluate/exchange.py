@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._validation import check_length, is_whole, wrong_type
+from .._validation import FLOAT32_MAX, WHOLE, check_length, is_real, wrong_type
 from ..errors import InputError
 from ..io.files import write_whole
 from ..io.qrels import qrels_lines
-from ..io.runs import Ranking, run_lines
+from ..io.runs import ranked, run_lines
 from ..types import Hits
 from .passages import PassageNames
 from .qrels import Qrels
 from .runs import Run, run_of_rankings
-
-#: Scores are stored as float32.
-LARGEST = float(np.finfo(np.float32).max)
 
 
 def qrels_from(judgements: Any, names: PassageNames, *, queries: Any = None) -> Qrels:
@@ -43,7 +42,8 @@ def qrels_from(judgements: Any, names: PassageNames, *, queries: Any = None) -> 
     Returns
     -------
     Qrels
-        Queries are in the order of their first judgement. Passages with a grade above 0 are relevant.
+        Queries are in the order of their first judgement. Passages with a grade above 0 are relevant. A query without
+        judgements, ``{query: {}}``, is one without relevant passages.
 
     Raises
     ------
@@ -61,18 +61,19 @@ def qrels_from(judgements: Any, names: PassageNames, *, queries: Any = None) -> 
     >>> qrels.ids, qrels.gold, qrels.grades, qrels.questions
     (('q1',), ((0,),), ((2,),), ('Who?',))
     """
-    grades: dict[str, dict[str, int]] = {}
-    for query, passage, grade in _triples(judgements, "judgements", "qrels_iter", "relevance"):
-        if not is_whole(grade):
-            raise wrong_type(grade, f"judgements[{query!r}][{passage!r}]", "an integer")
-        _put(grades, query, passage, int(grade))
+    given = _columns(judgements, "judgements", "qrels_iter", "relevance")
+    wrong = given.first_but(lambda kind: issubclass(kind, WHOLE) and not issubclass(kind, bool))
+    if wrong is not None:
+        raise wrong_type(given.values[wrong], given.field("judgements", wrong), "an integer")
     texts = _texts(queries)
-    rows = []
-    for query, row in grades.items():
-        relevant = {names.number(passage): grade for passage, grade in row.items() if grade > 0}
-        about = {"gold": list(relevant), "grades": list(relevant.values()), "question": texts.get(query, "")}
-        rows.append({"id": query, **about})
-    return Qrels.from_records(rows)
+    gold: list[list[int]] = [[] for _ in given.queries]
+    grades: list[list[int]] = [[] for _ in given.queries]
+    relevant = [at for at, grade in enumerate(given.values) if grade > 0]
+    numbers = names.numbers([given.passages[at] for at in relevant]).tolist()
+    for at, row, number in zip(relevant, given.row[relevant].tolist(), numbers, strict=True):
+        gold[row].append(number)
+        grades[row].append(int(given.values[at]))
+    return Qrels(given.queries, gold, grades=grades, questions=[texts.get(query, "") for query in given.queries])
 
 
 def run_from(scores: Any, ids: Sequence[str], names: PassageNames) -> Run:
@@ -92,7 +93,8 @@ def run_from(scores: Any, ids: Sequence[str], names: PassageNames) -> Run:
     Returns
     -------
     Run
-        Ordered by score, higher first; passages of equal score stay in the order in which they are given.
+        Ordered by score, higher first; passages of equal score stay in the order in which they are given. A query
+        without hits, ``{query: {}}``, is in the run, with an empty list.
 
     Raises
     ------
@@ -106,18 +108,19 @@ def run_from(scores: Any, ids: Sequence[str], names: PassageNames) -> Run:
     >>> run_from({"q1": {"docA": 0.5, "docB": 0.9}}, ["q1"], PassageNames()).hits.ids
     array([[0, 1]])
     """
-    found: dict[str, dict[str, float]] = {}
-    for query, passage, score in _triples(scores, "scores", "scoreddocs_iter", "score"):
-        if isinstance(score, bool) or not isinstance(score, Real) or not abs(float(score)) <= LARGEST:
-            raise InputError(
-                "range",
-                f"scores[{query!r}][{passage!r}]",
-                "{field} is {given!r}; it must be a finite number that float32 can hold",
-                given=score,
-            )
-        _put(found, query, passage, float(score))
-    rankings = {query: Ranking(sorted(row.items(), key=lambda hit: -hit[1])) for query, row in found.items()}
-    return run_of_rankings(rankings, ids, names, "the run")
+    given = _columns(scores, "scores", "scoreddocs_iter", "score")
+    wrong = given.first_but(lambda kind: issubclass(kind, Real) and not issubclass(kind, bool))
+    if wrong is None:
+        numbers = _floats(given.values)
+        wrong = next(iter(np.flatnonzero(~(np.abs(numbers) <= FLOAT32_MAX)).tolist()), None)
+    if wrong is not None:
+        raise InputError(
+            "range",
+            given.field("scores", wrong),
+            "{field} is {given!r}; it must be a finite number that float32 can hold",
+            given=given.values[wrong],
+        )
+    return run_of_rankings(ranked(given.queries, given.row, given.passages, numbers), ids, names, "the run")
 
 
 def qrels_dict(qrels: Qrels, names: PassageNames) -> dict[str, dict[str, int]]:
@@ -191,8 +194,7 @@ def write_run(
     'q1 Q0 docB 1 0.5 hopfuse\\n'
     """
     scores = run_dict(run, ids, names)
-    rankings = {query: Ranking(list(row.items())) for query, row in scores.items()}
-    _write(path, scores, lambda: run_lines(rankings, tag))
+    _write(path, scores, lambda: run_lines(scores, tag))
 
 
 def write_qrels(path: str | PathLike[str], qrels: Qrels, names: PassageNames) -> None:
@@ -218,19 +220,52 @@ def write_qrels(path: str | PathLike[str], qrels: Qrels, names: PassageNames) ->
     _write(path, grades, lambda: qrels_lines(grades))
 
 
-def _triples(given: Any, name: str, method: str, value: str) -> Iterator[tuple[str, str, Any]]:
-    """Yield query, passage and value, from any of the forms accepted."""
+class _Columns(NamedTuple):
+    """Judgements or a run: query ``queries[row[i]]`` has ``passages[i]`` with ``values[i]``."""
+
+    queries: list[str]
+    row: NDArray[np.int64]
+    passages: list[str]
+    values: list[Any]
+
+    def first_but(self, accepted: Callable[[type], bool]) -> int | None:
+        """Return where the first value is whose type is not accepted."""
+        wrong = {kind for kind in set(map(type, self.values)) if not accepted(kind)}
+        return next((at for at, value in enumerate(self.values) if type(value) in wrong), None) if wrong else None
+
+    def field(self, name: str, at: int) -> str:
+        return f"{name}[{self.queries[self.row[at]]!r}][{self.passages[at]!r}]"
+
+
+def _columns(given: Any, name: str, method: str, value: str) -> _Columns:
+    """Read any of the forms accepted."""
     if callable(getattr(given, method, None)):
         given = getattr(given, method)()
     elif not isinstance(given, Mapping) and callable(getattr(given, "to_dict", None)):
         given = given.to_dict()
+    numbers: dict[str, int] = {}
     if isinstance(given, Mapping):
-        for query, row in given.items():
-            if not isinstance(row, Mapping):
-                raise wrong_type(row, f"{name}[{query!r}]", f"{{passage: {value}}}")
-            for passage, number in row.items():
-                yield str(query), str(passage), number
-        return
+        for query, own in given.items():
+            if not isinstance(own, Mapping):
+                raise wrong_type(own, f"{name}[{query!r}]", f"{{passage: {value}}}")
+        rows = [numbers.setdefault(str(query), len(numbers)) for query in given]
+        row = np.repeat(np.array(rows, np.int64), np.array(list(map(len, given.values())), np.int64))
+        keys = list(chain.from_iterable(given.values()))
+        values = list(chain.from_iterable(own.values() for own in given.values()))
+        is_distinct = set(map(type, keys)) <= {str} and len(numbers) == len(rows)
+        found = _Columns(list(numbers), row, keys if is_distinct else list(map(str, keys)), values)
+    else:
+        triples = list(_triples(given, name, method, value))
+        rows = [numbers.setdefault(query, len(numbers)) for query, _, _ in triples]
+        passages, values = [passage for _, passage, _ in triples], [number for _, _, number in triples]
+        found, is_distinct = _Columns(list(numbers), np.array(rows, np.int64), passages, values), False
+    if not is_distinct:
+        _check_pairs(found)
+    return found
+
+
+def _triples(given: Any, name: str, method: str, value: str) -> Iterator[tuple[str, str, Any]]:
+    """Yield query, passage and value of objects."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise wrong_type(
             given,
@@ -243,6 +278,28 @@ def _triples(given: Any, name: str, method: str, value: str) -> Iterator[tuple[s
             yield str(one.query_id), str(one.doc_id), getattr(one, value)
         except AttributeError:
             raise wrong_type(one, f"{name}[{at}]", f"an object with query_id, doc_id and {value}") from None
+
+
+def _check_pairs(given: _Columns) -> None:
+    seen = set()
+    for pair in zip(given.row.tolist(), given.passages, strict=True):
+        if pair in seen:
+            raise InputError(
+                "duplicate",
+                "query",
+                "{field} {query!r} has passage {passage!r} twice; give each passage once",
+                query=given.queries[pair[0]],
+                passage=pair[1],
+            )
+        seen.add(pair)
+
+
+def _floats(values: list[Any]) -> NDArray[np.float64]:
+    """Return real numbers as float64; those beyond it become infinite."""
+    try:
+        return np.array(values, np.float64)
+    except OverflowError:
+        return np.array([float(one) if is_real(one) else np.inf for one in values])
 
 
 def _texts(queries: Any) -> dict[str, str]:
@@ -258,19 +315,6 @@ def _texts(queries: Any) -> dict[str, str]:
         raise wrong_type(
             queries, "queries", "{query: text}, objects with query_id and text, or a data set with queries_iter()"
         ) from None
-
-
-def _put(rows: dict[str, dict[str, Any]], query: str, passage: str, value: Any) -> None:
-    row = rows.setdefault(query, {})
-    if passage in row:
-        raise InputError(
-            "duplicate",
-            "query",
-            "{field} {query!r} has passage {passage!r} twice; give each passage once",
-            query=query,
-            passage=passage,
-        )
-    row[passage] = value
 
 
 def _write(path: str | PathLike[str], content: Any, lines: Callable[[], str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,6 +20,8 @@ from .metrics import (
     last_hop,
     last_hop_recall,
     ndcg,
+    precision,
+    r_precision,
     recall,
     reciprocal_rank,
 )
@@ -40,6 +42,10 @@ class Metric:
     per_query : callable (Hits or Run, Qrels) -> ndarray of float64, shape (B,)
     reads_texts, reads_baseline : bool
         True if the metric needs a :class:`Run` with the passages' texts, or with a baseline.
+    counts_gold : bool
+        True if the value depends on the gold passages alone: trec_eval counts 0 for a query that has none.
+    reads_grades : bool
+        True if the grades of gold passages matter.
     """
 
     name: str
@@ -47,10 +53,13 @@ class Metric:
     per_query: Callable[[Hits | Run, Qrels], Values]
     reads_texts: bool = False
     reads_baseline: bool = False
+    counts_gold: bool = False
+    reads_grades: bool = False
 
 
 _AT_K: dict[str, tuple[Callable[..., Values], bool]] = {
     "recall": (recall, False),
+    "precision": (precision, False),
     "hit": (hit, True),
     "full_support": (full_support, True),
     "last_hop": (last_hop, True),
@@ -62,7 +71,14 @@ _AT_K: dict[str, tuple[Callable[..., Values], bool]] = {
 }
 _SUPPORT, _SUPPRESSION = "answer_supported", "distractor_suppression"
 _EVERY_AT_K = (*_AT_K, _SUPPORT, _SUPPRESSION)
-_WITHOUT_K = ("mrr", "map")
+_WITHOUT_K: dict[str, Callable[..., Values]] = {
+    "mrr": reciprocal_rank,
+    "map": average_precision,
+    "ndcg": ndcg,
+    "r_precision": r_precision,
+}
+#: Those whose value for a query without gold passages is NaN for other reasons, such as unknown hops.
+_OF_HOPS = ("last_hop", "last_hop_recall", "hops_recovered")
 _ANSWERS: dict[str, tuple[Callable[[str, Sequence[str]], float], bool]] = {
     "answer_em": (exact_match, True),
     "answer_f1": (token_f1, False),
@@ -75,8 +91,9 @@ def parse_metric(name: str) -> Metric:
     Parameters
     ----------
     name : str
-        ``recall@k``, ``hit@k``, ``full_support@k``, ``last_hop@k``, ``last_hop_recall@k``, ``hops_recovered@k``,
-        ``ndcg@k``, ``mrr@k``, ``map@k`` with a positive integer k; ``mrr`` or ``map`` over all the hits;
+        ``recall@k``, ``precision@k``, ``hit@k``, ``full_support@k``, ``last_hop@k``, ``last_hop_recall@k``,
+        ``hops_recovered@k``, ``ndcg@k``, ``mrr@k``, ``map@k`` with a positive integer k; ``ndcg``, ``mrr``, ``map`` or
+        ``r_precision`` over all the hits;
         ``answer_supported@k`` for a :class:`Run` with texts; ``distractor_suppression@k`` for one with a baseline;
         ``answer_em`` or ``answer_f1`` for one with answers.
 
@@ -95,7 +112,8 @@ def parse_metric(name: str) -> Metric:
         score, binary = _ANSWERS[name]
         return Metric(name, binary, partial(_of_answers, score))
     if name in _WITHOUT_K:
-        return Metric(name, False, partial(_of_hits, _AT_K[name][0], None))
+        of_hits = partial(_of_hits, _WITHOUT_K[name], {})
+        return Metric(name, False, of_hits, counts_gold=True, reads_grades=name == "ndcg")
     match = re.fullmatch(r"([a-z_]+)@([1-9][0-9]*)", name)
     if match is None or match[1] not in _EVERY_AT_K:
         raise InputError(
@@ -110,11 +128,12 @@ def parse_metric(name: str) -> Metric:
     if match[1] == _SUPPRESSION:
         return Metric(name, False, partial(_against_baseline, int(match[2])), reads_baseline=True)
     function, binary = _AT_K[match[1]]
-    return Metric(name, binary, partial(_of_hits, function, int(match[2])))
+    of_hits = partial(_of_hits, function, {"k": int(match[2])})
+    return Metric(name, binary, of_hits, counts_gold=match[1] not in _OF_HOPS, reads_grades=match[1] == "ndcg")
 
 
-def _of_hits(function: Callable[..., Values], k: int | None, run: Hits | Run, qrels: Qrels) -> Values:
-    return function(run.hits if isinstance(run, Run) else run, qrels, k)
+def _of_hits(function: Callable[..., Values], options: Mapping[str, int], run: Hits | Run, qrels: Qrels) -> Values:
+    return function(run.hits if isinstance(run, Run) else run, qrels, **options)
 
 
 def _of_texts(k: int, run: Hits | Run, qrels: Qrels) -> Values:

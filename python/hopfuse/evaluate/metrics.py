@@ -120,6 +120,44 @@ def recall(hits: Hits, qrels: Qrels, k: int) -> Values:
     return _where_judged(found / np.maximum(qrels.gold_pairs.sizes, 1), qrels.gold_pairs.sizes)
 
 
+def precision(hits: Hits, qrels: Qrels, k: int) -> Values:
+    """Return the share of the first k hits that are gold passages.
+
+    As in trec_eval, the number is divided by k for lists of fewer hits, too. Parameters, returned shape and errors are
+    those of :func:`recall`.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import Qrels, precision
+    >>> precision(hf.Hits([[8, 2, 5]], [[0.9, 0.5, 0.1]]), Qrels(["a"], [[5, 8]]), 4)
+    array([0.5])
+    """
+    return _where_judged(relevance(hits, qrels.gold_pairs, k).sum(axis=1) / k, qrels.gold_pairs.sizes)
+
+
+def r_precision(hits: Hits, qrels: Qrels) -> Values:
+    """Return the precision, and recall, of the first R hits of a query, where R is the number of its gold passages.
+
+    Parameters, returned shape and errors are otherwise those of :func:`recall`.
+
+    References
+    ----------
+    Buckley and Voorhees, in TREC: Experiment and Evaluation in Information Retrieval (2005), section 3.1.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.evaluate import Qrels, r_precision
+    >>> r_precision(hf.Hits([[8, 2, 5]], [[0.9, 0.5, 0.1]]), Qrels(["a"], [[5, 8]]))
+    array([0.5])
+    """
+    sizes = qrels.gold_pairs.sizes
+    relevant = relevance(hits, qrels.gold_pairs)
+    first = np.arange(relevant.shape[1]) < sizes[:, None]
+    return _where_judged((relevant & first).sum(axis=1) / np.maximum(sizes, 1), sizes)
+
+
 def hit(hits: Hits, qrels: Qrels, k: int) -> Values:
     """Return 1 if at least one gold passage is among the first k hits, else 0.
 
@@ -208,11 +246,12 @@ def reciprocal_rank(hits: Hits, qrels: Qrels, k: int | None = None) -> Values:
     return _where_judged(np.where(relevant.any(axis=1), ranks, 0.0), qrels.gold_pairs.sizes)
 
 
-def ndcg(hits: Hits, qrels: Qrels, k: int) -> Values:
+def ndcg(hits: Hits, qrels: Qrels, k: int | None = None) -> Values:
     """Return the normalised discounted cumulative gain at k.
 
     The gain of a hit is its grade, its discount is 1 / log2(1 + rank). The ideal ranking has the gold passages in
-    descending order of grade. Parameters, returned shape and errors are those of :func:`recall`.
+    descending order of grade. Without k, all hits count, and all gold passages are in the ideal ranking. Parameters,
+    returned shape and errors are otherwise those of :func:`recall`.
 
     References
     ----------
@@ -227,7 +266,8 @@ def ndcg(hits: Hits, qrels: Qrels, k: int) -> Values:
     """
     judged = qrels.gold_pairs
     reached = _discounted(gains(hits, judged, k))
-    best = _discounted(_ideal_gains(judged, min(k, int(judged.sizes.max(initial=0)))))
+    most = int(judged.sizes.max(initial=0))
+    best = _discounted(_ideal_gains(judged, most if k is None else min(k, most)))
     return _where_judged(reached / np.where(judged.sizes > 0, best, 1), judged.sizes)
 
 

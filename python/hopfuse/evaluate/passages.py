@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .._validation import check_id, check_list, wrong_type
 from ..errors import FormatError
 from ..io.json_lines import json_objects
+from ..io.runs import Numbers
 
 
 class PassageNames:
@@ -39,22 +43,29 @@ class PassageNames:
     """
 
     def __init__(self, names: Iterable[str | int] = ()) -> None:
-        self._numbers: dict[str, int] = {}
-        self._names: list[str] = []
+        self._numbers = Numbers[str]()
         self._titles: dict[str, str] = {}
         for at, name in enumerate(check_list(names, "names", "a list of names")):
             self.number(str(check_id(name, f"names[{at}]")))
 
     def number(self, name: str) -> int:
         """Return the passage's number; a new name gets the next one."""
-        number = self._numbers.setdefault(name, len(self._names))
-        if number == len(self._names):
-            self._names.append(name)
-        return number
+        return self._numbers[name]
+
+    def numbers(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """Return the numbers of many passages; new names get the next ones.
+
+        Examples
+        --------
+        >>> from hopfuse.evaluate import PassageNames
+        >>> PassageNames(["a"]).numbers(["b", "a", "b"])
+        array([1, 0, 1])
+        """
+        return np.fromiter(map(self._numbers.__getitem__, names), np.int64, len(names))
 
     def name(self, number: int) -> str:
         """Return the name of the passage with this number."""
-        return self._names[number]
+        return self._numbers.names[number]
 
     @property
     def titles(self) -> Mapping[str, str]:
@@ -87,7 +98,7 @@ class PassageNames:
         return name in self._numbers
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._numbers)
 
     def __repr__(self) -> str:
         return f"PassageNames({len(self)} passages)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from os import PathLike
@@ -49,7 +49,7 @@ class Qrels:
     types : sequence of str, B entries, optional
         Question type; ``""`` if not known.
     grades : sequence of sequences of int, B entries, optional
-        Grade of each gold passage, at least 1; by default 1. Only nDCG reads it.
+        Grade of each gold passage, at least 1; by default 1. nDCG and :meth:`at_level` read it.
     questions : sequence of str, B entries, optional
         Text of the question; ``""`` if not known.
     answers : sequence of sequences of str, B entries, optional
@@ -193,6 +193,31 @@ class Qrels:
         names = ("ids", "gold", "hops", "last_hop", "types", "grades", "questions", "answers")
         return Qrels(**{name: [getattr(self, name)[row] for row in chosen] for name in names})
 
+    def at_level(self, grade: int) -> Qrels:
+        """Return the judgements in which only passages of at least this grade are gold.
+
+        Examples
+        --------
+        >>> from hopfuse.evaluate import Qrels
+        >>> Qrels(["a", "b"], [[1, 4], [2]], grades=[[1, 3], [1]]).at_level(2).gold
+        ((4,), ())
+        """
+        least = check_whole(grade, "grade")
+        kept = [
+            {passage for passage, own in zip(gold, grades, strict=True) if own >= least}
+            for gold, grades in zip(self.gold, self.grades, strict=True)
+        ]
+        fields: dict[str, Any] = {
+            name: [[passage for passage in row if passage in own] for row, own in zip(rows, kept, strict=True)]
+            for name, rows in (("gold", self.gold), ("last_hop", self.last_hop))
+        }
+        fields["hops"] = [
+            [[passage for passage in hop if passage in own] for hop in hops]
+            for hops, own in zip(self.hops, kept, strict=True)
+        ]
+        fields["grades"] = [[own for own in row if own >= least] for row in self.grades]
+        return replace(self, **fields)
+
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -301,8 +326,9 @@ def read_qrels(path: str | PathLike[str], names: PassageNames, *, split: str = "
       strings or integers, and 7 is the same passage as "7".
     - a folder: BEIR's ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/<split>.tsv``.
     - a file whose first line is ``query-id  corpus-id  score``: a BEIR table by itself.
-    - any other file: TREC qrels, ``query iteration passage grade``, separated by white space. The
-      iteration is ignored.
+    - any other file: TREC qrels, ``query iteration passage grade``, separated by white space of ASCII. The
+      iteration is ignored, as are blank lines and comments: ``#`` and a space, or another line that begins with ``#``
+      and is no judgement.
 
     Grades above 0 are relevant. A query whose grades are all 0 or less is kept, with no gold passage.
 

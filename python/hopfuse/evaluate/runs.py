@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from .._validation import check_length, check_type
 from ..errors import InputError
-from ..io.runs import Ranking, read_run_file
+from ..io.runs import Rankings, read_run_file
 from ..types import Hits
-from ..types.hits import PAD_ID, PAD_SCORE, pad_rows
+from ..types.hits import PAD_ID, PAD_SCORE
 from .answers import Texts
 from .passages import PassageNames
 from .qrels import Qrels, query_rows
@@ -155,10 +155,13 @@ def read_run(path: str | PathLike[str], ids: Sequence[str], names: PassageNames)
     - ``.jsonl``, ``.parquet``: rows of "id" and "hits", a list of {"id": …, "score": …}, as
       ``hopfuse score`` writes them, with an optional "answer". ``.json``: a list of such rows, or an
       object {query: {passage: score}}.
-    - any other file: a TREC run, ``query Q0 passage rank score tag``, separated by white space.
+    - any other file: a TREC run, ``query Q0 passage rank score tag``, separated by white space of ASCII. Further
+      fields are ignored, as are blank lines and comments: ``#`` and a space, or another line that begins with ``#`` and
+      is no row.
 
     Lists are ordered by score, highest first. Passages of equal score keep the order of the file: of the
-    ranks in a TREC run, else of position. (trec_eval ignores the ranks and orders them by name.)
+    ranks in a TREC run, else, or if a rank of the query is no number, of position. (trec_eval ignores the ranks and
+    orders them by name.)
 
     Parameters
     ----------
@@ -195,7 +198,7 @@ def read_run(path: str | PathLike[str], ids: Sequence[str], names: PassageNames)
     return run_of_rankings(read_run_file(path), ids, names, str(path))
 
 
-def run_of_rankings(rankings: Mapping[str, Ranking], ids: Sequence[str], names: PassageNames, source: str) -> Run:
+def run_of_rankings(rankings: Rankings, ids: Sequence[str], names: PassageNames, source: str) -> Run:
     """Return the rankings of the queries ``ids`` as a run; ``source`` names their origin in errors.
 
     Raises
@@ -206,14 +209,16 @@ def run_of_rankings(rankings: Mapping[str, Ranking], ids: Sequence[str], names: 
     Examples
     --------
     >>> from hopfuse.evaluate import PassageNames
-    >>> from hopfuse.io.runs import Ranking
-    >>> run_of_rankings({"q1": Ranking([("docA", 0.5)])}, ["q1"], PassageNames(), "a run").hits.counts
+    >>> from hopfuse.io.runs import Rankings
+    >>> found = Rankings(["q1"], [1], ["docA"], [0.5], {}, {})
+    >>> run_of_rankings(found, ["q1"], PassageNames(), "a run").hits.counts
     array([1])
     """
-    found = [rankings.get(query) for query in ids]
-    missing = found.count(None)
-    if ids and missing == len(ids):
-        first = next(iter(rankings), None)
+    number = dict(zip(rankings.queries, range(len(rankings.queries)), strict=True))
+    rows = np.array([number.get(query, -1) for query in ids], np.int64)
+    missing = int(np.count_nonzero(rows < 0))
+    if len(ids) and missing == len(ids):
+        first = next(iter(rankings.queries), None)
         has = "no query" if first is None else f"queries such as {first!r}"
         raise InputError(
             "missing",
@@ -224,16 +229,27 @@ def run_of_rankings(rankings: Mapping[str, Ranking], ids: Sequence[str], names: 
             count=len(ids),
             query=ids[0],
         )
-    answers = [None if row is None else row.answer for row in found]
+    answers = [rankings.answers.get(query) for query in ids]
     return Run(
-        _hits([[] if row is None else row.hits for row in found], names),
+        _hits(rankings, rows, names),
         None if all(answer is None for answer in answers) else answers,
         missing,
-        len(rankings) - (len(ids) - missing),
-        notes=[row.note for row in found if row is not None and row.note is not None],
+        len(rankings.queries) - (len(ids) - missing),
+        notes=[rankings.notes[query] for query in ids if query in rankings.notes],
     )
 
 
-def _hits(rows: Sequence[Sequence[tuple[str, float]]], names: PassageNames) -> Hits:
-    numbered = [([names.number(name) for name, _ in row], [score for _, score in row]) for row in rows]
-    return pad_rows(numbered, max(map(len, rows), default=0))
+def _hits(rankings: Rankings, rows: NDArray[np.int64], names: PassageNames) -> Hits:
+    """Return the hits of these rows of the rankings; row -1 is empty."""
+    sizes = np.array([*rankings.sizes, 0], np.int64)
+    counts = sizes[rows]
+    begins = (np.cumsum(sizes) - sizes)[rows]
+    passages, scores = rankings.passages, np.array(rankings.scores)
+    if not np.array_equal(rows, np.arange(len(rankings.sizes))):
+        at = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        passages, scores = list(map(passages.__getitem__, at.tolist())), scores[at]
+    shape = (rows.size, int(counts.max(initial=0)))
+    ids, padded = np.full(shape, PAD_ID, np.int64), np.full(shape, PAD_SCORE, np.float32)
+    valid = np.arange(shape[1]) < counts[:, None]
+    ids[valid], padded[valid] = names.numbers(passages), scores
+    return Hits.unchecked(ids, padded, counts)

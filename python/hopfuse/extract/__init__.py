@@ -3,8 +3,8 @@
 May import the public API; spaCy, pyahocorasick, PyStemmer and bm25s are imported when they are used.
 """
 
+from ..text import canonical_key
 from .abbreviations import abbreviations
-from .canonical import canonical_key
 from .endpoint_reader import EndpointReader
 from .extraction import Extraction, Words
 from .facts import Fact, FactConflict
@@ -17,6 +17,7 @@ from .openie import read_openie
 from .question_matcher import QuestionMatcher
 from .relations import Predicates
 from .spacy_reader import SpacyReader
+from .spoken import Spoken
 from .synonym_bounds import synonym_bounds, synonym_pairs
 from .synonyms import similar_pairs
 from .triple_files import described, read_triples
@@ -35,6 +36,7 @@ __all__ = [
     "Predicates",
     "QuestionMatcher",
     "SpacyReader",
+    "Spoken",
     "Word",
     "WordMatcher",
     "WordReader",

@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ._folding import fold, splits_word
+from ..text import fold, splits_word
 
 
 class PassageCounts:
@@ -18,10 +18,12 @@ class PassageCounts:
     Parameters
     ----------
     texts : sequence of str, P entries
+    rule : int
+        The reading rule of the words.
     """
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        parts = [fold(text, True) for text in texts]
+    def __init__(self, texts: Sequence[str], rule: int) -> None:
+        parts = [fold(text, rule=rule, case_sensitive=True) for text in texts]
         self._begin = list(accumulate((len(text) + 1 for text in parts), initial=0))
         self._text = "\n".join(parts)
 

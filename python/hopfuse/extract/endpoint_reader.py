@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from .._validation import check_type, wrong_value
-from ..errors import InputError
+from ..errors import HopfuseError, InputError
 from ..llm import ChatEndpoint
-from .extraction import Extraction, Passage, Progress, listed_passages, well_formed
+from .extraction import Extraction, Passage, Progress, extracted, listed_passages, name_of, names_in, well_formed
+from .skips import SKIP_FAILED, Skips, check_share
 
 PROMPTS = Path(__file__).with_name("prompts")
 #: The prompt files, and the placeholders that each must contain.
@@ -41,11 +42,15 @@ class EndpointReader:
         A folder with ``entities.txt`` and ``triples.txt``, by default ``hopfuse.extract.endpoint_reader.PROMPTS``. The
         placeholders ``{title}``, ``{text}`` and, in the second file, ``{entities}`` (a JSON list) are filled in for
         each passage.
+    skip_failed : float in [0, 100]
+        Per cent of the passages that may be left out, because the endpoint refuses them, or the model gives no usable
+        answer about them; one passage always may be, unless this is 0. A passage that is left out has ``failure``, and
+        no facts. With a cache, another run asks about these alone.
 
     Raises
     ------
     InputError
-        An endpoint that is not a ChatEndpoint, or a prompt that cannot be read or lacks a placeholder.
+        An endpoint that is not a ChatEndpoint, a prompt that cannot be read or lacks a placeholder, or another share.
 
     References
     ----------
@@ -59,13 +64,25 @@ class EndpointReader:
     EndpointReader(ChatEndpoint('http://localhost:8000/v1/', model='qwen3'))
     """
 
-    def __init__(self, endpoint: ChatEndpoint, *, prompts: str | PathLike[str] | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: ChatEndpoint,
+        *,
+        prompts: str | PathLike[str] | None = None,
+        skip_failed: float = SKIP_FAILED,
+    ) -> None:
         check_type(endpoint, "endpoint", ChatEndpoint, "a hopfuse.llm.ChatEndpoint")
+        self._skip_failed = check_share(skip_failed)
         folder = PROMPTS if prompts is None else _folder(prompts)
         self._entities, self._triples = (_prompt(folder / name, needed) for name, needed in (ENTITIES, TRIPLES))
         self._endpoint = endpoint
 
-    def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
+    @property
+    def skip_failed(self) -> float:
+        """Per cent of the passages that may be left out."""
+        return self._skip_failed
+
+    def read(self, passages: Any, *, progress: Progress | None = None, skips: Skips | None = None) -> list[Extraction]:
         """Return the entities and facts of each passage.
 
         Parameters
@@ -73,53 +90,97 @@ class EndpointReader:
         passages : path, Arrow table, or iterable of mappings
             Rows of ``text`` and, optionally, ``id`` and ``title``, as :meth:`hopfuse.Index.build` takes them.
         progress : callable, optional
-            Called with the number of answered prompts and the number of all, two per passage.
+            Called with the number of prompts that are done and the number of all, two per passage.
+        skips : Skips, optional
+            Counts the passages that are left out over several calls; by default in this one.
 
         Returns
         -------
         list of Extraction
-            In the order of the passages. Facts that are not three strings are left out, and counted in ``malformed``.
+            In the order of the passages. Facts that are not three texts are left out, and counted in ``malformed``.
 
         Raises
         ------
         InputError
             The argument is not a table of passages.
         EndpointError
-            As in :meth:`hopfuse.llm.ChatEndpoint.ask`; the message names the step and the passage.
+            As in :meth:`hopfuse.llm.ChatEndpoint.ask`; the message names the step and the passage. Or more passages
+            failed than ``skip_failed`` allows.
         """
         listed = listed_passages(passages)
-        prompts = [_filled(self._entities, passage, ()) for passage in listed]
-        named = self._asked("entities", prompts, listed, progress, 0)
-        prompts = [_filled(self._triples, *row) for row in zip(listed, named, strict=True)]
-        stated = self._asked("triples", prompts, listed, progress, len(listed))
-        return [_extraction(*row) for row in zip(listed, named, stated, strict=True)]
+        skips, reasons = skips or Skips(self._skip_failed, len(listed)), dict[int, str]()
+
+        def failed(at: int, error: HopfuseError) -> None:
+            reasons[at] = skips.add(error)
+
+        prompts = {at: _filled(self._entities, passage, ()) for at, passage in enumerate(listed)}
+        named = self._asked("entities", prompts, listed, progress, failed)
+        prompts = {at: _filled(self._triples, listed[at], names) for at, names in named.items()}
+        stated = self._asked("triples", prompts, listed, progress, failed)
+        return [
+            _extraction(passage, named.get(at, []), stated.get(at, []), reasons.get(at))
+            for at, passage in enumerate(listed)
+        ]
 
     def _asked(
-        self, step: str, prompts: list[str], passages: list[Passage], progress: Progress | None, before: int
-    ) -> list[list[Any]]:
-        """Ask one step for all passages; ``before`` is the number of prompts of earlier steps."""
+        self,
+        step: str,
+        prompts: dict[int, str],
+        passages: list[Passage],
+        progress: Progress | None,
+        failed: Callable[[int, HopfuseError], None],
+    ) -> dict[int, list[Any]]:
+        """Ask one step about some passages; return the answers, by passage."""
+        before = 0 if step == "entities" else 2 * len(passages) - len(prompts)  # with the prompts that are not needed
         told = None if progress is None else lambda done, _: progress(before + done, 2 * len(passages))
-        names = [f"{step} of passage {passage.id!r}" for passage in passages]
-        return [row[step] for row in self._endpoint.ask(prompts, SCHEMAS[step], progress=told, names=names)]
+        rows = list(prompts)
+        names = [f"{step} of passage {passages[at].id!r}" for at in rows]
+        found = self._endpoint.ask(
+            list(prompts.values()),
+            SCHEMAS[step],
+            progress=told,
+            names=names,
+            fit=FITS[step],
+            failed=lambda at, error: failed(rows[at], error.at(names[at])),
+        )
+        return {at: answer[step] for at, answer in zip(rows, found, strict=True) if answer is not None}
 
     def __repr__(self) -> str:
         return f"EndpointReader({self._endpoint!r})"
 
 
-def _extraction(passage: Passage, entities: list[str], facts: list[Any]) -> Extraction:
+def _extraction(passage: Passage, entities: list[str], facts: list[Any], failure: str | None) -> Extraction:
     triples, malformed = well_formed(facts)
-    names = tuple(dict.fromkeys(name.strip() for name in entities if name.strip()))
-    return Extraction(
-        passage.id,
-        passage.title,
-        passage.text,
-        names,
-        triples,
-        malformed,
-        document=passage.document,
-        position=passage.position,
-        language=passage.language,
-    )
+    names = tuple(dict.fromkeys(names_in(entities)[0]))
+    return extracted(passage, entities=names, triples=triples, malformed=malformed, failure=failure)
+
+
+def _rows_in(value: Any, step: str) -> list[Any] | None:
+    """Return the list in an answer: the answer, the value of the step's key, or the only list under another key."""
+    if isinstance(value, Mapping):
+        lists = [value[step]] if step in value else [rows for rows in value.values() if isinstance(rows, list)]
+        value = lists[0] if len(lists) == 1 else None
+    return value if isinstance(value, list) else None
+
+
+def _fitting_names(value: Any) -> dict[str, list[str]] | None:
+    """Return the names in an answer as the schema has them, or None if none of its rows is one."""
+    rows = _rows_in(value, "entities")
+    if rows is None or (rows and not names_in(rows)[0]):
+        return None
+    return {"entities": [name_of(row) or "" for row in rows]}
+
+
+def _fitting_facts(value: Any) -> dict[str, list[list[str]]] | None:
+    """Return the facts in an answer as the schema has them, ``[]`` for what is none, or None if none of its rows is."""
+    rows = _rows_in(value, "triples")
+    if rows is None:
+        return None
+    facts = [list(triple) for row in rows for triple in well_formed([row])[0] or ((),)]
+    return {"triples": facts} if any(facts) or not rows else None
+
+
+FITS = {"entities": _fitting_names, "triples": _fitting_facts}
 
 
 def _filled(prompt: str, passage: Passage, entities: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -67,7 +67,7 @@ class Extraction:
     triples : tuple of (str, str, str)
         Head, relation and tail.
     malformed : int
-        Number of facts that were left out because they were not three strings.
+        Number of facts that were left out because they were not three texts, and of names that were none.
     labels : tuple of str
         The kind of thing of each entity, such as "PERSON", or ``""`` if unknown. Empty if the source has no labels.
     links : tuple of (str, str, str)
@@ -80,6 +80,8 @@ class Extraction:
         The position in the document; consecutive passages are joined. By default passages are in the given order.
     language : str, optional
         The BCP 47 tag of the passage's language, such as "en".
+    failure : str, optional
+        Why the reader left out the passage or a part of it, such as its facts.
 
     Raises
     ------
@@ -105,6 +107,7 @@ class Extraction:
     document: str | int | None = None
     position: int | None = None
     language: str | None = None
+    failure: str | None = None
 
     def __post_init__(self) -> None:
         check_id(self.id, "id")
@@ -135,6 +138,13 @@ class Extraction:
         if self.language is not None:
             object.__setattr__(self, "language", _language(self.language))
         check_whole(self.malformed, "malformed", least=0)
+        if self.failure is not None:
+            check_type(self.failure, "failure", str, "a string")
+
+
+def extracted(passage: Passage, **found: Any) -> Extraction:
+    """Return the extraction of a passage; ``found`` are the arguments of :class:`Extraction` that it does not have."""
+    return Extraction(**passage._asdict(), **found)
 
 
 def _language(given: Any) -> str | None:
@@ -151,10 +161,57 @@ def is_triple(row: Any) -> bool:
 
 
 def well_formed(rows: Iterable[Any]) -> tuple[tuple[Triple, ...], int]:
-    """Return the valid triples in a language model's rows, and the number of other rows."""
+    """Return the triples in a language model's rows, and the number of rows that are none.
+
+    A row is a list of three texts or numbers, or an object of them whose keys say which is which.
+
+    Examples
+    --------
+    >>> well_formed([["Alien", "released in", 1979], {"subject": "A", "predicate": "b", "object": "C"}, ["A", "b"]])
+    ((('Alien', 'released in', '1979'), ('A', 'b', 'C')), 1)
+    """
     listed = check_list(rows, "triples", "a list of triples")
-    kept = tuple((row[0].strip(), row[1].strip(), row[2].strip()) for row in listed if is_triple(row))
+    kept = tuple(triple for row in listed if (triple := _triple_of(row)) is not None)
     return kept, len(listed) - len(kept)
+
+
+def names_in(rows: Iterable[Any]) -> tuple[tuple[str, ...], int]:
+    """Return the names in a language model's rows, without blank ones, and the number of rows that are none.
+
+    A row is a text, a number, or an object with the name as one of :data:`NAME_KEYS`.
+
+    Examples
+    --------
+    >>> names_in(["Ada ", 1843, {"name": "London", "type": "city"}, None, " "])
+    (('Ada', '1843', 'London'), 1)
+    """
+    listed = check_list(rows, "entities", "a list of names")
+    names = [name_of(row) for row in listed]
+    return tuple(name for name in names if name), names.count(None)
+
+
+#: Keys of a name in an object, the best first.
+NAME_KEYS = ("name", "entity", "text", "value")
+#: Keys of a triple's parts.
+_PARTS = (("head", "subject", "source"), ("relation", "predicate", "relationship"), ("tail", "object", "target"))
+
+
+def name_of(row: Any) -> str | None:
+    """Return the name that a row of a language model is, ``""`` if it is blank, or None if it is none."""
+    if isinstance(row, Mapping):
+        row = next((row[key] for key in NAME_KEYS if key in row), None)
+    if isinstance(row, str):
+        return row.strip()
+    return None if isinstance(row, bool) or not isinstance(row, int | float) else str(row)
+
+
+def _triple_of(row: Any) -> Triple | None:
+    if isinstance(row, Mapping):
+        row = [next((row[key] for key in keys if key in row), None) for keys in _PARTS]
+    if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != 3:
+        return None
+    head, relation, tail = map(name_of, row)
+    return (head, relation, tail) if head and relation and tail else None
 
 
 class WordExtractions(list[Extraction]):
@@ -163,6 +220,20 @@ class WordExtractions(list[Extraction]):
     def __init__(self, found: Iterable[Extraction], info: WordInfo) -> None:
         super().__init__(found)
         self.info = info
+
+
+def listed_extractions(source: Any) -> list[Extraction]:
+    """Return passages in which nothing was read yet.
+
+    Examples
+    --------
+    >>> listed_extractions([{"text": "Ada wrote notes."}])[0].entities
+    ()
+    """
+    return [
+        Extraction(one.id, one.title, one.text, document=one.document, position=one.position, language=one.language)
+        for one in listed_passages(source)
+    ]
 
 
 def listed_passages(source: Any) -> list[Passage]:

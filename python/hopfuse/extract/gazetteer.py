@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 from .._validation import check_whole, checked_texts, counted
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError
 from ..index import IndexPart
-from ._folding import FoldedText, fold, fold_with_offsets, splits_word
+from ..text import fold, fold_with_offsets
+from ._spelling_table import SpellingTable
 
 Kind = Literal["exact", "alias"]
-_IN_WORD = frozenset(string.ascii_letters + string.digits + "_")
+#: NFKC and case folding alone: what a gazetteer finds is written as its names are.
+_RULE = 1
 
 
 class Match(NamedTuple):
@@ -106,7 +106,7 @@ class Gazetteer:
         skipped: list[tuple[int, str]] = []
         table: dict[str, dict[int, Kind]] = {}
         for entity, surface, kind in _surfaces(names, others):
-            folded = fold(surface.strip(), case_sensitive)
+            folded = fold(surface.strip(), rule=_RULE, case_sensitive=case_sensitive)
             if not folded:
                 raise InputError(
                     "empty",
@@ -119,13 +119,12 @@ class Gazetteer:
             else:
                 table.setdefault(folded, {}).setdefault(entity, kind)
         self.skipped = tuple(skipped)
-        self._lengths = [len(folded) for folded in table]
         self._entities = [sorted(entities.items()) for entities in table.values()]
-        self._automaton = _automaton(table)
+        self._spellings = SpellingTable({folded: at for at, folded in enumerate(table)})
 
     def __len__(self) -> int:
         """Return the number of distinct surfaces."""
-        return len(self._lengths)
+        return len(self._entities)
 
     def __repr__(self) -> str:
         return f"Gazetteer(surfaces={len(self)}, skipped={len(self.skipped)}, case_sensitive={self._case_sensitive})"
@@ -189,9 +188,9 @@ class Gazetteer:
         >>> Gazetteer(["York", "New York"]).spans("in New York")
         [(3, 11, 1), (7, 11, 0)]
         """
-        if not text or not self._lengths:
+        if not text or not self._entities:
             return []
-        return self._candidates(fold_with_offsets(text, self._case_sensitive))
+        return self._spellings.places(fold_with_offsets(text, rule=_RULE, case_sensitive=self._case_sensitive))
 
     def _mentions(self, text: str) -> list[Match]:
         return [
@@ -199,30 +198,6 @@ class Gazetteer:
             for start, end, surface in _longest(self.spans(text), len(text))
             for entity, kind in self._entities[surface]
         ]
-
-    def _candidates(self, folded: FoldedText) -> list[tuple[int, int, int]]:
-        """Return (start, end, surface) of all occurrences between word boundaries, in original offsets."""
-        text, found = folded.text, []
-        if isinstance(folded.start_at, range):
-            return self._ascii_candidates(text)
-        for last, surface in self._automaton.iter(text):
-            first = last - self._lengths[surface] + 1
-            start, end = folded.start_at[first], folded.end_at[last]
-            if min(start, end) >= 0 and not (splits_word(text, first) or splits_word(text, last + 1)):
-                found.append((start, end, surface))
-        return found
-
-    def _ascii_candidates(self, text: str) -> list[tuple[int, int, int]]:
-        """Return the same for an ASCII text, whose offsets equal the original's."""
-        lengths, length, found = self._lengths, len(text), []
-        for last, surface in self._automaton.iter(text):
-            end = last + 1
-            if end < length and text[end] in _IN_WORD and text[last] in _IN_WORD:
-                continue
-            first = end - lengths[surface]
-            if first == 0 or text[first - 1] not in _IN_WORD or text[first] not in _IN_WORD:
-                found.append((first, end, surface))
-        return found
 
 
 def _surfaces(names: Sequence[str], aliases: Mapping[int, Iterable[str]]) -> Iterable[tuple[int, str, Kind]]:
@@ -240,18 +215,6 @@ def _surfaces(names: Sequence[str], aliases: Mapping[int, Iterable[str]]) -> Ite
             )
         for alias in checked_texts(others, f"aliases[{entity}]"):
             yield entity, alias, "alias"
-
-
-def _automaton(surfaces: Iterable[str]) -> Any:
-    try:
-        library = import_module("ahocorasick")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("pyahocorasick", "text", "Gazetteer") from error
-    automaton = library.Automaton()
-    for at, surface in enumerate(surfaces):
-        automaton.add_word(surface, at)
-    automaton.make_automaton()
-    return automaton
 
 
 def _longest(spans: list[tuple[int, int, int]], length: int) -> list[tuple[int, int, int]]:

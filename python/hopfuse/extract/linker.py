@@ -16,9 +16,10 @@ from .._arrays.part_numbers import PartNumbers
 from .._validation import check_number, check_whole, checked_texts, wrong_type
 from ..index import Index, IndexPart
 from ..index.allow import read_allow
+from ..text import SIGNS, fold, read_words
 from ..types import Incidence
 from ._casing import EMPHASISED, Casing, casing_of, fits, has_capital, in_capitals
-from ._folding import fold
+from ._name_finder import FoldedNames, Spelling, distance, spellings
 from ._passage_counts import PassageCounts
 from ._positions import is_common_noun, is_no_determiner, is_no_preposition, neighbours
 from .function_words import ENGLISH
@@ -29,8 +30,7 @@ LEAST_OF_ONLY_NAME = 1e-4
 """Smaller link probabilities are not distinguished, so that not all passages with a very common word are counted."""
 OWN_COUNTS = 0.25
 """A part of fewer of the index's passages counts words in its own texts, not in those of all passages."""
-SIGNS = frozenset(".+#@$")
-"""Signs that belong to a name that they begin: ".it", "+39", "#metoo"."""
+_HINT = re.compile(r"(?P<name>.*\S)\s+\((?P<hint>[^()]*\w[^()]*)\)")
 _VOWELS = frozenset("AEIOUY")
 _DROPPED = re.compile(r"['’.]")
 _OTHER_SIGNS, _WORDS = re.compile(r"[^\w\s]|_"), re.compile(r"\w+")
@@ -38,11 +38,17 @@ _WORDS_BESIDE = re.compile(r"(\w+)\W*$"), re.compile(r"^\W*(\w+)")
 
 
 class Sense(NamedTuple):
-    """An entity that a surface may refer to, and the spelling of its name."""
+    """An entity that a surface may refer to, and the spelling of its name.
+
+    ``hint`` is the text in parentheses at the end of the entity's name, and ``is_short`` says whether the form is its
+    name without this text.
+    """
 
     entity: int
     kind: Kind
     form: str
+    hint: str = ""
+    is_short: bool = False
 
 
 class _Surface(NamedTuple):
@@ -56,8 +62,14 @@ class _Surface(NamedTuple):
 class EntityLinker:
     """Finds the entities of an index that questions name, and distinguishes names from common words.
 
-    Names are found as by :class:`Gazetteer`, ignoring case, and also without punctuation marks or accents. Mentions
-    are then filtered:
+    Questions are folded as the names are: case, invisible characters and the kinds of apostrophes, hyphens and spaces
+    do not matter. Accents, apostrophes, hyphens and the dots of abbreviations may be left out or added: "Sao Paulo",
+    "St Johns", "Jean Luc", "USA". Of several names at one place, the nearest to the question's spelling is meant. A
+    name begins and ends at a word boundary, or stands where :func:`hopfuse.text.may_stand` says: inside text of
+    scripts without spaces, before a Korean particle, after an Arabic or Hebrew prefix. Russian names are found in all
+    cases (:func:`hopfuse.text.cyrillic_cases`). A name in the form "Mercury (planet)" is also found as "Mercury": if
+    the question has all words in the parentheses, the other entities of this name are not meant, else one whose whole
+    name it is comes first. Mentions are then filtered:
 
     - If the case of a question distinguishes names from other words (some words are capitalised, most are not), a name
       must be written as in the index: "Reading" is the town, "reading" is not. Otherwise (in a question in one case or
@@ -130,23 +142,28 @@ class EntityLinker:
         if isinstance(function_words, str):
             raise wrong_type(function_words, "function_words", "a collection of words: [word]")
         check_number(least, "least", above=0, high=1)
-        _ = index.name_rule  # refuses names that another rule folds
+        self._rule = index.name_rule
         self._min_length = min_length
         self._index, self._least, self._frequencies = index, float(least), index.passage_frequency
         self._function_words = frozenset(function_words)
-        senses: dict[str, dict[int, Sense]] = {}
+        senses: dict[Spelling, dict[int, Sense]] = {}
+        with_apostrophe = set[str]()
         for sense in _senses(index):
-            for key in _typed(sense.form):
-                if len(key) >= min_length:
-                    senses.setdefault(key, {}).setdefault(sense.entity, sense)
+            for spelling in _first_spellings(sense.form) if self._rule == 1 else spellings(sense.form):
+                if len(spelling.text) >= min_length:
+                    senses.setdefault(spelling, {}).setdefault(sense.entity, sense)
+                    if "'" in sense.form or "’" in sense.form:
+                        with_apostrophe.add(spelling.text)
         codes = _codes(index, self._function_words)
-        self._keys = list(senses)
+        self._keys = [spelling.text for spelling in senses]
         self._surfaces: dict[int, _Surface | None] = {
-            at: _surface(key, sorted(found.values()), codes) for at, (key, found) in enumerate(senses.items())
+            at: _surface(self._keys[at], sorted(found.values()), codes) for at, found in enumerate(senses.values())
         }
-        self._signed = [key[0] in SIGNS for key in senses]
-        self._functional = [all(word in self._function_words for word in key.split()) for key in senses]
-        self._gazetteer = Gazetteer(self._keys, min_length=1)
+        self._signed = [key[0] in SIGNS for key in self._keys]
+        self._functional = [all(word in self._function_words for word in key.split()) for key in self._keys]
+        self._finder: FoldedNames | Gazetteer = (
+            Gazetteer(self._keys, min_length=1) if self._rule == 1 else FoldedNames(list(senses), with_apostrophe)
+        )
         self._counts: PassageCounts | None = None
         self._passages: Incidence | None = None
         self._confidence: dict[tuple[int, tuple[int, ...], float], float] = {}
@@ -244,7 +261,7 @@ class EntityLinker:
         return other
 
     def _link(self, text: str, allow: NDArray[np.bool_] | None) -> list[Match]:
-        spans = self._gazetteer.spans(text)
+        spans = self._finder.spans(text)
         if not spans:
             return []
         casing, taken, found = casing_of(text, self._function_words), bytearray(len(text)), list[Match]()
@@ -267,7 +284,7 @@ class EntityLinker:
             sure, senses = (
                 self._read(text, start, end, key, surface, casing) if tells else (False, surface.without_codes)
             )
-            senses = self._seen(senses, allow)
+            senses = self._meant(text, start, end, self._seen(senses, allow))
             if not senses:
                 continue
             confidence = 1.0 if sure else self._link_probability(key, senses, allow, self._least)
@@ -287,7 +304,8 @@ class EntityLinker:
         found: list[Match] = []
         for start, end, key in doubtful:
             surface = self._surface(key)
-            senses = [] if surface is None else self._seen(surface.without_codes, allow)
+            seen = [] if surface is None else self._seen(surface.without_codes, allow)
+            senses = self._meant(text, start, end, seen)
             if senses and self._can_be_name(text, start, end, key, allow):
                 confidence = self._link_probability(key, senses, allow, LEAST_OF_ONLY_NAME)
                 if confidence > max((match.confidence for match in found), default=0.0):
@@ -309,6 +327,28 @@ class EntityLinker:
         """Return the senses that have an allowed passage; all senses without a filter."""
         return senses if allow is None else [sense for sense in senses if self._frequency(sense.entity, allow)]
 
+    def _meant(self, text: str, start: int, end: int, senses: list[Sense]) -> list[Sense]:
+        """Return the senses that a mention means: "São Paulo" is not "Sao Paulo" if both exist.
+
+        A sense whose hint has all its words in the rest of the question excludes the others. Else those whose names are
+        nearest to the mention are meant, whole names before those without their hints, but of senses with hints only
+        those with most words there.
+        """
+        if self._rule == 1 or len(senses) < 2:
+            return senses
+        told = _told(text, start, end, senses)
+        most = max(told)
+        if most == 1.0:
+            return [sense for sense, one in zip(senses, told, strict=True) if one == most]
+        far = [distance(text[start:end], sense.form) for sense in senses]
+        whole = [one for sense, one in zip(senses, far, strict=True) if not sense.is_short]
+        nearest = min(whole or far)
+        return [
+            sense
+            for sense, one, share in zip(senses, far, told, strict=True)
+            if (share == most and (most > 0 or not whole) if sense.is_short else one == nearest)
+        ]
+
     def _count(self, words: str, most: int, allow: NDArray[np.bool_] | None) -> int:
         """Return the number of (allowed) passages that contain words in lower case, at most ``most``.
 
@@ -320,7 +360,7 @@ class EntityLinker:
             mask[of.passages if allow is None else of.passages[allow]] = True
             return whole._count(words, most, mask)
         if self._counts is None:
-            self._counts = PassageCounts(self._index.texts_to_index())
+            self._counts = PassageCounts(self._index.texts_to_index(), self._rule)
         return self._counts.count(words, most, allow)
 
     def _surface(self, key: int) -> _Surface | None:
@@ -395,6 +435,15 @@ class EntityLinker:
         return int(np.count_nonzero(allow[self._passages.indices[begin:end]]))
 
 
+def _told(text: str, start: int, end: int, senses: list[Sense]) -> list[float]:
+    """Return the share of the words of each sense's hint that the rest of the text has; 0 without a hint."""
+    if not any(sense.hint for sense in senses):
+        return [0.0] * len(senses)
+    rest = set(read_words(f"{text[:start]} {text[end:]}"))
+    hints = [read_words(sense.hint) for sense in senses]
+    return [sum(word in rest for word in hint) / len(hint) if hint else 0.0 for hint in hints]
+
+
 def _surface(key: str, senses: list[Sense], codes: Collection[tuple[int, str]]) -> _Surface:
     without_codes = [s for s in senses if (s.entity, s.form) not in codes] if codes else senses
     return _Surface(senses, without_codes, _is_capital_word(key, senses))
@@ -416,7 +465,7 @@ def _is_capital_word(key: str, senses: Sequence[Sense]) -> bool:
 
 
 def _matches(text: str, start: int, end: int, senses: list[Sense], confidence: float) -> list[Match]:
-    return [Match(entity, text[start:end], start, end, kind, confidence) for entity, kind, _ in senses]
+    return [Match(one.entity, text[start:end], start, end, one.kind, confidence) for one in senses]
 
 
 def _same_names(a: Index, b: Index) -> bool:
@@ -430,15 +479,21 @@ def _same_names(a: Index, b: Index) -> bool:
 
 
 def _senses(index: Index) -> Iterator[Sense]:
-    """Yield all entities that are not words by their names, then by their aliases."""
+    """Yield all entities that are not words by their names, then by aliases, then by names without hints."""
     named = index.num_entities if index.words is None else index.words.first
+    hints: dict[int, re.Match[str]] = {}
     for entity, name in enumerate(islice(index.entity_names, named)):
+        found = _HINT.fullmatch(name.strip()) if index.name_rule != 1 else None
+        if found is not None:
+            hints[entity] = found
         if name.strip():
             yield Sense(entity, "exact", name.strip())
     for entity, aliases in enumerate(islice(index.entity_aliases, named)):
+        hint = hints[entity]["hint"] if entity in hints else ""
         for alias in aliases:
             if alias.strip():
-                yield Sense(entity, "alias", alias.strip())
+                yield Sense(entity, "alias", alias.strip(), hint)
+    yield from (Sense(entity, "alias", found["name"], found["hint"], True) for entity, found in hints.items())
 
 
 def _codes(index: Index, function_words: Collection[str]) -> set[tuple[int, str]]:
@@ -469,23 +524,30 @@ def _codes(index: Index, function_words: Collection[str]) -> set[tuple[int, str]
     return codes
 
 
-def _typed(form: str) -> list[str]:
-    """Return a name folded, and also without accents and punctuation marks, as people type it.
+def _first_spellings(form: str) -> Iterator[Spelling]:
+    """Yield a name as rule 1 finds it: folded, and also without accents and punctuation marks, as people type it.
 
     A sign of :data:`SIGNS` at its start stays.
 
     Examples
     --------
-    >>> _typed("St. Louis"), _typed("Saint-Denis"), _typed("São Paulo"), _typed("+1-242")
-    (['st. louis', 'st louis'], ['saint-denis', 'saint denis'], ['são paulo', 'sao paulo'], ['+1-242', '+1 242'])
+    >>> for name in ("St. Louis", "Saint-Denis", "São Paulo", "+1-242"):
+    ...     print([spelling.text for spelling in _first_spellings(name)])
+    ['st. louis', 'st louis']
+    ['saint-denis', 'saint denis']
+    ['são paulo', 'sao paulo']
+    ['+1-242', '+1 242']
     """
-    whole = fold(form, False)
+    whole = fold(form, rule=1)
     if whole.isascii() and whole.replace(" ", "").isalnum():
-        return [whole]
-    plain = fold("".join(c for c in unicodedata.normalize("NFKD", whole) if not unicodedata.combining(c)), False)
+        yield Spelling(whole)
+        return
+    plain = "".join(c for c in unicodedata.normalize("NFKD", whole) if not unicodedata.combining(c))
+    plain = fold(plain, rule=1)
     signs = [one[:1] if one[:1] in SIGNS else "" for one in (whole, plain)]
     bare = [
         sign + " ".join(_OTHER_SIGNS.sub(" ", _DROPPED.sub("", one)).split())
         for sign, one in zip(signs, (whole, plain), strict=True)
     ]
-    return list(dict.fromkeys(one for one in (whole, plain, *(fold(one, False) for one in bare)) if one.strip()))
+    found = dict.fromkeys(one for one in (whole, plain, *(fold(one, rule=1) for one in bare)) if one.strip())
+    yield from map(Spelling, found)

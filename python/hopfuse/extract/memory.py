@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_dtype, check_ids, check_shape, counted
+from .._validation import as_int64, check_dtype, check_ids, check_shape, counted
 from ..errors import InputError
 from ..index import Index, WordInfo
 from ..index.contents import PassageId
+from ..text import canonical_key
 from ..types import EdgeStatements, Facts, Graph
 from ..types.edge_statements import NO_PASSAGE
 from ._edges import Edges, graph_of
-from .canonical import canonical_key
 from .facts import Fact, FactConflict
 from .words import word_keys
 
@@ -62,6 +62,8 @@ class Memory:
         The document or conversation that contains each passage.
     languages : tuple of str or None, P entries
         The BCP 47 tag of each passage's language.
+    failures : mapping of int to str
+        The passages that a reader left out, or of which it left out a part, each with the reason. They have no facts.
     """
 
     ids: tuple[PassageId, ...]
@@ -80,6 +82,7 @@ class Memory:
     link_passages: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     documents: tuple[str | int | None, ...] = ()
     languages: tuple[str | None, ...] = ()
+    failures: dict[int, str] = field(default_factory=dict)
 
     @property
     def num_names(self) -> int:
@@ -209,21 +212,18 @@ class Memory:
         yield from ((p, passages + e, WORD, NO_PASSAGE) for p, e in mentions if e >= self.num_names)
         yield from ((a, b, SEQUENCE, NO_PASSAGE) for a, b in self.sequence.tolist())
 
-    def keys(self, names: Sequence[str], *, words: bool) -> list[str]:
-        """Return the keys of names or words; spellings of the same name or word have the same key.
+    def keys(self, words: Sequence[str]) -> list[str]:
+        """Return the keys of words; forms of the same word have the same key.
 
         Examples
         --------
         >>> from hopfuse.extract import WordReader, build_memory
-        >>> memory = build_memory(WordReader().read([{"text": "Rivers flow."}]))
-        >>> memory.keys(["The U.S."], words=False), memory.keys(["rivers"], words=True)
-        (['us'], ['river'])
+        >>> build_memory(WordReader().read([{"text": "Rivers flow."}])).keys(["rivers"])
+        ['river']
         """
-        if not words:
-            return list(map(canonical_key, names))
         if self.words is None:
-            raise InputError("missing", "words", "{field} is True, and the memory has no words; give False")
-        return word_keys(self.words, names)
+            raise InputError("missing", "words", "{field} are given, and the memory has none")
+        return word_keys(self.words, words)
 
     def index(self, graph: Graph | None = None, *, passages: Index | None = None, **options: Any) -> Index:
         """Return an index of the passages, entities, aliases, graph and facts.
@@ -311,7 +311,7 @@ def _checked_pairs(given: Any) -> NDArray[np.int64]:
         return np.zeros((0, 2), np.int64)
     check_dtype(pairs, "synonyms", "iu", "integers")
     check_shape(pairs.shape, "synonyms", ("S", 2))
-    ordered = np.sort(pairs.astype(np.int64), axis=1)
+    ordered = np.sort(as_int64(pairs, "synonyms"), axis=1)
     same = ordered[:, 0] == ordered[:, 1]
     if same.any():
         raise InputError(

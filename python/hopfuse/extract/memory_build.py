@@ -8,9 +8,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from .._validation import check_distinct, check_type
+from ..text import canonical_key
 from ._sequence import neighbours
 from ._word_table import read_words
-from .canonical import Labels, NameTable, canonical_key
+from .canonical import Labels, NameTable
 from .extraction import Extraction, Triple, WordExtractions
 from .facts import Fact, resolve_conflicts
 from .memory import Memory
@@ -113,6 +114,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
         {kind: np.array(rows, np.int64) for kind, rows in linking.items()},
         tuple(one.document for one in read),
         tuple(one.language for one in read),
+        {at: one.failure for at, one in enumerate(read) if one.failure is not None},
     )
 
 

@@ -7,15 +7,15 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from .._validation import check_distinct, check_excludes, check_list, check_suffix, check_type
+from .._validation import check_distinct, check_excludes, check_suffix, check_type
 from ..errors import InputError
 from ..index.build import ORDERED
 from ..index.contents import PassageId
 from ..io.files import existing_file
-from ..io.json_lines import json_objects, parse_json
+from ..io.json_lines import check_characters, json_objects, parse_json
 from ..io.readers import read_table
 from ..io.tables import Table, integers_or_none, languages, names_or_numbers, row_ids, texts
-from .extraction import Extraction, well_formed
+from .extraction import Extraction, names_in, well_formed
 
 _KEYS = ("idx", "passage", "extracted_entities", "extracted_triples")
 
@@ -27,7 +27,8 @@ def read_openie(path: str | PathLike[str], passages: Any = None) -> list[Extract
     ----------
     path : str or path
         ``.json``: HippoRAG's published format, {"docs": [{"idx", "passage", "extracted_entities",
-        "extracted_triples"}, ...]}; if a passage has several lines, the first one is its title.
+        "extracted_triples"}, ...]}; if a passage has several lines, the first one is its title. The files of HippoRAG 1
+        have no "idx"; the ids are then the documents' numbers.
         ``.jsonl``: a line {"id", "entities", "triples"} for each passage of the other file.
     passages : path, Arrow table or iterable of mappings, optional
         For ``.jsonl``: rows of ``text`` and, optionally, ``id``, ``title``, ``document``, ``position`` and
@@ -36,8 +37,8 @@ def read_openie(path: str | PathLike[str], passages: Any = None) -> list[Extract
     Returns
     -------
     list of Extraction
-        In the order of the passages. Triples that are not three strings, which language models sometimes write, are
-        left out and counted in ``malformed``.
+        In the order of the passages. Triples that are not three texts, and names that are none, which language models
+        sometimes write, are left out and counted in ``malformed``; numbers and objects that name one are read.
 
     Raises
     ------
@@ -89,12 +90,14 @@ def _documents(file: Path) -> list[Extraction]:
         raise InputError(
             "syntax", None, "{file} is not HippoRAG's OpenIE file, an object with 'docs', a list", file=file
         )
-    found = []
+    found, numbered = [], not any(isinstance(one, dict) and "idx" in one for one in documents)
     for at, document in enumerate(documents):
+        place = f"{file}, docs[{at}]"
+        check_characters(document, place, InputError)
         try:
-            found.append(_document(document))
+            found.append(_document({"idx": at, **document} if numbered and isinstance(document, dict) else document))
         except InputError as error:
-            raise error.at(f"{file}, docs[{at}]") from None
+            raise error.at(place) from None
     try:
         check_distinct((str(one.id) for one in found), "idx")
     except InputError as error:
@@ -111,8 +114,9 @@ def _document(document: Any) -> Extraction:
     passage = check_type(document["passage"], "passage", str, "a string")
     title, _, text = passage.partition("\n")
     title, text = (title, text) if text.strip() else ("", passage)
+    names, no_names = names_in(document["extracted_entities"])
     triples, malformed = well_formed(document["extracted_triples"])
-    return Extraction(document["idx"], title, text, _names(document["extracted_entities"]), triples, malformed)
+    return Extraction(document["idx"], title, text, names, triples, malformed + no_names)
 
 
 def _joined(file: Path, passages: Table) -> list[Extraction]:
@@ -135,18 +139,12 @@ def _joined(file: Path, passages: Table) -> list[Extraction]:
         read = extracted.get(str(id), {"entities": (), "triples": ()})
         try:
             triples, malformed = well_formed(read["triples"])
-            names = _names(read["entities"])
+            names, no_names = names_in(read["entities"])
             where: dict[str, Any] = {"document": document, "position": position, "language": language}
-            found.append(Extraction(id, title, text, names, triples, malformed, **where))
+            found.append(Extraction(id, title, text, names, triples, malformed + no_names, **where))
         except InputError as error:
             raise error.at(f"{passages.where(at)}, with its entities and triples in {file}") from None
     unknown = sorted(set(extracted) - set(map(str, ids)))
     if unknown:
         raise InputError("unknown", "id", "{field} {given!r} belongs to no passage", given=unknown[0]).at(file)
     return found
-
-
-def _names(entities: Any) -> tuple[str, ...]:
-    """Return names without empty ones, which language models sometimes write."""
-    listed = check_list(entities, "entities", "a list of names")
-    return tuple(name for name in listed if not isinstance(name, str) or name.strip())

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from .._validation import wrong_type
 from ..errors import InputError
-from .canonical import canonical_key
+from ..text import canonical_key
 
 OTHER = "other"
 RESERVED_TYPES = frozenset((OTHER, "context", "synonym", "title", "sentence", "word", "sequence"))

@@ -7,9 +7,11 @@ from os import PathLike
 from typing import Any
 
 from .._validation import check_choice, check_list, check_whole
+from ..errors import InputError
+from ..text import language_named
 from ._spacy_facts import facts_of
 from ._spacy_links import LINKS, TITLE, links_of
-from ._spacy_model import MODEL, check_lengths, loaded_model
+from ._spacy_model import MODEL, loaded_model, too_long
 from ._spacy_names import (
     NUMBERS,
     Mention,
@@ -23,7 +25,8 @@ from ._spacy_names import (
     trimmed,
 )
 from .canonical import Labels
-from .extraction import Extraction, Passage, Progress, listed_passages
+from .extraction import Extraction, Passage, Progress, extracted, listed_passages
+from .skips import SKIP_FAILED, Skips, check_share
 
 
 class SpacyReader:
@@ -57,6 +60,9 @@ class SpacyReader:
         passage. ``"sentence"``: between entities of a sentence that no fact joins, at most 8 names apart.
     batch_size : int, at least 1
         Passages in one pass of the model.
+    skip_failed : float in [0, 100]
+        Per cent of the passages that may be left out, because they are longer than the model's ``max_length``; one
+        passage always may be, unless this is 0. A passage that is left out has ``failure``, and no entities.
 
     Raises
     ------
@@ -84,7 +90,9 @@ class SpacyReader:
         drop: Iterable[str] | None = None,
         links: Collection[str] = (TITLE,),
         batch_size: int = 64,
+        skip_failed: float = SKIP_FAILED,
     ) -> None:
+        self._skip_failed = check_share(skip_failed)
         self._batch_size = check_whole(batch_size, "batch_size")
         self._model = loaded_model(model, "SpacyReader", ("tagger", "parser", "ner"), exclude=("lemmatizer",))
         self._links = _checked_links(links)
@@ -93,11 +101,24 @@ class SpacyReader:
         self._labels = tuple(sorted(known - self._drop))
 
     @property
+    def language(self) -> str | None:
+        """The language of the model, or None if it is for several."""
+        try:
+            return language_named(str(self._model.lang))
+        except InputError:
+            return None
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The labels that entities may have: the model's, without the dropped ones."""
         return self._labels
 
-    def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
+    @property
+    def skip_failed(self) -> float:
+        """Per cent of the passages that may be left out."""
+        return self._skip_failed
+
+    def read(self, passages: Any, *, progress: Progress | None = None, skips: Skips | None = None) -> list[Extraction]:
         """Return the entities and facts of each passage.
 
         Parameters
@@ -106,6 +127,8 @@ class SpacyReader:
             Rows of ``text`` and, optionally, ``id`` and ``title``, as :meth:`hopfuse.Index.build` takes them.
         progress : callable, optional
             Called with the number of passages that were read and the number of all.
+        skips : Skips, optional
+            Counts the passages that are left out over several calls; by default in this one.
 
         Returns
         -------
@@ -115,16 +138,20 @@ class SpacyReader:
         Raises
         ------
         InputError
-            The argument is not a table of passages, or a text is longer than the model's ``max_length``. No text is
-            read then.
+            The argument is not a table of passages, or more texts than ``skip_failed`` allows are longer than the
+            model's ``max_length``. No text is read then.
         """
         listed = listed_passages(passages)
-        check_lengths([(passage.id, passage.text) for passage in listed], self._model)
+        skips = skips or Skips(self._skip_failed, len(listed))
+        failed = too_long(((passage.id, passage.text) for passage in listed), self._model, skips)
+        texts = ("" if at in failed else passage.text for at, passage in enumerate(listed))
         links = TitleLinks(passage.title for passage in listed)
-        docs = self._model.pipe((passage.text for passage in listed), batch_size=self._batch_size)
-        found = []
-        for passage, doc in zip(listed, docs, strict=True):
-            found.append(self._extraction(passage, doc, links))
+        found: list[Extraction] = []
+        for passage, doc in zip(listed, self._model.pipe(texts, batch_size=self._batch_size), strict=True):
+            if len(found) in failed:
+                found.append(extracted(passage, failure=failed[len(found)]))
+            else:
+                found.append(self._extraction(passage, doc, links))
             if progress is not None:
                 progress(len(found), len(listed))
         return found
@@ -151,18 +178,8 @@ class SpacyReader:
         names = tuple(dict.fromkeys([*own, *(one.name for one in mentions)]))
         facts = facts_of(doc, places(doc, linked, kept), title)
         joined = links_of(self._links, title, [sentence.end_char for sentence in doc.sents], mentions, facts)
-        return Extraction(
-            passage.id,
-            passage.title,
-            passage.text,
-            names,
-            tuple(facts),
-            labels=tuple(map(labels.of, names)),
-            links=tuple(joined),
-            document=passage.document,
-            position=passage.position,
-            language=passage.language,
-        )
+        kinds = tuple(map(labels.of, names))
+        return extracted(passage, entities=names, triples=tuple(facts), labels=kinds, links=tuple(joined))
 
 
 def _checked_links(links: Any) -> tuple[str, ...]:

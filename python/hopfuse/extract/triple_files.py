@@ -37,11 +37,11 @@ def read_triples(path: str | PathLike[str]) -> list[Triple]:
     Parameters
     ----------
     path : str or path
-        ``.tsv`` (head, relation, tail; no quoting; a first line that contains a column name is a header), ``.parquet``
-        (columns with these names; needs the extra ``arrow``) or ``.nt`` (N-Triples). An IRI is shortened to the part
-        after its last ``#`` or ``/``, with percent signs decoded and ``_`` replaced by a space; camelCase in a
-        predicate is split into words ("directedBy" is "directed by", "hasISBN" is "has ISBN"). A literal is its text,
-        without type and language; a blank node is its label.
+        ``.tsv`` (head, relation, tail; fields may be in double quotes, as csv writes them; a first line that contains a
+        column name is a header), ``.parquet`` (columns with these names; needs the extra ``arrow``) or ``.nt``
+        (N-Triples). An IRI is shortened to the part after its last ``#`` or ``/``, with percent signs decoded and ``_``
+        replaced by a space; camelCase in a predicate is split into words ("directedBy" is "directed by", "hasISBN" is
+        "has ISBN"). A literal is its text, without type and language; a blank node is its label.
 
     Returns
     -------

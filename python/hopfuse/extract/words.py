@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from .._arrays.part_numbers import PartNumbers
 from .._validation import check_whole, checked_texts
 from ..errors import InputError
 from ..index import Index, IndexPart, WordInfo
-from ..lexical import listed_stopwords, snowball_stemmer
-from ._folding import FoldedText, fold, fold_with_offsets
-from ._spacy_model import check_lengths, loaded_model
-from ._tokens import tokens
-from .extraction import Extraction, Progress, WordExtractions, Words, listed_passages
+from ..lexical import ENGLISH_PLUS, Keys, asking_words, listed_stopwords, snowball_stemmer, stemmer_named, stemmer_of
+from ..text import FoldedText, fold, fold_with_offsets, language_named, read_words, segment, unaccented
+from ._spacy_model import loaded_model, too_long
+from .extraction import Extraction, Progress, WordExtractions, Words, listed_extractions
 from .gazetteer import Kind, Match
+from .skips import SKIP_FAILED, Skips, check_share
 
 LANGUAGE = "english"
-#: Longer lists of stop words in bm25s; its "english" lacks "who", "what" and "when".
-_STOPWORD_LISTS = {"english": "english_plus"}
 #: Parts of speech of content words.
 CONTENT = frozenset(("NOUN", "PROPN", "VERB", "NUM"))
 
@@ -37,22 +35,27 @@ class Word(NamedTuple):
 class WordReader:
     """Reads the content words of passages, as stems by a stemmer or as lemmas by a tagger.
 
-    Texts are folded (NFKC and case). A word is a run of letters and digits with at least two characters or one digit,
-    or a number with points or commas, and not a stop word. In scripts without spaces, a whole run is one word. With a
+    Texts are folded (:func:`hopfuse.text.fold`) and cut into words (:func:`hopfuse.text.segment`): runs of letters,
+    marks and digits with at least two characters or one digit, numbers with points or commas and, in scripts without
+    spaces, pairs of characters. Stop words are left out. Forms of a word have the same stem, accents apart. With a
     tagger, words are the lemmas of nouns, names, verbs and numbers.
 
     Parameters
     ----------
     language : str or None
-        A Snowball stemmer of PyStemmer, or None for folded words.
+        A language by its name or code (:func:`hopfuse.text.language_named`): its Snowball stemmer, if there is one, and
+        its stop words. With ``stopwords``, also another algorithm of Snowball. None for folded words.
     stopwords : str, sequence of str, or None, optional
-        Words to leave out: a language with a list in bm25s, or a list of words. By default the list of ``language``,
-        for English the longer one of bm25s's two lists, which has question words.
+        Words to leave out: a language, or a list of words. By default the list of ``language``, for English the longer
+        one of bm25s's two lists, which has question words.
     tagger : str, optional
         An installed spaCy model with a tagger and a lemmatizer, or its path. Nothing is stemmed then, and ``language``
         determines the stop words only.
     batch_size : int, at least 1
         Texts in one pass of the tagger.
+    skip_failed : float in [0, 100]
+        Per cent of the passages that may be left out, because they are longer than the tagger's ``max_length``; one
+        passage always may be, unless this is 0.
 
     Raises
     ------
@@ -80,12 +83,18 @@ class WordReader:
         stopwords: str | Sequence[str] | None = None,
         tagger: str | None = None,
         batch_size: int = 256,
+        skip_failed: float = SKIP_FAILED,
     ) -> None:
-        self._language = language if stopwords is None else None
-        if stopwords is None and language is not None:
-            stopwords = _stopwords_of(language)
-        info = WordInfo(0, None if tagger else language, tagger, listed_stopwords(stopwords))
-        self._begin(info, check_whole(batch_size, "batch_size"))
+        stemmer: str | None = None
+        self._language: str | None = None
+        if language is not None and stopwords is None:
+            self._language = language_named(language)
+            stopwords = ENGLISH_PLUS if self._language == LANGUAGE else self._language
+            stemmer = None if tagger else stemmer_of(self._language)
+        elif not tagger:
+            stemmer = stemmer_named(language)
+        info = WordInfo(0, stemmer, tagger, listed_stopwords(stopwords))
+        self._begin(info, check_whole(batch_size, "batch_size"), check_share(skip_failed))
 
     @classmethod
     def like(cls, info: WordInfo) -> WordReader:
@@ -99,12 +108,12 @@ class WordReader:
         """
         reader = cls.__new__(cls)
         reader._language = None
-        reader._begin(replace(info, first=0), 256)
+        reader._begin(replace(info, first=0), 256, SKIP_FAILED)
         return reader
 
-    def _begin(self, info: WordInfo, batch_size: int) -> None:
-        self._info, self._batch_size = info, batch_size
-        self._stopwords = frozenset(info.stopwords)
+    def _begin(self, info: WordInfo, batch_size: int, skip_failed: float) -> None:
+        self._info, self._batch_size, self._skip_failed = info, batch_size, skip_failed
+        self._stopwords = frozenset(fold(word, rule=info.rule) for word in info.stopwords)
         self._model = None
         if info.tagger is None:
             snowball_stemmer(info.stemmer)  # raise errors now, not at the first text
@@ -122,7 +131,7 @@ class WordReader:
         """The language that the reader was made for; None if there is none, or the stop words are the caller's own."""
         return self._language
 
-    def read(self, passages: Any, *, progress: Progress | None = None) -> list[Extraction]:
+    def read(self, passages: Any, *, progress: Progress | None = None, skips: Skips | None = None) -> list[Extraction]:
         """Return the words in the title and text of each passage.
 
         Parameters
@@ -131,6 +140,8 @@ class WordReader:
             Rows of ``text`` and, optionally, ``id``, ``title``, ``document``, ``position`` and ``language``.
         progress : callable, optional
             Called with the number of passages that were read and the number of all.
+        skips : Skips, optional
+            Counts the passages that are left out over several calls; by default in this one.
 
         Returns
         -------
@@ -140,15 +151,14 @@ class WordReader:
         Raises
         ------
         InputError
-            The argument is not a table of passages, or a text is longer than the tagger's ``max_length``.
+            The argument is not a table of passages, or more texts than ``skip_failed`` allows are longer than the
+            tagger's ``max_length``.
         """
-        rows = [
-            Extraction(one.id, one.title, one.text, document=one.document, position=one.position, language=one.language)
-            for one in listed_passages(passages)
-        ]
-        return self.add(rows, progress=progress)
+        return self.add(listed_extractions(passages), progress=progress, skips=skips)
 
-    def add(self, extractions: Iterable[Extraction], *, progress: Progress | None = None) -> list[Extraction]:
+    def add(
+        self, extractions: Iterable[Extraction], *, progress: Progress | None = None, skips: Skips | None = None
+    ) -> list[Extraction]:
         """Return extractions of another reader with the words of their passages added.
 
         Examples
@@ -160,20 +170,31 @@ class WordReader:
         """
         listed = list(extractions)
         texts = [f"{one.title}\n{one.text}" for one in listed]
+        failed: dict[int, str] = {}
         if self._model is not None:
-            check_lengths([(one.id, text) for one, text in zip(listed, texts, strict=True)], self._model)
-        found = []
+            about = zip((one.id for one in listed), texts, strict=True)
+            failed = too_long(about, self._model, skips or Skips(self._skip_failed, len(listed)))
+            texts = ["" if at in failed else text for at, text in enumerate(texts)]
+        found: list[Extraction] = []
         for one, words in zip(listed, self._read(texts), strict=True):
             forms = dict[str, str]()
-            for word in words:
-                forms.setdefault(word.key, word.form)
-            found.append(replace(one, words=Words(self._info, tuple(forms), tuple(forms.values()))))
+            for key, form in words:
+                forms.setdefault(key, form)
+            failure = one.failure or failed.get(len(found))
+            found.append(replace(one, words=Words(self._info, tuple(forms), tuple(forms.values())), failure=failure))
             if progress is not None:
                 progress(len(found), len(listed))
         return WordExtractions(found, self._info)
 
-    def words(self, texts: Sequence[str]) -> list[list[Word]]:
+    def words(self, texts: Sequence[str], *, questions: bool = False) -> list[list[Word]]:
         """Return the words of each text, in order: ``key``, ``form``, ``start`` and ``end`` in the text.
+
+        Parameters
+        ----------
+        texts : sequence of str
+        questions : bool
+            Leave out words that only ask, by the language of each question (:func:`hopfuse.text.question_words`),
+            unless a question has no others. If the reader has no stop words, none is left out.
 
         Raises
         ------
@@ -187,33 +208,44 @@ class WordReader:
         [[Word(key='king', form='king', start=11, end=15)]]
         """
         listed = checked_texts(texts)
-        found = [list(row) for row in self._read(listed)]
         if self._model is not None:
-            return found
-        folded = (fold_with_offsets(text, False) for text in listed)
-        return [[_placed(word, one) for word in row] for row, one in zip(found, folded, strict=True)]
+            found = [list(self._lemmas(doc)) for doc in self._docs(listed)]
+        else:
+            keys, rule = _keys(self._info), self._info.rule
+            found = [list(_stems(fold_with_offsets(text, rule=rule), keys, rule)) for text in listed]
+        return [self._telling(words, text) for words, text in zip(found, listed, strict=True)] if questions else found
 
     def keys(self, names: Sequence[str]) -> list[str]:
         """Return the keys of words, given by their names in an index."""
         return word_keys(self._info, names)
 
-    def _read(self, texts: Sequence[str]) -> Iterator[Iterator[Word]]:
-        """Yield the words of each text, with places in the folded text for stems, and in the text for lemmas."""
+    def _read(self, texts: Sequence[str]) -> Iterator[Iterator[tuple[str, str]]]:
+        """Yield the words of each text: their keys and forms."""
         if self._model is not None:
-            return map(self._lemmas, self._model.pipe(texts, batch_size=self._batch_size))
-        stem = _stem(self._info)
-        return (self._stems(fold(text, False), stem) for text in texts)
+            return (((word.key, word.form) for word in self._lemmas(doc)) for doc in self._docs(texts))
+        keys, rule = _keys(self._info), self._info.rule
+        return (
+            ((key, form) for form in read_words(text, rule=rule) if (key := keys[form]) is not None) for text in texts
+        )
 
-    def _stems(self, folded: str, stem: Callable[[str], str]) -> Iterator[Word]:
-        for start, end in tokens(folded):
-            form = folded[start:end]
-            if form not in self._stopwords:
-                yield Word(stem(form), form, start, end)
+    def _telling(self, words: list[Word], question: str) -> list[Word]:
+        """Return the words of a question that do not only ask, or all if there are no others."""
+        info = self._info
+        asking = asking_words(question, info.stopwords, info.stemmer, info.rule)
+        if not asking:
+            return words
+        return [word for word in words if unaccented(fold(question[word.start : word.end])) not in asking] or words
+
+    def _docs(self, texts: Sequence[str]) -> Iterator[Any]:
+        assert self._model is not None
+        found: Iterator[Any] = self._model.pipe(texts, batch_size=self._batch_size)
+        return found
 
     def _lemmas(self, doc: Any) -> Iterator[Word]:
+        rule = self._info.rule
         for one in doc:
-            form, lemma = fold(one.text, False), fold(one.lemma_, False)
-            if one.pos_ in CONTENT and form not in self._stopwords and next(tokens(lemma), None):
+            form, lemma = fold(one.text, rule=rule), fold(one.lemma_, rule=rule)
+            if one.pos_ in CONTENT and form not in self._stopwords and segment(lemma, rule=rule):
                 yield Word(lemma, lemma, one.idx, one.idx + len(one.text))
 
 
@@ -269,7 +301,7 @@ class WordMatcher:
         InputError
             A single string, or an entry that is not a string.
         """
-        rows = zip(texts, self._reader.words(texts), strict=True)
+        rows = zip(texts, self._reader.words(texts, questions=True), strict=True)
         return [[match for word in words for match in self._matches(word, text)] for text, words in rows]
 
     def part(self, part: IndexPart) -> WordMatcher:
@@ -300,13 +332,19 @@ class WordMatcher:
 
 def word_keys(info: WordInfo, names: Sequence[str]) -> list[str]:
     """Return the key of each word: its stem or, with a tagger, the word itself, which is a lemma."""
-    return list(names) if info.tagger is not None else list(map(_stem(info), names))
+    return list(names) if info.tagger is not None else list(map(_keys(info).key, names))
 
 
-def _stem(info: WordInfo) -> Callable[[str], str]:
-    """Return a new function that stems a word; threads cannot share a stemmer."""
-    stemmer = snowball_stemmer(info.stemmer)
-    return str if stemmer is None else cast(Callable[[str], str], stemmer.stemWord)
+def _keys(info: WordInfo) -> Keys:
+    return Keys(info.stopwords, info.stemmer, info.rule)
+
+
+def _stems(folded: FoldedText, keys: Keys, rule: int) -> Iterator[Word]:
+    for start, end in segment(folded.text, rule=rule):
+        form = folded.text[start:end]
+        key = keys[form]
+        if key is not None:
+            yield _placed(Word(key, form, start, end), folded)
 
 
 def _placed(word: Word, folded: FoldedText) -> Word:
@@ -317,11 +355,3 @@ def _placed(word: Word, folded: FoldedText) -> Word:
     while folded.end_at[last] < 0:
         last += 1
     return word._replace(start=folded.start_at[first], end=folded.end_at[last])
-
-
-def _stopwords_of(language: str) -> tuple[str, ...]:
-    """Return the stop words of a language."""
-    try:
-        return listed_stopwords(_STOPWORD_LISTS.get(language, language))
-    except InputError as error:
-        raise error.about("language") from None

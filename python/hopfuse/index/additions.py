@@ -69,8 +69,8 @@ class ReadPassages(Protocol):
         """How words were read, or None if there are none."""
         ...
 
-    def keys(self, names: Sequence[str], *, words: bool) -> list[str]:
-        """Return the keys of names or words; spellings of the same name or word have the same key."""
+    def keys(self, words: Sequence[str]) -> list[str]:
+        """Return the keys of words; forms of the same word have the same key."""
         ...
 
     def stated_edges(self) -> Iterable[tuple[int, int, str, int]]:
@@ -123,6 +123,7 @@ def additions(
     names: Names,
     passage: Mapping[PassageId, int],
     gone: Collection[int],
+    heirs: Mapping[int, int],
     fresh: list[tuple[str, bool]],
 ) -> Additions:
     """Return the additions from what was read in passages that a change adds.
@@ -136,6 +137,8 @@ def additions(
         Slots of the passages that the change adds.
     gone : collection of int
         Slots of the entities that it deletes.
+    heirs : mapping of int to int
+        Of those that it merges into others, the slots of these.
     fresh : list of (str, bool)
         Entities that it adds: name, and whether it is a word. New entities are appended.
 
@@ -156,8 +159,8 @@ def additions(
     rows = [passage[id] for id in read.ids]
     count = read.num_names
     slots = [
-        *_slots(read, read.entities[:count], names, gone, fresh, words=False),
-        *_slots(read, read.entities[count:], names, gone, fresh, words=True),
+        *_slots(read, read.entities[:count], names, gone, heirs, fresh, words=False),
+        *_slots(read, read.entities[count:], names, gone, heirs, fresh, words=True),
     ]
     nodes = rows + [-1 - slot for slot in slots]
     edges = [(nodes[a], nodes[b], kind, 1.0, rows[by] if by >= 0 else -1) for a, b, kind, by in read.stated_edges()]
@@ -172,18 +175,18 @@ def _slots(
     listed: Sequence[str],
     names: Names,
     gone: Collection[int],
+    heirs: Mapping[int, int],
     fresh: list[tuple[str, bool]],
     *,
     words: bool,
 ) -> Iterator[int]:
     """Yield the slots of names, or of words; add those that no key finds."""
-    if not listed:
-        return
-    find = names.keyed(lambda some: read.keys(some, words=words), words=words)
+    keys = read.keys if words else lambda some: list(map(names.key, some))
     own = [(name, names.slots.entities + at) for at, (name, is_word) in enumerate(fresh) if is_word == words]
-    added = dict(zip(read.keys([name for name, _ in own], words=words), (slot for _, slot in own), strict=True))
-    for name, key in zip(listed, read.keys(listed, words=words), strict=True):
-        held = [slot for slot in find(key) if slot not in gone]
+    added = dict(zip(keys([name for name, _ in own]), (slot for _, slot in own), strict=True)) if listed else {}
+    for name, key in zip(listed, keys(listed) if listed else (), strict=True):
+        known = names.words_with(key, read.keys) if words else names.alike(name)
+        held = [slot for slot in (heirs.get(slot, slot) for slot in known) if slot not in gone]
         if not held and key not in added:
             added[key] = names.slots.entities + len(fresh)
             fresh.append((name, words))
@@ -206,9 +209,9 @@ def _facts(
     if not read.facts:
         return
     relations, known = [fact.relation for fact in read.facts], list(names.relations)
-    keys = read.keys(relations, words=False)
+    keys = list(map(names.key, relations))
     written: dict[str, str] = {}
-    for key, relation in zip([*read.keys(known, words=False), *keys], [*known, *relations], strict=True):
+    for key, relation in zip([*map(names.key, known), *keys], [*known, *relations], strict=True):
         written.setdefault(key, relation)
     for fact, key in zip(read.facts, keys, strict=True):
         yield from ((slots[fact.head], written[key], slots[fact.tail], rows[at]) for at in fact.passages)

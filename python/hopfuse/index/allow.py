@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._arrays.convert import to_numpy
 from .._arrays.filters import is_per_query, read_filter
-from .._validation import wrong_type
+from .._validation import wrong_array, wrong_type
 from ..errors import InputError
 from .filters import Where
 from .metadata import Metadata
@@ -71,6 +71,8 @@ def _mask_or_rows(index: Passages, given: Any, name: str) -> NDArray[Any]:
         raise wrong_type(given, name, "a list of passage ids, a mask, or hopfuse.where(**conditions)")
     has_text = isinstance(given, Sequence) and any(isinstance(one, str) for one in given)
     ids = given if has_text else to_numpy(given, name)
+    if isinstance(ids, np.ndarray) and ids.ndim > 1 and ids.dtype.kind in "iu":  # rows and ids would be mistaken
+        raise wrong_array(ids, name, "one list of passage ids for all questions, B such lists, or a mask")
     if isinstance(ids, np.ndarray) and (ids.size == 0 or ids.ndim != 1 or ids.dtype.kind not in "iuUO"):
         return ids
     try:

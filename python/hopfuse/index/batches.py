@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError
+from ..types.edge_statements import UNKNOWN
 from .batch import EITHER, GROUPS, LEAST_WEIGHT, MOST_WEIGHT, RULES, Slots, empty
 from .batch_metadata import MetadataRows, read_metadata
 from .columns import StringColumn
@@ -333,7 +334,7 @@ def _check_numbers(batches: Batches, sizes: dict[str, Rows]) -> None:
     check("passage.language", -1, languages)
     check("entity.stated", 0, 2)
     check("stated.entity", 0, before[1])
-    check("edge.passage", -1, after[0])
+    check("edge.passage", UNKNOWN, after[0])
     check("edge.type", 0, types)
     check("lexical.passage", 0, passages)
     check("lexical.count", 1, 2**31)

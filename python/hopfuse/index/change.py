@@ -124,7 +124,10 @@ class Change:
         words : bool
             The entities are words, as ``index.words`` describes them.
         missing : bool
-            Add only the names that no entity has; with ``stated``, those that exist are stated from now on.
+            Add only the names that no entity has. Names are matched exactly or, if none is equal, by their keys
+            (:func:`hopfuse.extract.canonical_key`), then by aliases that one entity alone has: another spelling becomes
+            an alias, unless the change has a filter.
+            With ``stated``, those that exist are stated from now on.
         stated : bool
             The user states the entities (:attr:`Index.stated`); False if a reader found them in passages. The ends of
             edges and facts that a change adds, and the entities of its aliases, are stated too.
@@ -151,6 +154,45 @@ class Change:
         """Delete aliases of entities; those that do not exist are ignored."""
         self._rows.deleted["alias"] += alias_pairs(aliases)
 
+    def merge_entities(self, merge: Mapping[str, Sequence[str]]) -> None:
+        """Merge entities into others: for each name of an entity that stays, the names of those that go.
+
+        The names and aliases of those that go become aliases of the one that stays, and their edges and facts are its
+        own. An edge with a passage counts once if both have it, with the weight of the entity that stays; edges between
+        entities add up. Edges and facts between merged entities are left out, and so are vectors of those that go.
+
+        Parameters
+        ----------
+        merge : mapping of str to sequence of str
+
+        Raises
+        ------
+        InputError
+            At the commit: a name of no entity or of several, a word, or an entity that is merged into itself, into two
+            others, or into one that is merged as well.
+
+        Examples
+        --------
+        >>> import tempfile, hopfuse as hf
+        >>> folder, rows = tempfile.mkdtemp(), [{"id": "a", "text": "The USA."}, {"id": "b", "text": "The States."}]
+        >>> graph = [{"src": 0, "dst": 2}, {"src": 1, "dst": 3}]
+        >>> saved = hf.Index.build(passages=rows, entities=["USA", "United States"], graph=graph).save(folder)
+        >>> with hf.Index.open(folder, writable=True) as live:
+        ...     with live.change() as change:
+        ...         change.merge_entities({"United States": ["USA"]})
+        ...     index = live.refresh()
+        >>> list(index.entity_names), list(index.entity_aliases), index.passage_frequency
+        (['United States'], [('USA',)], array([2], dtype=int32))
+        """
+        check_type(merge, "merge", Mapping, "a mapping of an entity's name to a list of names")
+        for kept, others in merge.items():
+            self._rows.merged += [(kept, other) for other in checked_texts(others, f"merge[{kept!r}]")]
+
+    @property
+    def merges(self) -> bool:
+        """Whether the change merges entities."""
+        return bool(self._rows.merged)
+
     # ---- Edges and facts ----
 
     def add_edges(self, edges: Iterable[Mapping[str, Any]]) -> None:
@@ -159,7 +201,8 @@ class Change:
         Parameters
         ----------
         edges : iterable of mappings
-            ``src`` and ``dst``, each ``("passage", id)`` or ``("entity", name)``; optionally ``type`` (str, by default
+            ``src`` and ``dst``, each ``("passage", id)`` or ``("entity", name)``, which may be another spelling if one
+            entity alone has its key (:func:`hopfuse.extract.canonical_key`); optionally ``type`` (str, by default
             the index's first), ``weight`` (2⁻⁶⁴ .. 2⁶⁴, by default 1) and, between two entities, ``stated_by``, the id
             of a passage: the edge is deleted with that passage. An edge at a passage belongs to that passage.
         """
@@ -194,11 +237,11 @@ class Change:
     def add_memory(self, memory: ReadPassages) -> None:
         """Add the entities, words, edges and facts that were read in passages which this change adds.
 
-        Entities of the index are matched by the keys of :func:`hopfuse.extract.build_memory`, and another spelling of a
-        name becomes an alias. New ones are not stated, and a stated one stays so (:attr:`Index.stated`). The result
-        equals an index built from all passages, except for what a build derives from all of them together: the spelling
-        of names, words and relations (here the first one), conflicts between facts (here all are kept), and synonyms
-        (here none).
+        Entities of the index are matched by the keys of :func:`hopfuse.extract.build_memory`, then by aliases that one
+        entity alone has, and another spelling of a name becomes an alias. New ones are not stated, and a stated one
+        stays so (:attr:`Index.stated`). The result equals an index built from all passages, except for what a build
+        derives from all of them together: the spelling of names, words and relations (here the first one), conflicts
+        between facts (here all are kept), and synonyms (here none).
 
         Parameters
         ----------

@@ -18,6 +18,8 @@ from .columns import string_arrays
 from .contents import PassageId
 from .filters import Where
 from .labels import LABELS
+from .merge_entities import Deleted, merged_slots, restated
+from .metadata_build import flattened
 from .names import ID_TYPES, Names, no_passage
 
 
@@ -32,6 +34,7 @@ class ChangeRows:
     passages: list[dict[str, Any]] = field(default_factory=list)
     entities: list[dict[str, Any]] = field(default_factory=list)
     aliases: list[tuple[str, str]] = field(default_factory=list)
+    merged: list[tuple[str, str]] = field(default_factory=list)  # the entity that stays, and one that goes
     edges: list[tuple[End, End, str, float, PassageId | None]] = field(default_factory=list)
     facts: list[tuple[str, str, str, PassageId]] = field(default_factory=list)
     read: list[ReadPassages] = field(default_factory=list)
@@ -67,9 +70,11 @@ class BatchBuilder:
         self._made: dict[str, NDArray[Any]] = {}
         self._hidden = self._hidden_passages()
         self._gone_passages = self._deleted_passages()
-        self._gone_entities = set(map(names.entity, rows.deleted["entity"]))
+        self._heirs = merged_slots(names, rows.merged)
+        self._gone_entities = set(map(names.entity, rows.deleted["entity"])) | set(self._heirs)
         self._new_passages: dict[PassageId, int] = {}
-        self._new_entities: dict[str, int] = {}
+        self._new_entities: dict[str, int] = {}  # slots by name; of other spellings, those of known entities
+        self._new_aliases: list[tuple[int, str]] = []
         self._stated: set[int] = set()  # slots of the entities that the change itself names
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -85,9 +90,12 @@ class BatchBuilder:
         set_rows(made, "delete.entity", sorted(self._gone_entities))
         self._add_passages()
         listed = self._listed_entities()
-        self._new_entities = {name: names.slots.entities + at for at, name in enumerate(listed)}
         fresh = [(name, part["word"]) for name, (part, _) in listed.items()]
-        read = [additions(one, names, self._new_passages, self._gone_entities, fresh) for one in rows.read]
+        slots = self._new_passages, self._gone_entities, self._heirs
+        read = [additions(one, names, *slots, fresh) for one in rows.read]
+        if self._heirs:
+            read.append(restated(names.rows(), names, self._heirs, self._deleted()))
+            self._stated.update(self._heirs.values())
         if self._only is not None:
             aliases = [alias for one in read for _, alias in one.aliases]
             kinds = dict.fromkeys(edge[2] for one in read for edge in one.edges)
@@ -108,7 +116,7 @@ class BatchBuilder:
         rows, only, names = self._rows, self._only, self._names
         if only is None:
             return set()
-        if any(rows.deleted[kind] for kind in ("entity", "alias", "edge", "fact")) or rows.aliases:
+        if any(rows.deleted[kind] for kind in ("entity", "alias", "edge", "fact")) or rows.aliases or rows.merged:
             raise InputError(
                 "denied",
                 None,
@@ -118,7 +126,8 @@ class BatchBuilder:
             )
         check_edges(only, rows.edges, names.edge_types)
         metadata = [row for part in rows.passages for row in part["metadata"]]
-        check_added(only, [id for part in rows.passages for id in part["ids"]], metadata, names.metadata_types)
+        flat = flattened(metadata, names.metadata_types, partial(place, rows.passages))
+        check_added(only, [id for part in rows.passages for id in part["ids"]], flat, names.metadata_types)
         ends = [key for a, b, *_ in rows.edges for what, key in (a, b) if what == "passage"]
         stating = [*(edge[4] for edge in rows.edges), *(fact[3] for fact in rows.facts)]
         return names.hidden([*rows.deleted["passage"], *rows.replaced, *ends, *stating], only)
@@ -138,9 +147,26 @@ class BatchBuilder:
         return _kept_slot(self._new_passages, id, self._old_passage, self._gone_passages, "passage")
 
     def _entity(self, name: Any) -> int:
-        slot = _kept_slot(self._new_entities, name, self._names.entity, self._gone_entities, "entity")
+        """Return the slot of an entity by its name, or by a spelling with the key of one entity."""
+        names = self._names
+        if isinstance(name, str) and name not in self._new_entities and not names.entities(name):
+            alike = [slot for slot in names.alike(name) if slot not in self._gone_entities]
+            if len(alike) == 1:
+                self._new_entities[name] = alike[0]
+        slot = _kept_slot(self._new_entities, name, names.entity, self._gone_entities, "entity")
         self._stated.add(slot)
         return slot
+
+    def _deleted(self) -> Deleted:
+        """Return what the change deletes, by slots."""
+        gone, entity = self._rows.deleted, self._names.entity
+        return Deleted(
+            self._gone_passages,
+            self._gone_entities.difference(self._heirs),
+            {(entity(name), alias) for name, alias in gone["alias"]},
+            {(*sorted((self._old_end(a), self._old_end(b))), kind) for a, b, kind in gone["edge"]},
+            {(entity(head), relation, entity(tail)) for head, relation, tail in gone["fact"]},
+        )
 
     def _end(self, end: End) -> int:
         kind, key = end
@@ -173,30 +199,45 @@ class BatchBuilder:
 
     def _listed_entities(self) -> dict[str, tuple[dict[str, Any], int]]:
         """Return the entities that are added by name: name to (part, position in the part)."""
+        names, first = self._names, self._names.slots.entities
+        self._new_entities = {names.name(slot): heir for slot, heir in self._heirs.items()}
         added: dict[str, tuple[dict[str, Any], int]] = {}
-        again: list[str] = []
+        keys: dict[str, int] = {}  # slots of the added entities, apart from words
         for part in self._rows.entities:
             for at, name in enumerate(part["names"]):
-                exists = self._names.has_entity(name, self._gone_entities)
-                if part["missing"] and (exists or name in added):
+                known = [slot for slot in names.entities(name, words=part["word"]) if slot not in self._gone_entities]
+                exists = bool(known) or name in self._new_entities
+                if part["missing"] and not exists and not part["word"]:
+                    known = [slot for slot in names.alike(name) if slot not in self._gone_entities]
+                    known += [keys[key] for key in [names.key(name)] if key in keys]
+                if part["missing"] and (exists or known):
+                    slot = self._new_entities[name] if name in self._new_entities else known[0]
+                    if not exists:
+                        self._spell(name, slot)
                     if part["stated"]:
-                        again.append(name)
+                        self._stated.update(known or [slot])
                     continue
-                if exists or name in added:
+                if exists:
                     raise InputError(
                         "duplicate",
                         "names",
                         "{an} entity of {whole} has the name {given!r} already; names are distinct",
-                        an="an" if exists else "another",
-                        whole="the index" if exists else "this change",
+                        an="another" if name in added else "an",
+                        whole="this change" if name in added else "the index",
                         given=name,
                     )
+                self._new_entities[name] = first + len(added)
+                if not part["word"]:
+                    keys.setdefault(names.key(name), first + len(added))
                 added[name] = part, at
-        first = self._names.slots.entities
-        number = {name: first + at for at, name in enumerate(added)}
-        for name in again:
-            self._stated.update([number[name]] if name in number else self._names.entities(name))
         return added
+
+    def _spell(self, name: str, slot: int) -> None:
+        """Let a name stand for an entity that has the same key, and make it an alias, which a filter does not allow."""
+        self._new_entities[name] = slot
+        is_known = slot < self._names.slots.entities and name in self._names.aliases(slot)
+        if self._only is None and not is_known:
+            self._new_aliases.append((slot, name))
 
     def _add_entities(
         self, fresh: Sequence[tuple[str, bool]], listed: Mapping[str, tuple[dict[str, Any], int]]
@@ -232,7 +273,7 @@ class BatchBuilder:
         if rows.deleted["alias"]:
             set_rows(made, "delete.alias.entity", [self._names.entity(name) for name, _ in rows.deleted["alias"]])
             made |= string_arrays("delete.alias.name", [alias for _, alias in rows.deleted["alias"]])
-        aliases = [(self._entity(name), alias) for name, alias in rows.aliases]
+        aliases = [(self._entity(name), alias) for name, alias in rows.aliases] + self._new_aliases
         aliases += dict.fromkeys(pair for one in read for pair in one.aliases)
         if aliases:
             set_rows(made, "alias.entity", [slot for slot, _ in aliases])

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from .._validation import check_type
 from ..encoders import Encoder
 from ..errors import InputError, MissingExtraError
-from ..lexical import BM25
+from ..lexical import BM25, stemmer_of
+from ..text import common_words, language_named
 from ..types import Corpus, TermMatrix
 from .contents import Contents, passage_vectors
 from .encoder import EncoderInfo
@@ -25,6 +26,15 @@ class Terms(NamedTuple):
 
     stopwords: str | Sequence[str] | None = ENGLISH
     stemmer: str | None = ENGLISH
+
+    @classmethod
+    def of(cls, language: str) -> Terms:
+        """Return the stop words and the stemmer of a language, given by its name or code.
+
+        Stop words are few in every language: more would lose phrases of common words, which idf weighs anyway.
+        """
+        named = language_named(language, "lexical")
+        return cls(ENGLISH if named == ENGLISH else common_words(named), stemmer_of(named))
 
     def matrix(self, texts: Sequence[str]) -> TermMatrix:
         """Return the matrix of BM25 over texts."""
@@ -56,7 +66,7 @@ def terms_of(lexical: Any, default: Terms | None = None) -> Terms | None:
         return None
     if lexical is not None and not isinstance(lexical, bool):
         check_type(lexical, "lexical", str, f"a language such as 'english', {PLAIN!r}, {NO_WORDS!r}, a bool or None")
-        default = Terms(None, None) if lexical == PLAIN else Terms(lexical, lexical)
+        default = Terms(None, None) if lexical == PLAIN else Terms.of(lexical)
     found = Terms() if default is None else default
     try:
         found.matrix([])

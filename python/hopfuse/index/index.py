@@ -109,31 +109,34 @@ class Index(Contents):
             conversation that contains the passage: all str or all int; blank or absent is none), ``language`` (a BCP 47
             tag such as ``"en"``; absent is not known), and ``metadata`` (a mapping of column names to values: bool,
             int, float, str, a datetime with a time zone or a list of str; absent or None is missing; in a file a JSON
-            object or a Parquet struct). Other columns are ignored. A path has the suffix ``.jsonl``, ``.tsv`` (no
-            quoting; a first line that contains a column name is a header; without one the columns are id, text, title;
-            ids are str) or ``.parquet``. Parquet and Arrow tables need the extra ``arrow``. A database or another store
-            of ``hopfuse.stores`` has vectors, graph, entities, aliases and facts, too; its texts and vectors go to
-            temporary files, from which :meth:`save` copies them. Of an Index, its passages are taken, with their
-            metadata, and with their vectors, encoder, metric and storage if no vectors are given.
+            object or a Parquet struct). Other columns are ignored. A path has the suffix ``.jsonl`` (blank lines are
+            skipped), ``.tsv`` (fields may be in double quotes, as csv writes them; a first line that contains a column
+            name is a header; without one the columns are id, text, title; ids are str) or ``.parquet``. Parquet and
+            Arrow tables need the extra ``arrow``. A database or another store of ``hopfuse.stores`` has vectors, graph,
+            entities, aliases and facts, too; its texts and vectors go to temporary files, from which :meth:`save`
+            copies them. Of an Index, its passages are taken, with their metadata, and with their vectors, encoder,
+            metric and storage if no vectors are given.
         reader : {"words", "spacy"}, a reader, or a list of both kinds, optional
             Makes entities, graph and facts from the texts: ``"words"`` is :class:`hopfuse.extract.WordReader`, which
             needs no model, ``"spacy"`` :class:`hopfuse.extract.SpacyReader`; an object has a method ``read`` as these
             have. At most one of them may be a reader of facts, and at most one of words. Rows may have the column
             ``position`` then: consecutive passages of a document are joined.
         language : str, optional
-            With ``reader="words"``: the language of its stems and stop words, by default ``"english"``; ``"none"`` for
-            neither.
+            With ``reader="words"``: the language of its stems and stop words, by name or code; ``"none"`` for neither.
+            By default the main language of the passages, by their tags, words and scripts.
         lexical : str or bool, optional
             Store BM25 over titles and texts, as :attr:`lexical`: in a language, such as ``"german"``, or ``"plain"``,
             with neither stop words nor stems. False or ``"none"`` leave it out. By default it is made if there is a
-            reader, in the language of its words, else in English; if its packages are not installed, a warning says so.
+            reader, in the language of its words, else in the main language of the passages; if its packages are not
+            installed, a warning says so.
         synonyms : float, or mapping of str to float, optional
             With a reader of facts and an encoder: join entities of at least this similarity, or one for each label
             (:func:`hopfuse.extract.synonym_bounds`), and abbreviations with their long forms.
         metadata_types : mapping of str to str, optional
             Types of metadata columns: ``"bool"``, ``"int64"``, ``"float64"``, ``"string"``, ``"timestamp"`` or
             ``"strings"`` (a list of strings). These columns come first, in this order. The type of any other column is
-            that of its first value. Every value must have its column's type.
+            that of its first value. Every value must have its column's type. ``"flatten"`` makes columns of a column's
+            objects: ``loc.page`` of ``page`` in ``loc``; for the name ``"*"``, of all objects.
         vectors : array_like of float, shape (P, d), or path of an .npy file, optional
             An array with the dtype ``storage`` is referenced, not copied: do not change it. Under ``"int8"``, this
             holds for float32 and float16, which are saved unchanged.
@@ -220,7 +223,7 @@ class Index(Contents):
             check_excludes("reader", reader, "passages", source, "a store, which has its own graph")
             check_alone(given, "reader", "which makes its own")
             building: Any = import_module("hopfuse.extract.building")  # above this room
-            return building.build_index(  # type: ignore[no-any-return]
+            return building.index_of(  # type: ignore[no-any-return]
                 passages,
                 building.readers_of(reader, language),
                 encoder=encoder,
@@ -231,7 +234,7 @@ class Index(Contents):
                 metadata_types=metadata_types,
                 metric=metric,
                 storage=storage,
-            ).index
+            )
         check_needs("language", language, "reader", None, "whose words it is for")
         check_needs("synonyms", synonyms, "reader", None, "which finds the names that it joins")
         if source is not None:

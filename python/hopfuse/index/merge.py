@@ -255,11 +255,38 @@ def _graph(delta: DeltaRows, at: Places) -> tuple[Graph, Arrays]:
     return graph, _statement_sections(graph, nodes, weight, kind, passage)
 
 
+def current_edges(delta: DeltaRows) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+    """Return the statements of edges that exist, by slots: ends, numbers of types, weights, and passages.
+
+    An end is the slot of a passage, or -1 minus the slot of an entity.
+    """
+    base, first = delta.base, delta.before.passages
+    assert base.graph is not None
+    own = statements_of(base.graph) if base.edge_statements is None else base.edge_statements
+    ends = np.concatenate([_by_slot(own.ends, first), delta["edge.end"]]).astype(np.int64)
+    kind = np.concatenate([own.types, delta["edge.type"]])
+    weight = np.concatenate([own.weights, delta["edge.weight"]])
+    passage = np.concatenate([own.passages, delta["edge.passage"]]).astype(np.int64)
+    at = places(delta)
+    kept: NDArray[np.bool_] = np.asarray((at.nodes(ends) >= 0).all(axis=1))
+    if delta.has("delete.edge"):
+        kept &= ~_deleted_edges(delta, own, kind)
+    stated = np.flatnonzero(passage >= 0)
+    kept[stated] &= at.passage[passage[stated]] >= 0
+    return ends[kept], kind[kept], weight[kept], passage[kept]
+
+
+def _by_slot(nodes: NDArray[np.int32], first: int) -> NDArray[np.int64]:
+    """Return ends by slot of nodes of a generation, whose entities begin at node ``first``."""
+    wide = nodes.astype(np.int64)
+    return np.where(wide < first, wide, first - 1 - wide)
+
+
 def _deleted_edges(delta: DeltaRows, own: EdgeStatements, kind: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which edges, of the generation and then of the batches, later batches delete."""
     assert delta.base.graph is not None
     directed, first = delta.base.graph.directed, delta.before.passages
-    ends = np.concatenate([np.where(own.ends < first, own.ends, first - 1 - own.ends), delta["edge.end"]])
+    ends = np.concatenate([_by_slot(own.ends, first), delta["edge.end"]])
     stated = np.concatenate([np.full(len(own), -1), delta.batch("edge.type")])
     gone = delta["delete.edge"]
     edges = np.stack([_pairs(ends, directed), kind.astype(np.int64)], axis=1)

@@ -23,15 +23,30 @@ def merge_facts(delta: DeltaRows, passage: NDArray[np.int64], entity: NDArray[np
 
     ``passage`` and ``entity`` hold the row of each slot, -1 if it was deleted.
     """
+    rows = _kept(delta)
+    rows = np.stack([_at(entity, rows[:, 0]), rows[:, 1], _at(entity, rows[:, 2]), _at(passage, rows[:, 3])], axis=1)
+    rows = rows[(rows[:, [0, 2, 3]] >= 0).all(axis=1)]
+    return merged_rows(rows, delta.relations, int((entity >= 0).sum()), int((passage >= 0).sum()))
+
+
+def current_facts(delta: DeltaRows, passage: NDArray[np.int64], entity: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the statements of facts that exist, by slots: head, number of the relation, tail, passage.
+
+    ``passage`` and ``entity`` hold the row of each slot, -1 if it was deleted.
+    """
+    rows = _kept(delta)
+    there = [_at(entity, rows[:, 0]), _at(entity, rows[:, 2]), _at(passage, rows[:, 3])]
+    return rows[(np.stack(there) >= 0).all(axis=0)]
+
+
+def _kept(delta: DeltaRows) -> NDArray[np.int64]:
+    """Return the statements of facts, by slots, that no change deletes; their entities and passages may be deleted."""
     facts = delta.base.facts
     assert facts is not None
     own = _base_rows(delta.base, facts)
     rows = np.concatenate([own, delta["fact.row"]])
     stated = np.concatenate([np.full(len(own), -1), delta.batch("fact.row")])
-    gone = deleted_later(rows[:, :3], stated, delta["delete.fact"], delta.batch("delete.fact"))
-    rows = np.stack([_at(entity, rows[:, 0]), rows[:, 1], _at(entity, rows[:, 2]), _at(passage, rows[:, 3])], axis=1)
-    rows = rows[(rows[:, [0, 2, 3]] >= 0).all(axis=1) & ~gone]
-    return merged_rows(rows, delta.relations, int((entity >= 0).sum()), int((passage >= 0).sum()))
+    return rows[~deleted_later(rows[:, :3], stated, delta["delete.fact"], delta.batch("delete.fact"))]
 
 
 def merged_rows(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -20,6 +20,8 @@ from .sections import Section
 _INT64 = np.iinfo(np.int64)
 #: The largest integer up to which float64 represents all integers.
 _EXACT = 2**53
+#: In place of a type: the column's objects become columns, one for each of their entries. ``ALL`` stands for all names.
+FLATTEN, ALL = "flatten", "*"
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -44,7 +46,9 @@ def metadata_arrays(
     rows : sequence of mapping or None, P entries
         A value of None is missing. A column without a type and without a value is left out, with a UserWarning.
     types : mapping of str to str, optional
-        Types of some columns; the type of any other column is that of its first value.
+        Types of some columns; the type of any other column is that of its first value. An object under a name of the
+        type :data:`FLATTEN`, or with columns of its entries already, becomes columns: ``loc.page`` for ``page`` in
+        ``loc``. The name :data:`ALL` stands for every name.
     where : callable
         Describes a row in error messages.
 
@@ -53,10 +57,52 @@ def metadata_arrays(
     InputError
         A value of another type than its column's, or a name or value that is not allowed.
     """
-    columns = [(name, _converted(name, column, where)) for name, column in _columns(rows, types, where).items()]
+    given = check_types(types)
+    flat = flattened(rows, given, where)
+    columns = [(name, _converted(name, column, where)) for name, column in _columns(flat, given, where).items()]
     if not columns:
         return {}
     return _arrays(dict(columns), len(rows))
+
+
+def flattened(
+    rows: Sequence[Mapping[str, Any] | None], types: Mapping[str, str], where: Callable[[int], str]
+) -> Sequence[Mapping[str, Any] | None]:
+    """Return rows in which objects are replaced by their entries, where ``types`` or columns of that name say so.
+
+    Raises
+    ------
+    InputError
+        An entry has the name of another value of its row, or a name that is not allowed.
+
+    Examples
+    --------
+    >>> flattened([{"page": 1, "loc": {"lines": {"from": 3}}}], {"loc": "flatten"}, str)
+    [{'page': 1, 'loc.lines.from': 3}]
+    """
+    names = {name for name, kind in types.items() if kind == FLATTEN}
+    names.update(name.partition(".")[0] for name in types if "." in name)
+    if not names:
+        return rows
+    return [row if not isinstance(row, Mapping) else _flat(row, names, where(at)) for at, row in enumerate(rows)]
+
+
+def _flat(row: Mapping[str, Any], names: Set[str], where: str) -> Mapping[str, Any]:
+    if not any(isinstance(value, Mapping) for value in row.values()):
+        return row
+    found: dict[str, Any] = {}
+    left = list(row.items())[::-1]
+    while left:
+        name, value = left.pop()
+        if isinstance(value, Mapping) and not names.isdisjoint((ALL, _checked_name(name, where).partition(".")[0])):
+            left += [(f"{name}.{_checked_name(inner, where)}", one) for inner, one in list(value.items())[::-1]]
+        elif found.setdefault(name, value) is not value:
+            raise InputError(
+                "duplicate",
+                f"metadata.{name}",
+                "{field} is there twice, once as an entry of an object; rename one",
+            ).at(where)
+    return found
 
 
 def check_types(types: Any) -> dict[str, str]:
@@ -65,7 +111,9 @@ def check_types(types: Any) -> dict[str, str]:
         return {}
     check_type(types, "metadata_types", Mapping, "a mapping of a column's name to its type")
     return {
-        _checked_name(name, "metadata_types"): check_choice(kind, f"metadata_types[{name!r}]", TYPES)
+        _checked_name(name, "metadata_types"): check_choice(
+            kind, f"metadata_types[{name!r}]", (FLATTEN,) if name == ALL else (*TYPES, FLATTEN)
+        )
         for name, kind in types.items()
     }
 
@@ -136,11 +184,10 @@ def _microseconds(value: Any) -> int | None:
 
 
 def _columns(
-    rows: Sequence[Mapping[str, Any] | None], types: Mapping[str, str] | None, where: Callable[[int], str]
+    rows: Sequence[Mapping[str, Any] | None], types: Mapping[str, str], where: Callable[[int], str]
 ) -> dict[str, _Values]:
     """Return the type and the values of each column."""
-    given = check_types(types)
-    found: dict[str, _Values] = {name: _Values(kind, [], []) for name, kind in given.items()}
+    found: dict[str, _Values] = {name: _Values(kind, [], []) for name, kind in types.items() if kind != FLATTEN}
     absent: set[str] = set()
     for i, row in enumerate(rows):
         if row is None:
@@ -156,7 +203,8 @@ def _columns(
                 column = found[_checked_name(name, where(i))] = _Values(_first_type(name, value, where(i)), [], [])
             column.rows.append(i)
             column.values.append(value)
-    empty = sorted(absent.difference(found))
+    objects = {name for name in absent if any(one.startswith(f"{name}.") for one in found)}  # in other rows
+    empty = sorted(absent.difference(found, objects))
     if empty:
         warnings.warn(
             f"the metadata {', '.join(map(repr, empty))} is left out: no row has a value, so its type is unknown; to "
@@ -179,6 +227,16 @@ def _checked_name(name: Any, where: str) -> str:
 
 
 def _first_type(name: str, value: Any, where: str) -> str:
+    if isinstance(value, Mapping):
+        raise InputError(
+            "type",
+            f"metadata.{name}",
+            "{field} is the object {given!r}; convert it, or store its entries as columns such as {column!r}: give it "
+            "the type {type!r} with {@metadata_types}",
+            given=value,
+            column=f"{name}.{next(iter(value), 'x')}",
+            type=FLATTEN,
+        ).at(where)
     kind = type_of(value)
     if kind is None:
         refuse_value(where, f"metadata.{name}", value, f"one of {', '.join(TYPES)} (a list of strings): convert it")

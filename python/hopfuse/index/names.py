@@ -10,6 +10,7 @@ import numpy as np
 
 from .._validation import counted
 from ..errors import InputError
+from ..text import canonical_key
 from .allowed import meets
 from .batch import Batch, Slots
 from .contents import PassageId
@@ -25,6 +26,8 @@ Keys = Callable[[Sequence[str]], Sequence[str]]
 
 #: The types of ids of passages.
 ID_TYPES = (str, int, np.integer)
+#: Characters of an alias's key from which it is found in other spellings; a shorter one may be a code, such as "IT".
+LEAST_ALIAS = 4
 #: The arrays of a batch that change aliases, in the order in which they apply.
 _ALIASES = ("delete.alias", "alias")
 
@@ -35,7 +38,7 @@ class Names:
     def __init__(self, delta: DeltaRows) -> None:
         base = self._base = delta.base
         self.slots, self._delta = delta.after, delta
-        _ = base.name_rule  # refuses names that another rule folds
+        self.rule = base.name_rule  # refuses names that another rule folds
         self.relations = dict.fromkeys(delta.relations)
         first = base.num_entities if base.words is None else base.words.first
         self._is_word = bytearray(first) + bytearray(b"\1") * (base.num_entities - first)
@@ -47,7 +50,8 @@ class Names:
         self._numbered = {label for label in LABELS if label.numbers and delta.knows(label.numbers)}
         self._named = {label for label in LABELS if delta.knows(f"{label.strings}.offsets")}
         self._aliases: dict[int, list[str]] = {}
-        self._keyed: dict[bool, dict[str, list[int]]] = {False: {}, True: {}}
+        self._by_alias: dict[str, list[int]] | None = None
+        self._keyed: dict[bool, dict[str, list[int]]] = {False: {}, True: {}}  # by: are they words
         self._keyed_to = {False: 0, True: 0}
         self._kind: type | None = None
         self._passages: dict[PassageId, int] = {}
@@ -64,6 +68,11 @@ class Names:
         aliases = [(of, kind, *pair) for kind, name in enumerate(_ALIASES) for of, pair in _dated(delta, name)]
         for _, kind, slot, alias in sorted(aliases, key=lambda one: one[:2]):
             self._follow_alias(kind, slot, alias)
+
+    def rows(self) -> DeltaRows:
+        """Return the rows of the index when the names were read; nothing may have been applied since."""
+        assert self.slots == self._delta.after
+        return self._delta
 
     def apply(self, batch: Batch) -> None:
         """Apply a batch."""
@@ -120,8 +129,9 @@ class Names:
         return {slot for slot, is_allowed in zip(slots, allowed, strict=True) if not is_allowed}
 
     def entity(self, name: Any) -> int:
-        """Return the slot of the only entity with a name."""
+        """Return the slot of the only entity with a name; of a name and a word, that of the name."""
         slots = self._entities.get(name, []) if isinstance(name, str) else []
+        slots = [slot for slot in slots if not self._is_word[slot]] or slots
         if len(slots) != 1:
             raise InputError(
                 "duplicate" if slots else "unknown",
@@ -170,26 +180,66 @@ class Names:
         """Return whether a user stated an entity."""
         return bool(self._is_stated[slot])
 
-    def entities(self, name: str) -> list[int]:
-        """Return the slots of the entities with a name."""
-        return list(self._entities.get(name, ()))
+    def entities(self, name: str, *, words: bool = False) -> list[int]:
+        """Return the slots of the entities with a name that are words, or those that are not."""
+        return [slot for slot in self._entities.get(name, ()) if self._is_word[slot] == words]
 
-    def has_entity(self, name: str, gone: Collection[int] = ()) -> bool:
-        """Return whether an entity with the name exists, apart from the slots ``gone``."""
-        return any(slot not in gone for slot in self._entities.get(name, ()))
+    def is_word(self, slot: int) -> bool:
+        """Return whether an entity is a word."""
+        return bool(self._is_word[slot])
 
-    def keyed(self, keys: Keys, *, words: bool) -> Callable[[str], list[int]]:
-        """Return a function that finds existing names, or words, by their key: their slots, ascending.
+    def key(self, name: str) -> str:
+        """Return the key of a name by the index's rule; spellings of the same name have the same key."""
+        return canonical_key(name, rule=self.rule)
 
-        ``keys`` must be the same function at every call.
+    def alike(self, name: str) -> list[int]:
+        """Return the slots of the entities, apart from words, that a spelling of a name may mean, ascending.
+
+        They have a name with its key or, if none has, one has an alias with it. An alias whose key is shorter than
+        :data:`LEAST_ALIAS` must be equal.
         """
+        key = self.key(name)
+        found = self._with(key, lambda names: list(map(self.key, names)), words=False)
+        if found:
+            return found
+        owners = [slot for slot in self._aliased().get(key, ()) if self._is_called(slot, name, key)]
+        return owners if len(owners) == 1 else []
+
+    def _is_called(self, slot: int, name: str, key: str) -> bool:
+        """Return whether an existing entity has an alias with a key."""
+        own = self.aliases(slot) if slot in self._name_of else ()
+        return name in own or (len(key) >= LEAST_ALIAS and any(self.key(alias) == key for alias in own))
+
+    def _aliased(self) -> dict[str, list[int]]:
+        """Return the slots of the entities that have, or had, an alias, by its key."""
+        if self._by_alias is None:
+            self._by_alias = {}
+            rows = dict(enumerate(self._base.entity_aliases)) | self._aliases
+            for slot in sorted(rows):
+                if not self._is_word[slot]:
+                    self._add_alias_keys(slot, rows[slot])
+        return self._by_alias
+
+    def _add_alias_keys(self, slot: int, aliases: Iterable[str]) -> None:
+        if self._by_alias is not None:
+            for key in dict.fromkeys(map(self.key, aliases)):
+                slots = self._by_alias.setdefault(key, [])
+                if slot not in slots:
+                    slots.append(slot)
+
+    def words_with(self, key: str, keys: Keys) -> list[int]:
+        """Return the slots of the words that have a key; ``keys`` must be the same function at every call."""
+        return self._with(key, keys, words=True)
+
+    def _with(self, key: str, keys: Keys, *, words: bool) -> list[int]:
         table, start = self._keyed[words], self._keyed_to[words]
-        fresh = [slot for slot in range(start, self.slots.entities) if self._is_word[slot] == words]
-        fresh = [slot for slot in fresh if slot in self._name_of]
-        for key, slot in zip(keys([self._name_of[slot] for slot in fresh]), fresh, strict=True):
-            table.setdefault(key, []).append(slot)
-        self._keyed_to[words] = self.slots.entities
-        return lambda key: [slot for slot in table.get(key, ()) if slot in self._name_of]
+        if start < self.slots.entities:
+            fresh = [slot for slot in range(start, self.slots.entities) if self._is_word[slot] == words]
+            fresh = [slot for slot in fresh if slot in self._name_of]
+            for own, slot in zip(keys([self._name_of[slot] for slot in fresh]), fresh, strict=True):
+                table.setdefault(own, []).append(slot)
+            self._keyed_to[words] = self.slots.entities
+        return [slot for slot in table.get(key, ()) if slot in self._name_of]
 
     def name(self, slot: int) -> str:
         """Return the name of an existing entity."""
@@ -217,6 +267,7 @@ class Names:
     def _follow_alias(self, kind: int, slot: int, alias: str) -> None:
         if _ALIASES[kind] == "alias":
             self.aliases(slot).append(alias)
+            self._add_alias_keys(slot, [alias])
         else:
             self._aliases[slot] = [one for one in self.aliases(slot) if one != alias]
 

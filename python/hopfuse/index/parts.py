@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from .._arrays.rows import check_range
 from .._validation import check_needs, check_type, check_whole
 from ..errors import FormatError, InputError
+from ..text import NAME_RULE, RULE, check_rule
 from ..types import Corpus, EdgeStatements, Facts, Graph, Incidence, TermMatrix
 from ..types.corpus import Metric, Storage
 from ..types.edge_statements import UNKNOWN
-from ..types.reading_rule import RULE, check_rule
 from .columns import string_arrays, string_column
 from .encoder import EncoderInfo
 from .format import Settings
@@ -107,21 +107,21 @@ def load_stated(sections: Sections, num_entities: int) -> NDArray[np.bool_]:
     return bits.view(np.bool_)
 
 
-def name_rule_arrays(rule: int = RULE) -> Arrays:
+def name_rule_arrays(rule: int = NAME_RULE) -> Arrays:
     """Return the section ``entity.rule``."""
     return {"entity.rule": np.array([rule], np.int64)}
 
 
 def load_name_rule(sections: Sections) -> int:
     """Return the number of the rule under which names are read."""
-    return _load_rule(sections, "entity.rule", "names")
+    return _load_rule(sections, "entity.rule", "names", NAME_RULE)
 
 
-def _load_rule(sections: Sections, name: str, what: str) -> int:
+def _load_rule(sections: Sections, name: str, what: str, last: int = RULE) -> int:
     if name not in sections:
         return FIRST_RULE
     with damage_of(sections[name]):
-        return check_rule(sections[name].whole().tolist()[0], what)
+        return check_rule(sections[name].whole().tolist()[0], what, last)
 
 
 # ---- Graph ----

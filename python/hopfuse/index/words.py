@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .._validation import check_choice, check_excludes, check_text, check_whole
-from ..types.reading_rule import RULE, check_rule
+from ..text import RULE, check_rule
 from ..types.term_matrix import check_words
 
 #: The algorithms of all releases of Snowball, by PyStemmer's names.
@@ -44,7 +44,7 @@ class WordInfo:
     --------
     >>> from hopfuse.index import WordInfo
     >>> WordInfo(0, "english", None, ("of", "the"))
-    WordInfo(first=0, stemmer='english', tagger=None, stopwords=('of', 'the'), rule=1)
+    WordInfo(first=0, stemmer='english', tagger=None, stopwords=('of', 'the'), rule=2)
     """
 
     first: int

@@ -55,26 +55,12 @@ class IndexWriter(Generic[Kind]):
 
     def commit(self, change: Change) -> int:
         """Check a change, write it to the disk, and return its seq."""
+        if change.merges:
+            return self._commit_alone(change)
         with self._checking:
-            self.check_open()
-            if self._names is None:
-                self._names = Names(self._durable.rows())
-            arrays = change.arrays(self._names, self._terms_of)
-            if not arrays:
+            mine = self._checked(change)
+            if mine is None:
                 return self._durable.seq + len(self._pending)
-            batch = Batch(arrays, self._names.slots)
-            self._check_limits(batch, self._names)
-            if sum(batch.after) > MAX_NODES:
-                raise InputError(
-                    "limit",
-                    None,
-                    "the index would have {given} slots of passages and entities; {allowed} are allowed: compact it",
-                    given=sum(batch.after),
-                    allowed=MAX_NODES,
-                )
-            self._names.apply(batch)
-            mine = _Commit(batch, encode(arrays), time.time_ns() // 1000)
-            self._pending.append(mine)
             leads, self._has_leader = not self._has_leader, True
         if leads or self._wait(mine):
             try:
@@ -83,6 +69,42 @@ class IndexWriter(Generic[Kind]):
             finally:
                 with self._checking:
                     self._choose_leader()
+        if mine.error is not None:
+            raise mine.error
+        return mine.seq
+
+    def _checked(self, change: Change) -> _Commit | None:
+        """Check a change, and let it wait to be written; None if it changes nothing."""
+        self.check_open()
+        if self._names is None:
+            self._names = Names(self._durable.rows())
+        arrays = change.arrays(self._names, self._terms_of)
+        if not arrays:
+            return None
+        batch = Batch(arrays, self._names.slots)
+        self._check_limits(batch, self._names)
+        if sum(batch.after) > MAX_NODES:
+            raise InputError(
+                "limit",
+                None,
+                "the index would have {given} slots of passages and entities; {allowed} are allowed: compact it",
+                given=sum(batch.after),
+                allowed=MAX_NODES,
+            )
+        self._names.apply(batch)
+        mine = _Commit(batch, encode(arrays), time.time_ns() // 1000)
+        self._pending.append(mine)
+        return mine
+
+    def _commit_alone(self, change: Change) -> int:
+        """Commit a change that is made from all rows of the index, after those that wait and before all others."""
+        with self._writing, self._checking:
+            self._write()
+            self._forget()
+            mine = self._checked(change)
+            if mine is None:
+                return self._durable.seq
+            self._write()
         if mine.error is not None:
             raise mine.error
         return mine.seq
@@ -245,7 +267,7 @@ class IndexWriter(Generic[Kind]):
         matrix = self._durable.base.lexical
         assert matrix is not None
         matrix.required_counts()
-        return Tokenizer(matrix.stopwords, matrix.stemmer).terms_of(texts)
+        return Tokenizer(matrix.stopwords, matrix.stemmer, matrix.rule).terms_of(texts)
 
 
 class _Commit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 
 from ..errors import FormatError, HopfuseError
 
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile("\\\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
 def json_objects(path: str | PathLike[str], needed: Sequence[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -25,8 +26,8 @@ def json_objects(path: str | PathLike[str], needed: Sequence[str]) -> Iterator[t
     Raises
     ------
     FormatError
-        A line is not UTF-8, not JSON or not an object with these keys, has a key twice, or escapes a lone surrogate
-        (:func:`check_characters`); the message names the file and the line.
+        A line is not UTF-8, not JSON or not an object with these keys, has a key twice, or a lone surrogate; the
+        message names the file and the line.
     OSError
         The file cannot be read.
 
@@ -42,7 +43,6 @@ def json_objects(path: str | PathLike[str], needed: Sequence[str]) -> Iterator[t
     for at, line in text_lines(path):
         where = f"{path}, line {at}"
         record = parse_line(line, where)
-        check_characters(line, record, where)
         if not isinstance(record, dict) or any(key not in record for key in needed):
             raise FormatError(
                 "missing",
@@ -53,35 +53,39 @@ def json_objects(path: str | PathLike[str], needed: Sequence[str]) -> Iterator[t
         yield at, record
 
 
-def parse_line(line: str | bytes, where: str, kind: type[HopfuseError] = FormatError) -> Any:
-    """Parse JSON, mostly a line of a file; raise an error of the class ``kind`` with its place."""
+def parse_line(line: str | bytes, where: str | None, kind: type[HopfuseError] = FormatError) -> Any:
+    """Parse JSON, mostly a line of a file.
+
+    Raises
+    ------
+    HopfuseError
+        Of the class ``kind``, with its place: the text is not JSON, an object has a key twice, or a string or key has a
+        lone surrogate, which JSON can escape (RFC 8259, section 8.2) but UTF-8 cannot encode.
+    """
     try:
-        return parse_json(line)
+        text = line if isinstance(line, str) else _decoded(line)
+        record = parse_json(text)
     except (ValueError, RecursionError) as error:
         raise (
             FormatError("syntax", None, "it is not JSON: {reason}", reason=error if line.strip() else "it is blank")
             .about(kind=kind)
             .at(where)
         ) from error
+    if _SURROGATE.search(text):
+        check_characters(record, where, kind)
+    return record
 
 
-def check_characters(text: str, record: Any, where: str) -> None:
-    """Refuse lone surrogates, which JSON can escape (RFC 8259, section 8.2) but UTF-8 cannot encode.
-
-    Raises
-    ------
-    FormatError
-        A string or key of ``record``, parsed from the JSON ``text``, has one; ``where`` is its place.
-    """
-    if not _SURROGATE.search(text):
-        return
+def check_characters(record: Any, where: str | None, kind: type[HopfuseError] = FormatError) -> None:
+    """Raise an error of the class ``kind`` if a string or key of a record from JSON has a lone surrogate."""
     try:
         json.dumps(record, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
-        raise FormatError(
+        wrong = FormatError(
             "syntax", None, "it has {given} without its other half: a lone surrogate is no character", given=half
-        ).at(where) from None
+        )
+        raise wrong.about(kind=kind).at(where) from None
 
 
 def text_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
@@ -109,12 +113,37 @@ def numbered_lines(path: str | PathLike[str], refusal: type[HopfuseError]) -> It
     """
     with open(path, "rb") as lines:
         for at, line in enumerate(lines, 1):
-            try:
-                text = line.decode("utf-8-sig" if at == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                wrong = FormatError("syntax", None, "it is not UTF-8: {error}", error=error)
-                raise wrong.about(kind=refusal).at(f"{path}, line {at}") from None
+            text = decoded(line.removeprefix(codecs.BOM_UTF8) if at == 1 else line, f"{path}, line {at}", refusal)
             yield at, text.removesuffix("\n").removesuffix("\r")
+
+
+def decoded(text: bytes, where: str, refusal: type[HopfuseError] = FormatError) -> str:
+    """Return UTF-8 as a string; raise ``refusal`` for anything else."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        wrong = FormatError("syntax", None, "it is not UTF-8: {error}", error=error)
+        raise wrong.about(kind=refusal).at(where) from None
+
+
+def line_blocks(path: str | PathLike[str], block_bytes: int = 1 << 20) -> Iterator[tuple[int, bytes]]:
+    """Yield a file in blocks of whole lines, without a byte-order mark: the number of the first line, and the bytes.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "run.txt")
+    ...     _ = path.write_text("a\\nb\\n")
+    ...     list(line_blocks(path, 1))
+    [(1, b'a\\n'), (2, b'b\\n')]
+    """
+    first = 1
+    with open(path, "rb") as file:
+        while block := file.read(block_bytes):
+            block += file.readline()
+            yield first, block.removeprefix(codecs.BOM_UTF8) if first == 1 else block
+            first += block.count(b"\n")
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -133,9 +162,11 @@ def parse_json(text: str | bytes) -> Any:
     Traceback (most recent call last):
     ValueError: the key 'id' is there twice
     """
-    if isinstance(text, bytes):
-        text = text.decode(json.detect_encoding(text), "surrogatepass")  # as json.loads does
-    return _DECODER.decode(text)
+    return _DECODER.decode(_decoded(text) if isinstance(text, bytes) else text)
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode(json.detect_encoding(text), "surrogatepass")  # as json.loads does
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

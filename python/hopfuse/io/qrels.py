@@ -68,7 +68,7 @@ def qrels_lines(judgements: Mapping[str, Mapping[str, int]]) -> str:
 
 def trec_name(name: str) -> str:
     """Return a name, unless a TREC file cannot represent it."""
-    if not name or any(map(str.isspace, name)):
+    if name.split() != [name]:
         raise InputError(
             "unsupported",
             None,
@@ -131,14 +131,20 @@ def _judgements(path: Path) -> Iterator[Judgement]:
         if number == 0 and line.split("\t") == _BEIR_HEADER:
             table = True
             continue
-        fields = line.split("\t") if table else line.split()
+        # TREC's fields are separated by white space of ASCII, at which bytes are split
+        fields = line.split("\t") if table else [field.decode() for field in line.encode().split()]
         expected = "query-id, corpus-id, score, separated by tabs" if table else "query, iteration, passage, grade"
+        if not table and fields[0] == "#":
+            continue  # a comment, like other lines that begin with # and are no judgements
         if len(fields) != (3 if table else 4):
+            if not table and line.startswith("#"):
+                continue
             raise wrong_fields(fields, expected, f"{path}, line {at}")
         try:
             yield at, fields[0], fields[-2], int(fields[-1])
         except ValueError:
-            raise _wrong("grade", fields[-1], "an integer", f"{path}, line {at}") from None
+            if not line.startswith("#"):
+                raise _wrong("grade", fields[-1], "an integer", f"{path}, line {at}") from None
 
 
 def wrong_fields(fields: Sequence[str], expected: str, where: str) -> HopfuseError:

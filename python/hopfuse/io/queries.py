@@ -49,7 +49,7 @@ def read_queries(path: Path) -> Iterator[Query]:
 
 
 class JsonlQueries:
-    """Rows of a .jsonl file.
+    """Rows of a .jsonl file: its lines that are not blank.
 
     Parameters
     ----------
@@ -61,26 +61,31 @@ class JsonlQueries:
 
     def rows(self, first: int = 0, offset: int = 0) -> Iterator[tuple[str, Query]]:
         """Yield (description of the row for messages, row), beginning with row ``first`` at byte ``offset``."""
+        number = first
         with opened(self._path) as file:
             file.seek(offset)
-            for number, line in enumerate(file, first):
-                where = f"{self._path}, line {number + 1}"
-                yield where, _query(parse_line(line, where, InputError), number, where)
+            for at, line in enumerate(file, 1):
+                if line.strip():  # the number of a line is known from the beginning of the file only
+                    where = f"{self._path}, row {number}" if offset else f"{self._path}, line {at}"
+                    yield where, _query(parse_line(line, where, InputError), number, where)
+                    number += 1
 
     def offsets(self, step: int) -> list[int]:
         """Return the offsets in bytes of the rows 0, step, 2 step, ..."""
-        found, at = [], 0
+        found, at, number = [], 0, 0
         with opened(self._path) as file:
-            for number, line in enumerate(file):
-                if number % step == 0:
-                    found.append(at)
+            for line in file:
+                if line.strip():
+                    if number % step == 0:
+                        found.append(at)
+                    number += 1
                 at += len(line)
         return found
 
     def count(self) -> int:
         """Return the number of rows."""
         with opened(self._path) as file:
-            return sum(1 for _ in file)
+            return sum(1 for line in file if line.strip())
 
 
 class ParquetQueries:

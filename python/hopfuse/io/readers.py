@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -18,6 +19,7 @@ from .json_lines import numbered_lines, parse_line
 from .parquet import open_parquet, read_groups
 from .qrels import wrong_fields
 from .tables import Spec, Table, check_columns, from_rows, make_table
+from .tsv import tsv_records
 
 
 def read_table(source: Any, spec: Spec) -> Table:
@@ -50,20 +52,28 @@ def _read_path(path: Path, spec: Spec) -> Table:
 
 
 def read_jsonl(path: Path, spec: Spec) -> Table:
-    """Read JSON objects, one per line."""
-    return from_rows(_json_rows(path), spec, lambda i: f"{path}, line {i + 1}")
+    """Read JSON objects, one per line that is not blank."""
+    numbers = array("q")
+
+    def rows() -> Iterator[Any]:
+        for number, line in numbered_lines(path, InputError):
+            if line.strip():
+                numbers.append(number)
+                yield parse_line(line, f"{path}, line {number}", InputError)
+
+    return from_rows(rows(), spec, lambda i: f"{path}, line {numbers[i]}")
 
 
 def read_tsv(path: Path, spec: Spec) -> Table:
     """Read tab-separated fields, with a header or in positional order."""
-    lines = _lines(path)
-    first = next(lines, None)
-    header = first is not None and _is_header(first[1].split("\t"), spec, first[0])
-    names = first[1].split("\t") if first is not None and header else None
+    records = tsv_records(numbered_lines(path, InputError))
+    first = next(records, None)
+    header = first is not None and _is_header(first[1], spec, f"{path}, line {first[0]}")
+    names = first[1] if first is not None and header else None
     columns: dict[str, list[Any]] = {name: [] for name in spec.known}
-    count = 0
-    for where, line in chain([] if header or first is None else [first], lines):
-        fields = line.split("\t")
+    numbers = array("q")
+    for number, fields in chain([] if header or first is None else [first], records):
+        where = f"{path}, line {number}"
         if names is None:
             names = _positions(len(fields), spec, where)
         if len(fields) != len(names):
@@ -71,8 +81,10 @@ def read_tsv(path: Path, spec: Spec) -> Table:
         row = dict(zip(names, fields, strict=True))
         for name in spec.known:
             columns[name].append(row.get(name))
-        count += 1
-    return make_table(spec, dict(columns), count, lambda i: f"{path}, line {i + 1 + header}", names or (), textual=True)
+        numbers.append(number)
+    return make_table(
+        spec, dict(columns), len(numbers), lambda i: f"{path}, line {numbers[i]}", names or (), textual=True
+    )
 
 
 def _is_header(fields: Sequence[str], spec: Spec, where: str) -> bool:
@@ -96,14 +108,6 @@ def _positions(width: int, spec: Spec, where: str) -> list[str]:
             required=", ".join(spec.required),
         ).at(where)
     return names
-
-
-def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    return ((f"{path}, line {at}", line) for at, line in numbered_lines(path, InputError))
-
-
-def _json_rows(path: Path) -> Iterator[Any]:
-    return (parse_line(line, where, InputError) for where, line in _lines(path))
 
 
 def read_arrow(source: Any, spec: Spec) -> Table:

@@ -67,6 +67,10 @@ class Table:
     textual: bool = False
     unread: tuple[str, ...] = ()
 
+    def row(self, at: int) -> dict[str, Any]:
+        """Return the values of a row by column."""
+        return {name: values[at] for name, values in self.columns.items()}
+
     def part(self, first: int, end: int) -> Table:
         """Return the rows ``first`` to ``end - 1``, which keep their places in error messages."""
         columns = {name: values[first:end] for name, values in self.columns.items()}

@@ -4,9 +4,31 @@
 as those that :meth:`hopfuse.Index.texts_to_index` returns. May import the public API; third-party libraries lazily.
 """
 
-from ._tokenizer import Tokenizer, listed_stopwords, snowball_stemmer
+from ._tokenizer import (
+    ENGLISH_PLUS,
+    Keys,
+    Tokenizer,
+    asking_words,
+    listed_stopwords,
+    snowball_stemmer,
+    stemmer_named,
+    stemmer_of,
+)
 from .bm25 import BM25
 from .fts5 import FTS5
 from .legs import leg_of, words_of
 
-__all__ = ["BM25", "FTS5", "Tokenizer", "leg_of", "listed_stopwords", "snowball_stemmer", "words_of"]
+__all__ = [
+    "BM25",
+    "ENGLISH_PLUS",
+    "FTS5",
+    "Keys",
+    "Tokenizer",
+    "asking_words",
+    "leg_of",
+    "listed_stopwords",
+    "snowball_stemmer",
+    "stemmer_named",
+    "stemmer_of",
+    "words_of",
+]

@@ -15,13 +15,14 @@ from .._validation import check_k, check_type, checked_texts
 from ..types import Hits, TermMatrix
 from ..types.hits import pad_rows
 from ..types.term_matrix import check_options
-from ._tokenizer import Tokenizer, bm25s, listed_stopwords
+from ._tokenizer import Tokenizer, bm25s, listed_stopwords, stemmer_named
 
 
 class BM25:
     """Rank passages by the words that they share with a question.
 
-    Build it from texts with :meth:`build`, or from the matrix in an index: ``BM25(index.lexical)``.
+    Build it from texts with :meth:`build`, or from the matrix in an index: ``BM25(index.lexical)``. Questions are read
+    by the rule of the matrix; :class:`Tokenizer` says what a term is.
 
     A passage's score is Σ_t idf(t) · tf / (tf + k1·(1 − b + b·L/L̄)) over the question's terms, each as often as it
     occurs there. tf is the count of the term in the passage, L the passage's length in terms and L̄ the mean length.
@@ -63,7 +64,7 @@ class BM25:
     def __init__(self, matrix: TermMatrix) -> None:
         check_type(matrix, "matrix", TermMatrix, "a TermMatrix: BM25.build(texts).matrix, or that of an index")
         self.matrix = matrix
-        self._tokenizer = Tokenizer(matrix.stopwords, matrix.stemmer)
+        self._tokenizer = Tokenizer(matrix.stopwords, matrix.stemmer, matrix.rule)
         self._number = {term: t for t, term in enumerate(matrix.terms)}
         self._numbers: PartNumbers | None = None  # of a part: those of the terms in it
         bm25s()  # raises now, not at the first search
@@ -93,9 +94,10 @@ class BM25:
             The variant, named as by Kamphuis et al. BM25L and BM25+ are not offered, because they also score passages
             without any of the question's words, so their matrix is not sparse.
         stopwords : str, sequence of str, or None
-            A language for which bm25s has a list, or the words themselves.
+            A language, or the words themselves (:func:`listed_stopwords`). With stop words, words of a question that
+            only ask do not count either, in the language of the question (:func:`hopfuse.text.question_words`).
         stemmer : str, optional
-            A Snowball algorithm of PyStemmer.
+            A Snowball algorithm of PyStemmer, or a language.
 
         Returns
         -------
@@ -115,7 +117,7 @@ class BM25:
         ('flew', 'home', 'nest', 'one', 'over', 'two')
         """
         check_options(method, k1, b)
-        words = listed_stopwords(stopwords)
+        words, stemmer = listed_stopwords(stopwords), stemmer_named(stemmer)
         rows = Tokenizer(words, stemmer).terms_of(checked_texts(texts))
         terms = sorted({term for row in rows for term in row})
         indptr, passages, counts = _postings(rows, terms)
@@ -148,7 +150,7 @@ class BM25:
             A question that shares no word with any passage gets an empty list.
         k : int
             At least 0; it may exceed P.
-        allow : array_like of bool (P,) or (B, P), of int ids, or a sequence of B id lists, optional
+        allow : array_like of bool (P,) or (B, P), of int (M,) or (B, M), or B id lists, optional
             Passages that may be hits, for all questions or per question.
 
         Returns
@@ -172,7 +174,7 @@ class BM25:
         array([[ 2, -1, -1]])
         """
         k = min(check_k(k), self.num_passages)
-        rows = self._tokenizer.terms_of(checked_texts(questions))
+        rows = self._tokenizer.terms_of_questions(checked_texts(questions))
         if allow is None:
             allow = np.ones(self.num_passages, np.bool_)
         masks = read_filter(allow, len(rows), self.num_passages, "allow").to_masks(self.num_passages)

@@ -7,21 +7,22 @@ import re
 import secrets
 import sqlite3
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_k, checked_texts
 from ..errors import BackendError, InputError
+from ..text import RULE, check_rule, fold, runs_in, spaced, unaccented
 from ..types import Hits
 from ..types.hits import pad_rows
 
-_WORD = re.compile(r"\w+")
+_FIRST_WORD = re.compile(r"\w+")
 _NAME = "passages_fts5"
 _TOKENIZER = re.compile(r"tokenize='((?:[^']|'')*)'")
 _RANKED = f"SELECT rowid, -bm25({_NAME}) FROM {_NAME} WHERE {_NAME} MATCH ? ORDER BY bm25({_NAME}) LIMIT ?"
@@ -36,9 +37,10 @@ class FTS5:
 
     A passage's score is SQLite's BM25 with the sign reversed, so that higher is better: k1 = 1.2, b = 0.75, idf(t) =
     ln((N - df + ½)/(df + ½)), or 10⁻⁶ if that is not above 0. It depends only on the question and the passages. A
-    passage matches if it has any word of the question, as in :class:`BM25`. There are no stop words; their idf is near
-    0. A repeated word of the question counts once, whatever its case and accents; different words with the same stem
-    each count.
+    passage matches if it has any word of the question, as in :class:`BM25`. Before SQLite sees them, texts are folded
+    (:func:`hopfuse.text.fold`, without accents), and scripts without spaces are cut into pairs of characters; marks
+    stay within words. There are no stop words; their idf is near 0. A repeated word of the question counts once,
+    whatever its case and accents; different words with the same stem each count.
 
     SQLite scores every passage that has a word of the question, and "the" is in most, so the time of a question grows
     with the number of passages. With 43,614 passages it was a hundred times that of :class:`BM25`, which scores at
@@ -95,7 +97,8 @@ class FTS5:
             A file to write, which must not exist. By default the database stays in memory.
         tokenizer : str
             A tokenizer of FTS5: ``"porter unicode61"`` stems English words, ``"unicode61"`` does not stem, and
-            ``"trigram"`` also finds words of three or more characters inside other words.
+            ``"trigram"`` also finds words of three or more characters inside other words; with it, scripts without
+            spaces are not cut.
 
         Returns
         -------
@@ -121,11 +124,16 @@ class FTS5:
                 given=file,
                 parent=file.parent,
             )
+        return cls._of(map(_Reading(tokenizer, RULE).text, rows), tokenizer, RULE, file)
+
+    @classmethod
+    def _of(cls, rows: Iterable[str], tokenizer: str, rule: int, file: Path | None = None) -> FTS5:
+        """Return a database of texts that are read already."""
         made = cls.__new__(cls)
         connection = sqlite3.connect(":memory:", check_same_thread=False)
-        _create(connection, tokenizer)
+        _create(connection, tokenizer, rule)
         with connection:
-            connection.executemany(f"INSERT INTO {_NAME}(rowid, text) VALUES (?, ?)", enumerate(map(_composed, rows)))
+            connection.executemany(f"INSERT INTO {_NAME}(rowid, text) VALUES (?, ?)", enumerate(rows))
         if file is not None:
             _write(connection, file)
         made._open(connection)
@@ -178,10 +186,7 @@ class FTS5:
         with self._lock:
             one = f"SELECT text FROM {_NAME} WHERE rowid = ?"
             texts = [self._connection.execute(one, (row,)).fetchone()[0] for row in rows.tolist()]
-            (made,) = self._connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (_NAME,)).fetchone()
-        found = _TOKENIZER.search(made)
-        assert found is not None
-        return FTS5.build(texts, tokenizer=found[1].replace("''", "'"))
+        return FTS5._of(texts, self._reading.tokenizer, self._reading.rule)
 
     def close(self) -> None:
         """Close the database; it is also closed when the object is deleted."""
@@ -196,15 +201,20 @@ class FTS5:
             connection.execute(f"SELECT bm25({_NAME}) FROM {_NAME} WHERE {_NAME} MATCH 'a'").fetchone()
             ((count,),) = connection.execute(f"SELECT count(*) FROM {_NAME}_docsize")
             self._passages = int(count)
+            (made,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (_NAME,)).fetchone()
+            ((rule,),) = connection.execute("PRAGMA user_version")
         except sqlite3.DatabaseError as error:
             connection.close()
             raise InputError(
                 "damaged", "path", "{field} is not a database that FTS5.build wrote: {error}", error=error
             ) from None
+        found = _TOKENIZER.search(made)
+        assert found is not None
+        self._reading = _Reading(found[1].replace("''", "'"), check_rule(rule or 1, "words"))
 
     def _best(self, question: str, k: int) -> tuple[Any, Any]:
         """Return the k best passages that have a word of the question, best first."""
-        words = {_bare(word): word for word in _WORD.findall(_composed(question))}.values()
+        words = self._reading.words(question)
         if not words or not k:
             return (), ()
         matched = " OR ".join(f'"{word}"' for word in words)
@@ -219,6 +229,27 @@ class FTS5:
         return ids[order], scores[order]
 
 
+class _Reading(NamedTuple):
+    """How a database's texts and its questions are read: its tokenizer, and the reading rule."""
+
+    tokenizer: str
+    rule: int
+
+    def text(self, text: str) -> str:
+        """Return a text as it is stored."""
+        if self.rule == 1:
+            return unicodedata.normalize("NFC", text)
+        folded = unaccented(fold(text))
+        return folded if "trigram" in self.tokenizer else spaced(folded)
+
+    def words(self, question: str) -> list[str]:
+        """Return the words of a question; of words that differ in case and accents only, the last one."""
+        text = self.text(question)
+        if self.rule == 1:
+            return list({_bare(word): word for word in _FIRST_WORD.findall(text)}.values())
+        return list(dict.fromkeys(runs_in(text)))
+
+
 def _check_encodable(texts: list[str]) -> None:
     for at, text in enumerate(texts):
         try:
@@ -231,11 +262,6 @@ def _check_encodable(texts: list[str]) -> None:
                 "errors='replace'",
                 start=error.start,
             ) from None
-
-
-def _composed(text: str) -> str:
-    """Compose letters and accents to single characters (NFC), as FTS5 expects."""
-    return unicodedata.normalize("NFC", text)
 
 
 def _bare(word: str) -> str:
@@ -264,11 +290,14 @@ def _unknown_tokenizer(tokenizer: Any, problem: str) -> InputError:
     )
 
 
-def _create(connection: sqlite3.Connection, tokenizer: str) -> None:
+def _create(connection: sqlite3.Connection, tokenizer: str, rule: int) -> None:
     if not isinstance(tokenizer, str) or not (tokenizer.isascii() and tokenizer.isprintable()):
         raise _unknown_tokenizer(tokenizer, "its characters are not ASCII")
+    if rule != 1 and "unicode61" in tokenizer and "categories" not in tokenizer:
+        tokenizer += " categories 'L* M* N* Co'"
     quoted = tokenizer.replace("'", "''")
     try:
+        connection.execute(f"PRAGMA user_version = {rule}")
         connection.execute(f"CREATE VIRTUAL TABLE {_NAME} USING fts5(text, tokenize='{quoted}')")
     except sqlite3.OperationalError as error:
         connection.close()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any
 
 from .._validation import check_type
 from ..errors import InputError, MissingExtraError
+from ._careless import MAX_DEPTH, TooDeepError, json_value
 
-MAX_DEPTH = 100  # of nested objects and lists, more than any schema needs
 TOO_DEEP = f"it is nested deeper than {MAX_DEPTH}"
 MAX_SHOWN = 300  # characters of a problem, whose message may contain the whole value
 _THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
@@ -124,26 +124,54 @@ def _plain(value: Any) -> Any:
     return [_plain(below) for below in value] if isinstance(value, list | tuple) else value
 
 
-def object_in(text: str, schema: Schema) -> Any:
+def object_in(text: str, schema: Schema, fit: Callable[[Any], Any] | None = None) -> Any:
     """Return the first JSON object in a text that is valid under the schema; skip a leading ``<think>…</think>``.
+
+    Objects are read as :func:`json_value` reads them. If none is valid, and no other brace is in the text, ``fit`` is
+    applied to each of them, and to the list that is the only JSON of the text.
+
+    Parameters
+    ----------
+    text : str
+    schema : Schema
+    fit : callable, optional
+        Returns an object or a list in the form of the schema, or None if it has another meaning.
 
     Raises
     ------
     UnusableError
-        No object is valid; the message concerns the first one.
+        No object is valid, and ``fit`` makes none or several; the message concerns the first one.
 
     Examples
     --------
     >>> object_in('Of course: {"n": 1}.', Schema({"type": "object", "properties": {"n": {"type": "integer"}}}))
     {'n': 1}
     """
-    problems = []
-    for value in _objects(_THOUGHT.sub("", text, count=1) if _THOUGHT.match(text) else text):
-        problem = (TOO_DEEP if _is_deep(value) else None) or schema.problem_of(value) or _unwritable(value)
-        if problem is None:
-            return value
-        problems.append(problem)
-    raise UnusableError(problems[0] if problems else "there is no JSON object in the answer")
+    text = _THOUGHT.sub("", text, count=1) if _THOUGHT.match(text) else text
+    values, problems, broken = list[Any](), list[str](), list[str]()
+    try:
+        for value in _objects(text):
+            if isinstance(value, ValueError):
+                broken.append(str(value))
+                continue
+            problem = _problem_of(value, schema)
+            if problem is None:
+                return value
+            values.append(value)
+            problems.append(problem)
+        if fit is not None and not broken:
+            fitted = [found for value in (*values, *_only_list(text)) if (found := fit(value)) is not None]
+            fitted = [found for found in fitted if _problem_of(found, schema) is None]
+            if fitted and all(one == fitted[0] for one in fitted):
+                return fitted[0]
+    except TooDeepError:
+        raise UnusableError(TOO_DEEP) from None
+    reason = "".join(f": {one}" for one in broken[:1])
+    raise UnusableError(problems[0] if problems else f"there is no JSON object in the answer{reason}")
+
+
+def _problem_of(value: Any, schema: Schema) -> str | None:
+    return (TOO_DEEP if _is_deep(value) else None) or schema.problem_of(value) or _unwritable(value)
 
 
 def words_in(text: Any) -> str:
@@ -162,20 +190,28 @@ def words_in(text: Any) -> str:
 
 
 def _objects(text: str) -> Iterator[Any]:
-    decoder, at = json.JSONDecoder(parse_constant=_refuse), text.find("{")
+    """Yield the objects in a text, and a ValueError for each brace that begins none."""
+    at = text.find("{")
     while at >= 0:
         try:
-            value, end = decoder.raw_decode(text, at)
-            yield value
-        except RecursionError:  # an inner object is not an answer
-            raise UnusableError(TOO_DEEP) from None
-        except ValueError:
-            end = at + 1
+            value, end = json_value(text, at)
+        except ValueError as error:
+            value, end = error, at + 1
+        yield value
         at = text.find("{", end)
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
+def _only_list(text: str) -> Iterator[Any]:
+    """Yield the list of a text without other brackets."""
+    at = text.find("[")
+    if at < 0 or "{" in text[:at]:
+        return
+    try:
+        value, end = json_value(text, at)
+    except ValueError:
+        return
+    if not any(bracket in text[end:] for bracket in "[{"):
+        yield value
 
 
 def _is_deep(value: Any) -> bool:

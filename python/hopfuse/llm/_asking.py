@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from threading import Event
@@ -12,8 +11,9 @@ from typing import Any, NamedTuple
 from ..errors import EndpointError
 from ._answers import Schema, UnusableError, object_in, words_in
 from ._cache import Cache, key_of
-from ._transport import BusyError, FormatRefusedError, Messages, OddAnswerError, StoppedError, Transport
+from ._transport import BusyError, FormatRefusedError, Messages, OddAnswerError, RefusedError, StoppedError, Transport
 
+LEAST_SILENT = 6  # questions in a row without an answer of the server, which is then taken to be down
 MAX_REPEATED = 4000  # characters of a wrong answer that a correction repeats
 SHAPE = "Answer with one JSON object of this schema, and nothing else:"
 CORRECTION = "That answer cannot be used: {problem}. Answer again, in the same form, and with nothing else."
@@ -26,6 +26,7 @@ class Question(NamedTuple):
     schema: Schema | None
     check: Callable[[Any], Any] | None
     name: str | None = None
+    fit: Callable[[Any], Any] | None = None
 
 
 class Answer(NamedTuple):
@@ -33,6 +34,13 @@ class Answer(NamedTuple):
 
     kept: str
     value: Any
+
+
+class Failure(NamedTuple):
+    """Why one question has no answer, and its name; other questions may have one."""
+
+    error: EndpointError
+    place: str
 
 
 class Asker:
@@ -48,13 +56,13 @@ class Asker:
         schema = None if question.schema is None else question.schema.plain
         return key_of(self._model, question.messages, schema, self._temperature)
 
-    def answer(self, question: Question, place: str, stop: Event) -> Answer:
-        """Return the answer; ``place`` describes the question in errors.
+    def answer(self, question: Question, place: str, stop: Event) -> Answer | Failure:
+        """Return the answer, or why there is none; ``place`` describes the question in errors.
 
         Raises
         ------
         EndpointError
-            No usable answer after all tries, or a refusal.
+            The endpoint would refuse every question: the key, the address or the model is wrong.
         StoppedError
             ``stop`` was set.
         """
@@ -68,8 +76,8 @@ class Asker:
         told = " ".join(question.messages[-1]["content"].split())[:80]
         return self._asked(question, key, f"{place} ({repr(told) if question.name is None else question.name})", stop)
 
-    def _asked(self, question: Question, key: str, name: str, stop: Event) -> Answer:
-        messages, requests = question.messages, self._retries + 1
+    def _asked(self, question: Question, key: str, name: str, stop: Event) -> Answer | Failure:
+        messages, requests, fatal = question.messages, self._retries + 1, None
         for _ in range(requests):
             text = ""
             try:
@@ -98,10 +106,15 @@ class Asker:
                     problem=str(error),
                 )
                 break
-            except (EndpointError, FormatRefusedError) as error:
-                failure = error if isinstance(error, EndpointError) else error.args[0]
+            except RefusedError as error:
+                failure = error.args[0]
                 break
-        raise failure.at(name)  # outside the handlers, so that no caught error is in its context
+            except EndpointError as error:
+                fatal = error
+                break
+        if fatal is not None:
+            raise fatal.at(name)  # outside the handlers, so that no caught error is in its context
+        return Failure(failure, name)
 
     def _sent(self, messages: Messages, schema: Schema | None, stop: Event) -> str:
         """Ask in the strictest format that the endpoint accepts for the schema."""
@@ -123,38 +136,52 @@ class Asker:
 
 
 def all_answers(
-    answer: Callable[[int, Event], Answer],
+    answer: Callable[[int, Event], Answer | Failure],
     keys: Sequence[str],
     concurrency: int,
     progress: Callable[[int, int], None] | None,
-) -> list[Answer]:
+    failed: Callable[[int, EndpointError], None] | None,
+) -> list[Answer | None]:
     """Return ``answer(at, stop)`` for each question; questions with the same key are asked once.
 
     The first failure stops questions that were not sent yet. Running requests end by themselves, without being waited
-    for, and their answers are cached.
+    for, and their answers are cached. With ``failed``, which is called with each question that has no answer and the
+    reason, only an error that it raises stops them, or an endpoint that answers none of many questions in a row.
     """
-    times, first = Counter(keys), dict[str, int]()
+    same: dict[str, list[int]] = {}
     for at, key in enumerate(keys):
-        first.setdefault(key, at)
-    found: dict[str, Answer] = {}
-    done, stop = 0, Event()
+        same.setdefault(key, []).append(at)
+    found: dict[str, Answer | None] = {}
+    done, silent, stop = 0, 0, Event()
 
-    def one(at: int) -> Answer:
+    def one(at: int) -> Answer | Failure:
         try:
-            return answer(at, stop)
+            made = answer(at, stop)
+            if isinstance(made, Failure) and failed is None:
+                raise made.error.at(made.place)
         except BaseException:
             stop.set()
             raise
+        return made
 
     pool = ThreadPoolExecutor(concurrency)
     try:
-        asked = {pool.submit(one, at): key for key, at in first.items()}
+        asked = {pool.submit(one, rows[0]): key for key, rows in same.items()}
         for future in as_completed(asked):
             if isinstance(future.exception(), StoppedError):
                 continue  # another future has the failure
-            key = asked[future]
-            found[key] = future.result()
-            done += times[key]
+            key, made = asked[future], future.result()
+            if isinstance(made, Failure):
+                silent = silent + 1 if made.error.code == "connection" else 0
+                if silent >= max(LEAST_SILENT, 2 * concurrency):
+                    raise made.error.at(made.place)
+                assert failed is not None
+                for at in same[key]:
+                    failed(at, made.error)
+                found[key] = None
+            else:
+                silent, found[key] = 0, made
+            done += len(same[key])
             if progress is not None:
                 progress(done, len(keys))
     finally:
@@ -180,7 +207,7 @@ def _checked(kept: str, question: Question) -> Answer:
 def _fitting(text: Any, question: Question) -> str:
     """Return the part of a text that is cached, as JSON."""
     schema = question.schema
-    return json.dumps(words_in(text) if schema is None else object_in(text, schema), allow_nan=False)
+    return json.dumps(words_in(text) if schema is None else object_in(text, schema, question.fit), allow_nan=False)
 
 
 def _formats(schema: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -9,13 +9,14 @@ from importlib import import_module
 from threading import Event
 from typing import Any
 
-from .._validation import NO_KEY
+from .._validation import without_key
 from ..errors import EndpointError, MissingExtraError
 from ._answers import MAX_SHOWN, UnusableError
 
 Messages = Sequence[Mapping[str, str]]
 RETRIED_STATUSES = (408, 409, 429)  # retried by the client, like all from 500
-FORMAT_REFUSED = (400, 422)
+TOO_LARGE = 413
+REFUSED = (400, TOO_LARGE, 422)  # this request, where others may be accepted
 FORMAT = re.compile(
     r"response[ _]?format|json_(schema|object)", re.IGNORECASE
 )  # not "JSON object", which prompts contain
@@ -38,7 +39,11 @@ class OddAnswerError(Exception):
     """The server's answer is not a chat completion; another request may succeed."""
 
 
-class FormatRefusedError(Exception):
+class RefusedError(Exception):
+    """The server refused this request; its argument is the error."""
+
+
+class FormatRefusedError(RefusedError):
     """The server refused the requested format; its argument is the error if it takes no other."""
 
 
@@ -79,7 +84,7 @@ class Transport:
 
         Raises
         ------
-        BusyError, OddAnswerError, FormatRefusedError
+        BusyError, OddAnswerError, RefusedError, FormatRefusedError
         UnusableError
             The text is incomplete, or the model refused.
         StoppedError
@@ -146,16 +151,14 @@ class Transport:
                 "{url} answered {status}: {said}; the key is refused: set OPENAI_API_KEY to one that it takes",
                 **about,
             )
-        if status not in FORMAT_REFUSED:
+        if status not in REFUSED:
             return EndpointError(
                 "reply", None, "{url} answered {status}: {said}; check the address and the model's name", **about
             )
         whole = f"{told} {error.message}"  # the client's message has text outside the body's ``message``
         refused = EndpointError("reply", None, "{url} answered {status}: {said}; it refuses this request", **about)
-        return FormatRefusedError(refused) if FORMAT.search(whole) else refused
+        return FormatRefusedError(refused) if status != TOO_LARGE and FORMAT.search(whole) else RefusedError(refused)
 
     def _clean(self, text: str) -> str:
         """Return a text without the key, which some servers echo."""
-        hidden = text if self._key == NO_KEY else text.replace(self._key, "[key]")
-        return " ".join(hidden.split())[:MAX_SHOWN]
-        return " ".join(hidden.split())[:MAX_SHOWN]
+        return " ".join(without_key(text, self._key).split())[:MAX_SHOWN]

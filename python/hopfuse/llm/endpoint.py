@@ -17,13 +17,15 @@ from .._validation import (
     wrong_type,
     wrong_value,
 )
+from ..errors import EndpointError
 from ._answers import Schema
-from ._asking import Answer, Asker, Question, all_answers, given
+from ._asking import Answer, Asker, Failure, Question, all_answers, given
 from ._cache import Cache
 from ._transport import Transport
 
 Prompt = str | Sequence[Mapping[str, str]]
 Progress = Callable[[int, int], None]
+Failed = Callable[[int, EndpointError], None]
 ROLES = ("system", "developer", "user", "assistant")
 
 
@@ -99,12 +101,15 @@ class ChatEndpoint:
         check: Callable[[Any], Any] | None = None,
         progress: Progress | None = None,
         names: Sequence[str] | None = None,
+        fit: Callable[[Any], Any] | None = None,
+        failed: Failed | None = None,
     ) -> list[Any]:
         """Return answers in JSON.
 
         The schema is sent as ``response_format`` (``json_schema`` or, if the endpoint refuses it, ``json_object`` or
         nothing) and appended to the prompt. The answer is the first JSON object in the model's text that is valid under
-        the schema, after a leading ``<think>…</think>``. Identical prompts are sent once.
+        the schema, after a leading ``<think>…</think>``. Trailing commas, comments, single quotes and bare keys are
+        read as meant. Identical prompts are sent once.
 
         Parameters
         ----------
@@ -120,6 +125,12 @@ class ChatEndpoint:
             Called with the number of answered prompts and the number of all prompts.
         names : sequence of str, optional
             Names of the prompts in errors, by default their first words.
+        fit : callable, optional
+            Takes an object, or the only list, of an answer that violates the schema, and returns it in the form of the
+            schema, or None if it may mean something else. The answer is then valid, if nothing else in it is.
+        failed : callable, optional
+            Called with the number of a prompt that has no usable answer after all tries, or that the endpoint refused
+            (400, 413, 422), and with the EndpointError; its answer is None. An error that it raises ends the call.
 
         Returns
         -------
@@ -133,11 +144,12 @@ class ChatEndpoint:
             than prompts.
         EndpointError
             A prompt has no usable answer after all tries, or the endpoint refused it. Nothing more is sent then;
-            earlier answers are in the cache.
+            earlier answers are in the cache. With ``failed``, only a wrong key, address or model, or a server that
+            answers none of twice ``concurrency`` prompts in a row, at least six.
         MissingExtraError
             ``jsonschema`` is not installed.
         """
-        return self._all(prompts, Schema(schema), check, progress, names)
+        return self._all(prompts, Schema(schema), check, progress, names, fit, failed)
 
     def text(self, prompts: Sequence[Prompt], *, progress: Progress | None = None) -> list[str]:
         """Return answers as text; see :meth:`ask`. An empty answer is requested again."""
@@ -150,18 +162,25 @@ class ChatEndpoint:
         check: Callable[[Any], Any] | None,
         progress: Progress | None,
         names: Sequence[str] | None = None,
+        fit: Callable[[Any], Any] | None = None,
+        failed: Failed | None = None,
     ) -> list[Any]:
         if isinstance(prompts, str) or not isinstance(prompts, Sequence):
             raise wrong_type(prompts, "prompts", "a list: [prompt]")
         called = _names_of(names, len(prompts))
-        questions = [Question(_messages_of(prompt, at), schema, check, called[at]) for at, prompt in enumerate(prompts)]
+        questions = [
+            Question(_messages_of(prompt, at), schema, check, called[at], fit) for at, prompt in enumerate(prompts)
+        ]
         keys = [self._asker.key(question) for question in questions]
 
-        def answer(at: int, stop: Event) -> Answer:
+        def answer(at: int, stop: Event) -> Answer | Failure:
             return self._asker.answer(questions[at], f"prompt {at + 1} of {len(prompts)}", stop)
 
-        found, out = all_answers(answer, keys, self._concurrency, progress), set[str]()
-        return [_own(*row, out) for row in zip(found, questions, keys, strict=True)]
+        found, out = all_answers(answer, keys, self._concurrency, progress, failed), set[str]()
+        return [
+            None if answered is None else _own(answered, question, key, out)
+            for answered, question, key in zip(found, questions, keys, strict=True)
+        ]
 
     def __repr__(self) -> str:
         return f"ChatEndpoint({self._transport.url!r}, model={self._model!r})"

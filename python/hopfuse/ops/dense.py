@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .._arrays.convert import same_library
 from .._threads import thread_count
-from .._validation import check_k
+from .._validation import check_bytes, check_k, check_number, wrong_type
 from ..backends import resolve
-from ..backends.calls import DenseCall
+from ..backends.calls import DenseCall, HitArrays
 from ..backends.placement import device_for
+from ..errors import InputError
 from ..types import Corpus, Hits
+from ..types.hits import PAD_ID, PAD_SCORE, pad_rows
 from ._filter import read_filter
 from .vectors import device_queries, read_queries
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
+
+#: The rows that :func:`dense_above` searches for first.
+FIRST_K = 64
+#: The largest lists that :func:`dense_above` allocates, in bytes.
+HITS_BUDGET = 1 << 32
 
 
 def dense_topk(
@@ -24,13 +33,15 @@ def dense_topk(
     k: int,
     *,
     allow: Any = None,
+    min_score: float | None = None,
     backend: str = "auto",
     threads: int | None = None,
 ) -> Hits:
     """Return the exact k best rows of a corpus for each query vector.
 
     Scores are float32 dot products (or cosines) in a canonical order of operations, the same bits on every kernel
-    variant. A row is skipped only if a proven bound rules it out. Order: higher score, then lower id.
+    variant. A row is skipped only if a proven bound rules it out. Order: higher score, then lower id. Scores are not
+    clipped: rounding can make the cosine of a vector with itself 1.0000001.
 
     Parameters
     ----------
@@ -41,8 +52,12 @@ def dense_topk(
         build a Corpus once.
     k : int
         At least 0; results have min(k, N) columns.
-    allow : array_like of bool (N,) or (B, N), of int ids, or a sequence of B id lists, optional
-        Rows that may be hits, for all queries or per query.
+    allow : array_like of bool (N,) or (B, N), of int (M,) or (B, M), or B id lists, optional
+        Rows that may be hits, for all queries or per query; -1 in ids per query is padding, so that the ids of Hits are
+        a filter.
+    min_score : float, optional
+        Hits of lower scores are left out; it is rounded to float32, as scores are. Only for queries on the host.
+        :func:`dense_above` returns all rows from a score on.
     backend : {"auto", "cpu", "cuda"}
     threads : int, optional
         CPU threads. Default: HOPFUSE_NUM_THREADS, else OMP_NUM_THREADS, else the processors available to the process.
@@ -51,7 +66,7 @@ def dense_topk(
     -------
     Hits
         ids int64 and scores float32, (B, min(k, N)), and counts (B,), the number of valid hits: less than the width if
-        ``allow`` selects fewer rows. Arrays are of the library that ``queries`` came from.
+        fewer rows are allowed or reach ``min_score``. Arrays are of the library that ``queries`` came from.
 
     Raises
     ------
@@ -66,19 +81,118 @@ def dense_topk(
     [(1, 3.0), (3, 1.0)]
     """
     k = check_k(k)
+    least = _least(min_score)
     is_checked = isinstance(corpus, Corpus)
     if not is_checked:
         corpus = Corpus.unchecked(corpus)
     k = min(k, corpus.num_vectors)
     device = device_for(backend, queries, "queries")
     if device is not None:
+        if least is not None:
+            raise _needs_host(queries)
         return _on_device(device, queries, corpus if is_checked else corpus.checked(), k, allow)
     engine = resolve(backend)
     vectors = read_queries(queries, corpus.dim, needs_length=corpus.metric == "cosine")
     allowed = read_filter(allow, vectors.shape[0], corpus.num_vectors, "allow")
     hits = engine.dense_topk(DenseCall(vectors, corpus, k, allowed, thread_count(threads), is_checked=is_checked))
+    if least is not None:
+        _cut(hits, least)
     wrap = same_library(queries)
     return Hits.unchecked(**{name: wrap(array) for name, array in hits.items()})
+
+
+def dense_above(
+    queries: Any,
+    corpus: Any,
+    min_score: float,
+    *,
+    allow: Any = None,
+    backend: str = "auto",
+    threads: int | None = None,
+) -> Hits:
+    """Return every row of a corpus whose score for a query is at least ``min_score``, best first.
+
+    Runs :func:`dense_topk` for 64 rows, and with twice as many again for queries whose list is still full.
+
+    Parameters
+    ----------
+    queries : array_like of float (B, d) or (d,)
+        On the host.
+    corpus : Corpus, or array_like of float (N, d)
+        A raw array is made a Corpus of inner products.
+    min_score : float
+        Rounded to float32, as scores are.
+    allow, backend, threads
+        As for :func:`dense_topk`.
+
+    Returns
+    -------
+    Hits
+        As wide as the longest list.
+
+    Raises
+    ------
+    InputError
+        Those of :func:`dense_topk`, or lists of more than 4 GiB.
+
+    Examples
+    --------
+    >>> import numpy as np, hopfuse as hf
+    >>> c = hf.Corpus.from_array(np.eye(4, dtype=np.float32))
+    >>> hf.dense_above([[0.0, 3.0, 0.0, 1.0], [0.5, 0.0, 0.0, 0.0]], c, 1.0).counts
+    array([2, 0])
+    """
+    least = _least(min_score)
+    if least is None:
+        raise wrong_type(min_score, "min_score", "a number")
+    if device_for(backend, queries, "queries") is not None:
+        raise _needs_host(queries)
+    engine = resolve(backend)
+    corpus = corpus if isinstance(corpus, Corpus) else Corpus.from_array(corpus)
+    vectors = read_queries(queries, corpus.dim, needs_length=corpus.metric == "cosine")
+    allowed = read_filter(allow, vectors.shape[0], corpus.num_vectors, "allow")
+    rows = np.arange(len(vectors))
+    found: list[tuple[Any, Any]] = [((), ())] * len(vectors)
+    k = min(FIRST_K, corpus.num_vectors)
+    while rows.size:
+        _check_budget(rows.size, k)
+        hits = engine.dense_topk(DenseCall(vectors[rows], corpus, k, allowed.of(rows), thread_count(threads)))
+        _cut(hits, least)
+        is_whole = (hits["counts"] < k) | (k == corpus.num_vectors)
+        for at in np.flatnonzero(is_whole).tolist():
+            count = int(hits["counts"][at])
+            found[rows[at]] = hits["ids"][at, :count].copy(), hits["scores"][at, :count].copy()
+        rows, k = rows[~is_whole], min(2 * k, corpus.num_vectors)
+    width = max((len(ids) for ids, _ in found), default=0)
+    _check_budget(len(found), width)
+    return pad_rows(found, width)
+
+
+def _least(min_score: float | None) -> np.float32 | None:
+    return None if min_score is None else np.float32(check_number(min_score, "min_score", float32=True))
+
+
+def _cut(hits: HitArrays, least: np.float32) -> None:
+    """Leave out the hits below a score, in place."""
+    ids, scores, counts = hits["ids"], hits["scores"], hits["counts"]
+    counts[:] = np.minimum(counts, (scores >= least).sum(axis=1))
+    beyond = np.arange(ids.shape[1]) >= counts[:, None]
+    ids[beyond], scores[beyond] = PAD_ID, PAD_SCORE
+
+
+def _check_budget(queries: int, k: int) -> None:
+    size = queries * k * (np.dtype(np.int64).itemsize + np.dtype(np.float32).itemsize)
+    fix = "search fewer queries at a time, or raise min_score"
+    check_bytes(size, f"lists of {queries} queries x {k} rows", HITS_BUDGET, fix)
+
+
+def _needs_host(queries: Any) -> InputError:
+    return InputError(
+        "unsupported",
+        "min_score",
+        "{field} needs {@queries} on the host, and they are on a device ({kind}); move them there",
+        kind=type(queries).__name__,
+    )
 
 
 def _on_device(device: DeviceOps, queries: Any, corpus: Corpus, k: int, allow: Any) -> Hits:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._arrays.convert import to_numpy
 from .._threads import thread_count
-from .._validation import check_dtype, check_ids, check_shape, check_type
+from .._validation import as_int64, check_dtype, check_ids, check_shape, check_type
 from ..backends import resolve
 from ..backends.calls import DiceCall
 from ..errors import InputError
@@ -59,7 +59,7 @@ def dice_scores(
     Notes
     -----
     APOC's ``apoc.text.sorensenDiceSimilarity`` compares multisets of bigrams, as ``repeats=True`` of :class:`LabelSets`
-    does. Differences remain: APOC converts texts to upper case, not lower (ß becomes SS); splits at ASCII white space
+    does. Differences remain: APOC converts texts to upper case, without normalising them; splits at ASCII white space
     only; counts UTF-16 units, so a character beyond U+FFFF counts as two; and gives two texts without bigrams 1 if
     their words are equal and NaN otherwise, where this function gives 0.
 
@@ -100,7 +100,7 @@ def _read_indptr(indptr: Any, batch: int, count: int) -> NDArray[np.int64]:
     array = to_numpy(indptr, "indptr")
     check_dtype(array, "indptr", "iu", "whole numbers")
     check_shape(array.shape, "indptr", (batch + 1,))
-    bounds = np.ascontiguousarray(array, np.int64)
+    bounds = np.ascontiguousarray(as_int64(array, "indptr"))
     if bounds[0] != 0 or bounds[-1] != count or (bounds[1:] < bounds[:-1]).any():
         raise InputError(
             "order",

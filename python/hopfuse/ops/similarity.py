@@ -59,7 +59,7 @@ def similarity_weights(
         recall against the best value (docs/quality.md).
     floor : float
         The smallest weight of an allowed passage, 1e-30 to 1.
-    allow : array_like of bool (P,) or (B, P), of int ids, or a sequence of B id lists, optional
+    allow : array_like of bool (P,) or (B, P), of int (M,) or (B, M), or B id lists, optional
         Passages that a query may use, for all queries or per query. Others get weight 0 and do not count for the
         maximum and the standard deviation. A query that may use none gets zeros.
     backend : {"auto", "cpu", "cuda"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
@@ -10,6 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..text import fold, runs_in, spaced
 
 
 def elements(text: str, unit: str = "bigrams", repeats: bool = False) -> Counter[str]:
@@ -21,11 +22,11 @@ def elements(text: str, unit: str = "bigrams", repeats: bool = False) -> Counter
     >>> sorted(elements("Ada add").items()), elements("ana na", repeats=True)["na"]
     ([('ad', 1), ('da', 1), ('dd', 1)], 2)
     """
-    lowered = text.lower()
+    folded = fold(text)
     if unit == "words":
-        found = re.findall(r"\w+", lowered)
+        found = runs_in(spaced(folded))
     else:
-        found = [first + second for word in lowered.split() for first, second in pairwise(word)]
+        found = [first + second for word in folded.split() for first, second in pairwise(word)]
     return Counter(found if repeats else set(found))
 
 

@@ -69,7 +69,7 @@ def node_mask(chosen: Any, name: str, batch: int, n: int) -> NDArray[np.bool_]:
 
     Parameters
     ----------
-    chosen : None, bools (n,), ids (m,), or a sequence of `batch` such rows
+    chosen : None, bools (n,) or (batch, n), ids (m,) or (batch, m), where -1 is padding, or `batch` such rows
         None selects all.
     """
     if chosen is None:
@@ -77,7 +77,9 @@ def node_mask(chosen: Any, name: str, batch: int, n: int) -> NDArray[np.bool_]:
     if not _per_query(chosen):
         return np.broadcast_to(_one_mask(chosen, name, n), (batch, n))
     check_length(len(chosen), name, batch, "query")
-    return np.array([_one_mask(row, name, n) for row in chosen], bool).reshape(batch, n)
+    is_padded = isinstance(chosen, np.ndarray) and chosen.dtype != bool
+    rows = [row[row != PAD_ID] for row in chosen] if is_padded else chosen
+    return np.array([_one_mask(row, name, n) for row in rows], bool).reshape(batch, n)
 
 
 def _per_query(chosen: Any) -> bool:

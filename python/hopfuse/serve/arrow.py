@@ -22,6 +22,7 @@ from .errors import RefusalError
 from .found import RUN_BYTES, Found
 from .http import encode
 from .keys import Principal
+from .repeated_keys import check_keys
 from .schema import ArrowAbout, ArrowSettings, HitOut, QueryIn, ResultOut
 from .searches import Answer, Search
 from .service import Service
@@ -90,6 +91,7 @@ def _settings(body: bytes) -> ArrowSettings:
     given = (schema.metadata or {}).get(KEY, b"{}")
     check_settings(len(given), KEY.decode())
     found: ArrowSettings = decode(_SETTINGS, given)
+    check_keys(given)
     return found
 
 

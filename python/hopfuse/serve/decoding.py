@@ -19,6 +19,7 @@ from .config import Limits
 from .errors import invalid_value, steps_of
 from .keys import Principal
 from .queries import QueryReader, takes_long
+from .repeated_keys import check_keys
 from .schema import MAPPINGS, EdgeIn, EntityIn, Outline, PassageIn, PassagesRequest, QueryIn, SearchRequest
 from .searches import Search
 from .service import Service
@@ -122,7 +123,8 @@ async def on_desk(
 
 def _outline(body: bytes, limits: Limits) -> Outline:
     """Return the outline of a search, after checking its number of queries."""
-    found: Outline = decode_checked(_OUTLINE, body, limits)
+    check_values(body, limits)
+    found: Outline = decode(_OUTLINE, body)
     check_most(len(found.queries), "queries", limits, "queries")
     check_settings(len(memoryview(found.options)), "options")
     return found
@@ -136,9 +138,11 @@ async def read_change(service: Service, body: bytes, held: Held) -> PassagesRequ
 
 
 def decode_checked(decoder: msgspec.json.Decoder[Any], body: bytes, limits: Limits) -> Any:
-    """Decode a JSON body that has as many values as are allowed."""
+    """Decode a JSON body that has as many values as are allowed, and each key once."""
     check_values(body, limits)
-    return decode(decoder, body)
+    found = decode(decoder, body)
+    check_keys(body)
+    return found
 
 
 def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:

@@ -29,7 +29,12 @@ VectorBase64 = Annotated[str | None, msgspec.Meta(description="The vector as bas
 Value = bool | Int64 | float | str | None
 Values = dict[str, Value | list[Value]]
 #: Types of the values of mappings of a body, by the mapping's name.
-MAPPINGS: dict[str, Any] = {"allow": Value | list[Value], "metadata": Value | list[Value], "aliases": list[Name]}
+MAPPINGS: dict[str, Any] = {
+    "allow": Value | list[Value],
+    "metadata": Value | list[Value],
+    "aliases": list[Name],
+    "merge": list[Name],
+}
 
 Strict = Annotated[bool, msgspec.Meta(description="Answer what would be a note of a result by an error.")]
 PerDocument = (
@@ -131,9 +136,15 @@ class PassagesRequest(msgspec.Struct, forbid_unknown_fields=True):
     passages: list[PassageIn] = []
     entities: Annotated[
         list[Name | EntityIn],
-        msgspec.Meta(description="Entities, added unless they exist; likewise those that passages and facts name."),
+        msgspec.Meta(
+            description="Entities, added unless they exist in any spelling; likewise those of passages and facts."
+        ),
     ] = []
     aliases: Annotated[dict[str, list[Name]], msgspec.Meta(description="Aliases by the entity's name.")] = {}
+    merge: Annotated[
+        dict[str, list[Name]],
+        msgspec.Meta(description="Entities to merge into another, by its name; theirs become its aliases."),
+    ] = {}
     edges: list[EdgeIn] = []
     facts: Annotated[
         list[tuple[Name, str, Name, PassageId]], msgspec.Meta(description="Head, relation, tail and id of the passage.")

@@ -25,6 +25,7 @@ from ..extract import Memory, WordReader, build_memory
 from ..index.change import Change
 from ..index.contents import text_to_index
 from ..index.generations import generation_name, log_path
+from ..text import canonical_key
 from .bounds import check_most
 from .budget import Held
 from .config import ServeConfig
@@ -91,9 +92,11 @@ class Writer:
             change.add_entities(names, vectors=named, missing=True)
             if read is not None:
                 change.add_memory(read)
+            if asked.merge:
+                change.merge_entities(asked.merge)
             if asked.aliases:
                 change.add_aliases(asked.aliases)
-            edges = [*_mentions(asked.passages), *map(_edge, asked.edges)]
+            edges = [*_mentions(asked.passages, snapshot.index.name_rule), *map(_edge, asked.edges)]
             if edges:
                 change.add_edges(edges)
             facts = [*((*fact, one.id) for one in asked.passages for fact in one.facts), *asked.facts]
@@ -213,7 +216,7 @@ class Changes:
         writer = self._writer(snapshot.name)
         check_most(len(asked.passages), "passages", self._limits, "passages")
         _check_prefix(asked.passages, principal)
-        if not (asked.passages or asked.entities or asked.aliases or asked.edges or asked.facts):
+        if not (asked.passages or asked.entities or asked.aliases or asked.merge or asked.edges or asked.facts):
             raise InputError(
                 "missing", "passages", "{field} is missing, and nothing else is given; give something to add"
             )
@@ -314,12 +317,12 @@ def _entities(asked: PassagesRequest) -> list[EntityIn]:
     return list(found.values())
 
 
-def _mentions(passages: list[PassageIn]) -> list[dict[str, Any]]:
-    """Return the edges between passages and their entities."""
+def _mentions(passages: list[PassageIn], rule: int) -> list[dict[str, Any]]:
+    """Return the edges between passages and their entities, one for the spellings of a name."""
     return [
         {"src": ("passage", one.id), "dst": ("entity", name), "type": CONTEXT}
         for one in passages
-        for name in dict.fromkeys(one.entities)
+        for name in {canonical_key(name, rule=rule): name for name in one.entities}.values()
     ]
 
 

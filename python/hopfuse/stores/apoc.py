@@ -13,6 +13,7 @@ from typing import Any
 from .._validation import check_suffix
 from ..errors import FormatError
 from ..index.arrow_columns import arrow
+from ..io.json_lines import parse_json
 from .neo4j import Labels, Neo4jSource, Node, Relationship
 from .tables import check_whole_place, existing, split_place
 
@@ -46,7 +47,7 @@ def _json_items(path: Path) -> Iterator[Node | Relationship]:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = parse_json(line)
                 kind, properties = row["type"], row.get("properties", {})
                 if kind == "node":
                     item: Node | Relationship = Node(str(row["id"]), tuple(row.get("labels", ())), properties)

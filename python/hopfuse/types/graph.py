@@ -13,6 +13,7 @@ from .._arrays.convert import to_float64, to_numpy
 from .._arrays.csr import Csr, build_csr, out_degrees
 from .._arrays.rows import indptr_of_counts
 from .._validation import (
+    as_int64,
     check_as_long,
     check_flag,
     check_list,
@@ -386,7 +387,7 @@ def _ids(values: ArrayLike, name: str) -> NDArray[Any]:
         return np.zeros(0, np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise wrong_array(array, name, "a one-dimensional array of integers")
-    return array if array.dtype == np.int32 else array.astype(np.int64, copy=False)
+    return array if array.dtype == np.int32 else as_int64(array, name)
 
 
 def _num_nodes(src: NDArray[Any], dst: NDArray[Any], given: int | None) -> int:

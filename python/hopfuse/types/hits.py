@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays.convert import to_numpy
-from .._validation import check_dtype, check_k, check_real, wrong_value
+from .._validation import as_int64, check_dtype, check_k, check_real, wrong_value
 from ..errors import InputError
 
 PAD_ID = -1
@@ -165,7 +165,7 @@ def _checked(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
     raw = to_numpy(ids, "ids")
     check_dtype(raw, "ids", "iu", "integers")
-    i = _as_rows(raw.astype(np.int64, copy=False))
+    i = _as_rows(as_int64(raw, "ids"))
     given = to_numpy(scores, "scores")
     check_real(given, "scores")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -185,7 +185,7 @@ def _checked(
     else:
         lengths = np.atleast_1d(to_numpy(counts, "counts"))
         check_dtype(lengths, "counts", "iu", "integers")
-        c = lengths.astype(np.int64, copy=False)
+        c = as_int64(lengths, "counts")
         if c.shape != (b,) or (b and (c.min() < 0 or c.max() > k)):
             raise wrong_value(c.tolist(), "counts", f"{b} numbers from 0 to {k}, one per query", "shape")
         valid = np.arange(k) < c[:, None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +12,12 @@ from numpy.typing import NDArray
 
 from .._arrays.rows import check_array, check_ascending, check_indptr, check_range, indptr_of_counts
 from .._validation import check_choice, check_flag, checked_texts
+from ..text import fold, runs_in, spaced
 from .derived import KeepsDerived
 from .term_matrix import check_words
 
 Unit = Literal["bigrams", "words"]
 UNITS: tuple[Unit, ...] = ("bigrams", "words")
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,10 +69,10 @@ class LabelSets(KeepsDerived):
         Parameters
         ----------
         labels : sequence of str, L entries
-            Converted to lower case. A label without elements has an empty set.
+            Folded (:func:`hopfuse.text.fold`). A label without elements has an empty set.
         unit : {"bigrams", "words"}
             ``"bigrams"``: pairs of adjacent characters (code points), neither of them white space. ``"words"``: runs of
-            letters, digits and underscores.
+            letters, digits, underscores and marks; in scripts without spaces, pairs of characters.
         repeats : bool
             Whether repeated occurrences are separate elements, so that multisets are compared.
 
@@ -143,11 +142,11 @@ class LabelSets(KeepsDerived):
 
 def elements(text: str, unit: Unit, repeats: bool) -> Iterable[str]:
     """Return the distinct elements of a text; with ``repeats``, later occurrences are numbered."""
-    lowered = text.lower()
+    folded = fold(text)
     if unit == "words":
-        every: Iterator[str] = iter(_WORD.findall(lowered))
+        every: Iterator[str] = iter(runs_in(spaced(folded)))
     else:
-        every = (word[i : i + 2] for word in lowered.split() for i in range(len(word) - 1))
+        every = (word[i : i + 2] for word in folded.split() for i in range(len(word) - 1))
     if not repeats:
         return set(every)
     # Elements have no white space, so "element 2" cannot be mistaken for another element.

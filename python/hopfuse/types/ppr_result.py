@@ -24,7 +24,7 @@ class PprResult:
         Upper bound of the L1 distance between the returned row and the exact solution, including float32 rounding:
         residual / (1 - damping), rounded up.
     converged : ndarray of bool, shape (B,)
-        bound <= tol.
+        bound <= tol. False says that the error is not proven to be at most tol, not that it is larger.
 
     Examples
     --------

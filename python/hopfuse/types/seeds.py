@@ -10,7 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import is_on_device, to_float64, to_numpy
-from .._validation import REAL, check_dtype, check_k, check_real, counted, is_real, is_whole, wrong_type, wrong_value
+from .._validation import (
+    REAL,
+    as_int64,
+    check_dtype,
+    check_k,
+    check_real,
+    counted,
+    is_real,
+    is_whole,
+    wrong_type,
+    wrong_value,
+)
 from ..errors import InputError
 from .hits import PAD_ID
 
@@ -158,9 +169,7 @@ def _check_shapes(nodes: tuple[int, ...], weights: tuple[int, ...]) -> None:
 def _checked(nodes: Any, weights: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     ids = to_numpy(nodes, "nodes")
     check_dtype(ids, "nodes", "iu", "integers")
-    if ids.dtype == np.uint64 and ids.size and ids.max() > np.iinfo(np.int64).max:
-        raise InputError("range", "nodes", "{field} go up to {given}; ids must fit int64", given=int(ids.max()))
-    ids = np.array(ids, np.int64, order="C")
+    ids = np.array(as_int64(ids, "nodes"), order="C")
     values = np.ones(ids.shape) if weights is None else to_numpy(weights, "weights")
     check_real(values, "weights")
     values = np.array(to_float64(values), order="C")

@@ -15,7 +15,7 @@ from .._arrays.bm25 import BM25Weights, text_lengths
 from .._arrays.rows import check_array, check_ascending, check_indptr, check_range, indptr_of_counts
 from .._validation import check_as_long, check_choice, check_number, checked_texts
 from ..errors import InputError
-from .reading_rule import RULE, check_rule
+from ..text import RULE, check_rule
 
 Entries = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
 METHODS = ("lucene", "robertson", "atire")

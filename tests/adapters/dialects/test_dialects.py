@@ -106,6 +106,13 @@ def test_a_scale_is_that_of_the_pool() -> None:
     assert fuse([A, B], "qdrant", "dbsf").row(0) != cut.row(0)
 
 
+def test_equal_fused_scores_are_ordered_by_id_where_weaviate_orders_by_raw_score() -> None:
+    """Documents 2 and 3 have 0.75; in Weaviate 3 is before 2, with 4 in its last list before 3."""
+    lists = [hf.Hits([[0, 1, 2, 3]], [[1.0, 2.0, 3.0, 4.0]]), hf.Hits([[0, 1, 2]], [[1.0, 2.0, 3.0]])]
+    fused = fuse(lists, "weaviate", "relative_score", weights=(0.75, 0.25))
+    assert fused.row(0) == [(2, 0.75), (3, 0.75), (1, 0.375), (0, 0.0)]
+
+
 def test_weights_per_query_are_divided_row_by_row() -> None:
     twice = [hf.Hits.from_lists([one.row(0)] * 2) for one in (A, B)]
     both = fuse(twice, "haystack", "linear", weights=[[3.0, 1.0], [1.0, 1.0]])

@@ -29,10 +29,12 @@ from ..console import note
 from ..filters import read_types
 from ..options import DIRECTORY, FILE, encoder_option
 from .conflicts import check_conflicts, save_with_conflicts
+from .failed import FailedFile
 from .hipporag import index_of_folder, is_folder, refuse_results_alone
 from .memory import FactFile, report
 from .rules import FACT_READERS, FILE_OPTIONS, QUERY_OPTIONS, check_files, check_origin
 from .sources import (
+    guesses_language,
     make_fact_reader,
     make_word_reader,
     read_aliases,
@@ -114,8 +116,8 @@ from .store import save_store
     "metadata_types",
     metavar="COLUMN=TYPE",
     multiple=True,
-    help="Type of a metadata column: bool, int64, float64, string, timestamp or strings. May be given several times.  "
-    "[default: the type of the first value]",
+    help="Type of a metadata column: bool, int64, float64, string, timestamp or strings; or flatten, which makes "
+    "columns of its objects (*=flatten: of all). May be given several times.  [default: the type of the first value]",
 )
 @click.option("--metric", type=click.Choice(METRICS), default="ip", show_default=True, help="Inner product or cosine.")
 @click.option(
@@ -127,7 +129,8 @@ from .store import save_store
     flag_value="english",
     metavar="[LANGUAGE]",
     help="Store BM25 over titles and texts, with the stop words and stems of LANGUAGE: by default english; plain for "
-    "neither. With --reader it is stored anyway, in the language of --reader words; none leaves it out.",
+    "neither. With --reader it is stored anyway, in the language of words or the main one of the passages; none leaves "
+    "it out.",
 )
 @click.option("--out", type=DIRECTORY, required=True, help="Directory of the index; created if absent.")
 def build(
@@ -174,7 +177,8 @@ def build(
     check_files(everything)
     file = None if origin is None else FactFile(Path(origin))
     inputs = {"from": None if file is None else file.path, "passages": passages, "vectors": given["vectors"]}
-    check_conflicts(conflicts, inputs, out, overwrite=overwrite)
+    failed = FailedFile(given["failed"], inputs)
+    check_conflicts(conflicts, {**inputs, "failed": given["failed"]}, out, overwrite=overwrite)
     check_directory(out, overwrite)
     model = None if encoder is None else open_encoder(encoder)
     options = {name: given[name] for name in ("vectors", "metric", "storage")} | {"lexical": lexical}
@@ -192,9 +196,11 @@ def build(
         raise InputError("empty", "passages", "{field} {path} has no passages; {@reader} needs some", path=passages)
     bar = reading_bar if file is None else lambda what: nullcontext()
     facts = make_fact_reader(given) if FACT_READERS & set(given["reader"]) else file
-    readers = Readers(facts, make_word_reader(given))
+    readers = Readers(facts, make_word_reader(given), guesses_language(given))
     built = build_index(table, readers, synonyms=bounds, bar=bar, **options)
+    failed.add(built.memory, lambda at: {} if table is None else table.row(at))
     report(built)
+    failed.report("The same command with --overwrite and the same --cache asks about them alone")
     if conflicts is None:
         _save(built.index, out)
     else:

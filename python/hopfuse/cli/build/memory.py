@@ -58,6 +58,22 @@ def report(built: Built) -> None:
         ]
     if memory.words is not None:
         lines.append(counted(len(memory.entities) - memory.num_names, "word"))
+    lines += _spoken(built)
     if len(memory.sequence):
         lines.append(f"{len(memory.sequence):,} pairs of passages that follow each other")
     note("\n".join(lines))
+
+
+def _spoken(built: Built) -> list[str]:
+    """Return in which languages the text is, and how much of it no reader is for."""
+    shares = built.spoken.shares
+    lines = [f"Languages: {', '.join(f'{language} {_percent(share)}' for language, share in shares.items()) or '?'}"]
+    if built.language is not None:
+        lines[0] += f"; words are read as {built.language} (--language)"
+    if shares:
+        lines.append(f"No reader is for {_percent(built.unread)} of the text (--language, --spacy-model)")
+    return lines
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share == 0 or share >= 0.005 else "< 1 %"

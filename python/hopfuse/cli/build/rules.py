@@ -21,7 +21,9 @@ TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
 
 READER_NEEDS: tuple[Rule, ...] = (
     *((name, "reader words", "the only reader that uses it") for name in ("language", "tagger")),
+    ("spacy_model", "reader spacy", "the only reader that uses it"),
     *((name, "reader endpoint", "the only reader that uses it") for name in ("model", *ENDPOINT_OPTIONS, "prompts")),
+    *((name, ("reader endpoint", "reader spacy", "tagger"), "which may fail") for name in ("skip_failed", "failed")),
 )
 NEEDS: tuple[Rule, ...] = (
     ("passage_query", "from a database", "which it queries"),

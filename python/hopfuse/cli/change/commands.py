@@ -14,14 +14,15 @@ from rich.progress import Progress, TaskID
 from ... import Corpus, Index, LiveIndex
 from ..._validation import check_length, counted
 from ...encoders import Encoder
-from ...errors import InputError
+from ...errors import EndpointError, InputError
 from ...index.build import ORDERED
 from ...index.contents import check_encodable, text_to_index
 from ...io.npy import read_npy
 from ...io.readers import read_table
 from ...report import ProgressLines, printable
+from ..build.failed import FailedFile
 from ..build.rules import FACT_READERS
-from ..build.sources import endpoint_reader_options
+from ..build.sources import fact_reader_options
 from ..console import json_text, note, progress_bar
 from ..options import FILE, encoder_for, encoder_option, index_argument
 from .reading import PassageReader, edges_between
@@ -38,7 +39,7 @@ from .reading import PassageReader, edges_between
     type=click.Choice(sorted(FACT_READERS, reverse=True)),
     help="Find entities and facts in PASSAGES; use the reader that the index was built with.",
 )
-@endpoint_reader_options
+@fact_reader_options
 @click.option("--batch", type=click.IntRange(min=1), default=1000, show_default=True, help="Passages per commit.")
 def add(
     directory: Path,
@@ -63,9 +64,11 @@ def add(
             "unused", "vectors", "{field} is given, but the index has no vectors of passages; leave it out"
         )
     reader = PassageReader(index, reading)
+    failed = FailedFile(reading["failed"], {"passages": passages, "vectors": vectors})
     model = _encoder(index, encoder, vectors, names_are_read=reader.reads)
     table = read_table(passages, ORDERED)
-    rows = [{name: column[at] for name, column in table.columns.items()} for at in range(table.num_rows)]
+    reader.expect(table.num_rows)
+    rows = [table.row(at) for at in range(table.num_rows)]
     given = None if vectors is None else read_npy(vectors, "vectors")
     if given is not None:
         check_length(len(given), "vectors", len(rows), "passage")
@@ -83,14 +86,18 @@ def add(
                     call(table.part(first, first + batch), vectors=None if given is None else given[part])
                     if reader.reads:
                         reached = partial(_reached, progress, task, first)
-                        change.add_memory(reader.read(rows[part], reached))
+                        memory = reader.read(rows[part], reached)
+                        change.add_memory(memory)
                     if first // batch in joined:
                         change.add_edges(joined[first // batch])
-            except InputError as error:
+            except (InputError, EndpointError) as error:
                 raise error.at(f"after {counted(first, 'passage')} added" if first else None) from None
+            if reader.reads:
+                failed.add(memory, table.part(first, first + batch).row)
             progress.update(task, completed=first + len(rows[part]))
         seq = live.refresh().seq
     note(f"{counted(len(rows), 'passage')} {'replaced' if replace else 'added'}; the index is at seq {seq}")
+    failed.report("To read them again, give that file with --replace")
 
 
 def _check_words(encoder: Encoder, rows: Sequence[dict[str, Any]]) -> None:

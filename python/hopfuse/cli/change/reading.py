@@ -9,6 +9,7 @@ from ... import Index
 from ..._validation import counted
 from ...errors import InputError
 from ...extract import Extraction, Memory, WordReader, build_memory
+from ...extract.skips import SKIP_FAILED, Skips
 from ..build.rules import check_reader
 from ..build.sources import make_fact_reader
 from ..console import note
@@ -34,19 +35,26 @@ class PassageReader:
             note(f"The index has {counted(names, 'entity')}, but none is read from these passages: see --reader")
         self._facts = make_fact_reader(given) if given["reader"] else None
         self._words = None if index.words is None else WordReader.like(index.words)
+        self._skips: Skips | None = None
+        self._without_words: Skips | None = None
 
     @property
     def reads(self) -> bool:
         """True if there is a reader of words or of facts."""
         return self._facts is not None or self._words is not None
 
+    def expect(self, total: int) -> None:
+        """Expect so many passages in all calls of :meth:`read` together, of which a share may fail."""
+        share = SKIP_FAILED if self._facts is None else self._facts.skip_failed
+        self._skips, self._without_words = Skips(share, total), Skips(share, total)
+
     def read(self, rows: Sequence[Row], progress: Callable[[int, int], None]) -> Memory:
         """Return what the readers find in passages."""
         if self._facts is None:
             assert self._words is not None
-            return build_memory(self._words.read(rows, progress=progress))
-        found = self._facts.read(rows, progress=progress)
-        return build_memory(found if self._words is None else self._words.add(found))
+            return build_memory(self._words.read(rows, progress=progress, skips=self._without_words))
+        found = self._facts.read(rows, progress=progress, skips=self._skips)
+        return build_memory(found if self._words is None else self._words.add(found, skips=self._without_words))
 
 
 def edges_between(rows: Sequence[Row], batch: int) -> dict[int, list[dict[str, Any]]]:

@@ -22,6 +22,7 @@ from ...diagnose import (
     find_faults,
     indicate,
     judge,
+    look_alikes,
     over_all,
     rewritings,
     search_legs,
@@ -44,6 +45,7 @@ from ..recipes import config_of, threads_option
 from ..run.queries import QueryInputs, text_of, unjudged, unknown_gold
 
 EXCLUDES: tuple[Rule, ...] = (
+    ("names", ("queries", "vectors", "qrels", "encoder", "stability"), "since it lists names alone"),
     ("vectors", "encoder", "since each question has one vector"),
     ("stability", "vectors", "which has no vectors of reworded questions"),
 )
@@ -103,6 +105,7 @@ K = 10
     help="Also measure how this recipe's ranking changes if questions are reworded; may be given several times.",
 )
 @click.option("--policy", type=FILE, help=f"Policy of --stability {POLICY_RECIPES[0]}; see hopfuse policy.")
+@click.option("--names", is_flag=True, help="List the entities whose names look alike, and nothing else.")
 @case_option
 @threads_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -119,6 +122,7 @@ def diagnose(
     damping: float,
     stable: tuple[str, ...],
     policy: Path | None,
+    names: bool,
     case_sensitive: bool,
     threads: int | None,
     as_json: bool,
@@ -129,12 +133,16 @@ def diagnose(
     of them to use, and the command to run next. Without, prints an indication from titles taken out of their passages
     and pairs of passages that a name joins. Then what is wrong with the data, and how walks and lists behave. With
     --stability, each question is paraphrased, and an entity in it is called by another of its names; the recipe's
-    first K passages are compared with those of the original question.
+    first K passages are compared with those of the original question. With --names, entities that may be one are
+    listed instead: their names are equal but for accents, apostrophes, spaces, the order of words, or one letter.
     """
     given: dict[str, Any] = {"vectors": vectors, "encoder": encoder, "stability": stable, "policy": policy}
     given |= {"queries": queries, "qrels": judgements, **{f"stability {name}": name for name in stable}}
-    check_rules(given, NEEDS, EXCLUDES)
+    check_rules({**given, "names": names}, NEEDS, EXCLUDES)
     index = Index.open(directory)
+    if names:
+        _print_look_alikes(index, as_json=as_json)
+        return
     length = min(pool, index.num_passages)
     if k is not None and k > length:
         raise InputError(
@@ -147,8 +155,8 @@ def diagnose(
     k = min(K, length) if k is None else k
     rows = [] if queries is None else _rows(queries)
     qrels = _judgements(queries, judgements, index, rows)
-    names = "case-sensitive" if case_sensitive else None
-    opened = Retriever(index, encoder="none" if vectors else encoder, names=names, threads=threads)
+    how = "case-sensitive" if case_sensitive else None
+    opened = Retriever(index, encoder="none" if vectors else encoder, names=how, threads=threads)
     variants = [_variant(opened, name, policy, k) for name in dict.fromkeys(stable)]
     retriever, lack = searchable(opened, vectors=vectors is not None)
     rankings = [name for name in JUDGED if name not in skip]
@@ -231,6 +239,23 @@ def _verdict_parts(
         said += left_out_lines({name: why for one in verdicts for name, why in one.left_out.items()})
     if said:
         yield printable("\n".join(said))
+
+
+def _print_look_alikes(index: Index, *, as_json: bool) -> None:
+    found = look_alikes(index)
+    if as_json:
+        click.echo(json_text({"look_alikes": [one.to_dict() for one in found]}))
+        return
+    if not found:
+        click.echo("No two names look alike.")
+        return
+    rows = [
+        (one.why, ", ".join(f"{name} ({count})" for name, count in zip(one.names, one.passages, strict=True)))
+        for one in found
+    ]
+    title = "Entities that look alike, and their numbers of passages"
+    Console().print(table(title, ("equal but for", "entities"), rows).to_rich(), highlight=False, markup=False)
+    click.echo("Merge those that are one: change.merge_entities in Python, merge over HTTP.")
 
 
 def _figures(found: Verdict, title: str) -> Table:

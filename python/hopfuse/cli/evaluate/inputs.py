@@ -14,6 +14,7 @@ from ... import __version__
 from ..._validation import counted
 from ...errors import InputError
 from ...evaluate import (
+    Evaluation,
     PassageNames,
     Qrels,
     Run,
@@ -142,19 +143,21 @@ def part(inputs: EvaluationInputs, split: str) -> EvaluationInputs:
     return inputs._replace(qrels=inputs.qrels.take(rows), runs=runs)
 
 
-def notes(inputs: EvaluationInputs, split: str, metrics: Sequence[str]) -> list[str]:
+def notes(inputs: EvaluationInputs, split: str, evaluation: Evaluation) -> list[str]:
     """Return sentences on which queries are counted, and what the metrics leave out."""
     total, kept = len(inputs.qrels), part(inputs, split).qrels
     half = "" if split == "all" else f", the {split} half (by MD5 of the id) of {total:,}"
     lines = [f"{counted(len(kept), 'query')}{half}"]
-    without = sum(not gold for gold in kept.gold)
-    if without:
-        lines.append(f"{without:,} have no relevant passage; ranking metrics leave them out")
+    if evaluation.num_without_gold:
+        level = evaluation.relevance_level
+        least = f" of grade {level} or above" if level > 1 else ""
+        counts = "count 0 for them" if evaluation.without_gold == "zero" else "leave them out"
+        lines.append(f"{evaluation.num_without_gold:,} have no relevant passage{least}; ranking metrics {counts}")
     for kind, what, unknown in (
         ("last_hop", "a known last hop", kept.num_without_last_hop),
         ("hops_recovered", "known hops", sum(not hops for hops in kept.hops)),
     ):
-        leaving = [name for name in metrics if name.startswith(kind)]
+        leaving = [name for name in evaluation.metrics if name.startswith(kind)]
         if leaving and unknown:
             lines.append(f"{counted(unknown, 'query')} without {what}: left out of {', '.join(leaving)}")
     if any(run.texts is not None for run in inputs.runs.values()):

@@ -168,7 +168,7 @@ def _sweep_runs(
     inputs = part(whole, "test")
     runs = _finalists(found, base, whole.runs)
     evaluation = evaluate(inputs.qrels, runs, metrics, baseline=base)
-    first, *others = notes(whole, "test", metrics)
+    first, *others = notes(whole, "test", evaluation)
     lines = [f"options are chosen on the tune half; results below are of the test half: {first}", *others]
     without = [method for method in dict.fromkeys(tried) if not any(trial.get("method") == method for trial in trials)]
     if without:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...index import Index
+from ...text import fold, unaccented
 
 _WORD = re.compile(r"\w\w+")
 
@@ -74,10 +74,15 @@ def _sentence(text: str, found: Sequence[Any], index: Index) -> str:
 
 
 def form_of(entity: int, typed: str, index: Index) -> str:
-    """Return the name or alias of an entity as the index writes it, with capitals, accents and signs; else as typed."""
+    """Return the name or alias of an entity as the index writes it, with capitals, accents and signs; else as typed.
+
+    A name with a text in parentheses at its end may be typed without it.
+    """
     names, wanted = [index.entity_names[entity], *index.entity_aliases[entity]], _letters(typed)
+    if names[0].endswith(")"):
+        names.append(names[0].rpartition(" (")[0])
     return next((name for name in names if _letters(name) == wanted), typed)
 
 
 def _letters(name: str) -> str:
-    return "".join(c for c in unicodedata.normalize("NFKD", name).casefold() if c.isalnum())
+    return "".join(filter(str.isalnum, unaccented(fold(name))))

@@ -6,12 +6,12 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 
+from ...text import fold, spaced, unaccented
 from ...types import Hits
-from .._parts.name_table import fold
 
 
 class TitleMatcher:
-    """Find titles in questions, ignoring case and punctuation."""
+    """Find titles in questions, ignoring case, accents and punctuation."""
 
     def __init__(self, titles: Sequence[str]) -> None:
         self._passages: dict[tuple[str, ...], list[int]] = defaultdict(list)
@@ -35,6 +35,10 @@ class TitleMatcher:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Return the words of a text: letters with their marks, and digits; + and # distinguish C, C++ and C#."""
-    kept = (part if unicodedata.category(part)[0] in "LMN" or part in "+#" else " " for part in fold(text))
+    """Return the words of a text: letters with their marks, and digits; + and # distinguish C, C++ and C#.
+
+    Accents do not count; scripts without spaces are cut into pairs of characters.
+    """
+    folded = spaced(unaccented(fold(text)))
+    kept = (part if unicodedata.category(part)[0] in "LMN" or part in "+#" else " " for part in folded)
     return tuple("".join(kept).split())

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
-from .._validation import is_whole
 from ..errors import InputError
 
 #: The number of each rule, and the first version of hopfuse that knows it.
-RULES = {1: "0.1.0"}
-#: The rule under which texts are read if nothing else is said.
-RULE = 1
+RULES = {1: "0.1.0", 2: "0.2.0"}
+#: The rule under which words and terms are read if nothing else is said.
+RULE = 2
+#: The rule under which names are read.
+NAME_RULE = 2
 
 
-def check_rule(rule: Any, what: str) -> int:
-    """Return the number of a rule as an int; ``what`` says what was read under it.
+def check_rule(rule: Any, what: str, last: int = RULE) -> int:
+    """Return the number of a rule as an int; ``what`` says what was read under it, ``last`` is its last rule.
 
     Raises
     ------
@@ -26,8 +28,8 @@ def check_rule(rule: Any, what: str) -> int:
     >>> check_rule(1, "words")
     1
     """
-    if not is_whole(rule) or rule not in RULES:
-        known = ", ".join(f"{number} (since hopfuse {version})" for number, version in RULES.items())
+    if isinstance(rule, bool) or not isinstance(rule, Integral) or not 1 <= int(rule) <= last:
+        known = ", ".join(f"{at} (since hopfuse {version})" for at, version in RULES.items() if at <= last)
         raise InputError(
             "version",
             "rule",

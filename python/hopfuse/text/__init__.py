@@ -1,0 +1,74 @@
+"""Text as readers see it: spellings of a word that are equal, its words in any script, and the rules for both.
+
+Names, words, BM25 and metrics read texts and questions by this package alone. May import the errors.
+"""
+
+from .folding import FoldedText, fold, fold_with_offsets, in_word, splits_word, unaccented
+from .languages import (
+    LANGUAGES,
+    common_words,
+    function_words,
+    is_told,
+    language_named,
+    language_of,
+    question_words,
+    resembles,
+    shares_of,
+)
+from .names import (
+    SIGNS,
+    as_written,
+    canonical_key,
+    cyrillic_cases,
+    cyrillic_names,
+    finnish_cases,
+    finnish_name,
+    may_stand,
+    name_spellings,
+    without_signs,
+)
+from .rules import NAME_RULE, RULE, RULES, check_rule
+from .scripts import SCRIPTS, UNSPACED, characters, script_of
+from .segments import Style, read_words, runs_in, segment, spaced, words_in
+
+__all__ = [
+    "LANGUAGES",
+    "NAME_RULE",
+    "RULE",
+    "RULES",
+    "SCRIPTS",
+    "SIGNS",
+    "UNSPACED",
+    "FoldedText",
+    "Style",
+    "as_written",
+    "canonical_key",
+    "characters",
+    "check_rule",
+    "common_words",
+    "cyrillic_cases",
+    "cyrillic_names",
+    "finnish_cases",
+    "finnish_name",
+    "fold",
+    "fold_with_offsets",
+    "function_words",
+    "in_word",
+    "is_told",
+    "language_named",
+    "language_of",
+    "may_stand",
+    "name_spellings",
+    "question_words",
+    "read_words",
+    "resembles",
+    "runs_in",
+    "script_of",
+    "segment",
+    "shares_of",
+    "spaced",
+    "splits_word",
+    "unaccented",
+    "without_signs",
+    "words_in",
+]
