@@ -3,33 +3,40 @@
 Names, words, BM25 and metrics read texts and questions by this package alone. May import the errors.
 """
 
-from .folding import FoldedText, fold, fold_with_offsets, in_word, splits_word, unaccented
-from .languages import (
-    LANGUAGES,
-    common_words,
-    function_words,
-    is_told,
-    language_named,
-    language_of,
-    question_words,
-    resembles,
-    shares_of,
-)
-from .names import (
-    SIGNS,
-    as_written,
-    canonical_key,
-    cyrillic_cases,
-    cyrillic_names,
-    finnish_cases,
-    finnish_name,
-    may_stand,
-    name_spellings,
-    without_signs,
-)
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .rules import NAME_RULE, RULE, RULES, check_rule
-from .scripts import SCRIPTS, UNSPACED, characters, script_of
-from .segments import Style, read_words, runs_in, segment, spaced, words_in
+
+if TYPE_CHECKING:
+    from .folding import FoldedText, fold, fold_with_offsets, in_word, splits_word, unaccented
+    from .languages import (
+        LANGUAGES,
+        common_words,
+        function_words,
+        is_told,
+        language_named,
+        language_of,
+        question_words,
+        resembles,
+        shares_of,
+    )
+    from .names import (
+        SIGNS,
+        as_written,
+        canonical_key,
+        cyrillic_cases,
+        cyrillic_names,
+        finnish_cases,
+        finnish_name,
+        may_stand,
+        name_spellings,
+        without_signs,
+    )
+    from .scripts import SCRIPTS, UNSPACED, characters, script_of
+    from .segments import Style, read_words, runs_in, segment, spaced, words_in
 
 __all__ = [
     "LANGUAGES",
@@ -72,3 +79,25 @@ __all__ = [
     "without_signs",
     "words_in",
 ]
+
+_NAMES = {
+    "folding": "FoldedText fold fold_with_offsets in_word splits_word unaccented",
+    "languages": (
+        "LANGUAGES common_words function_words is_told language_named language_of question_words resembles shares_of"
+    ),
+    "names": (
+        "SIGNS as_written canonical_key cyrillic_cases cyrillic_names finnish_cases finnish_name may_stand "
+        "name_spellings without_signs"
+    ),
+    "scripts": "SCRIPTS UNSPACED characters script_of",
+    "segments": "Style read_words runs_in segment spaced words_in",
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name at its first use (PEP 562): their tables and expressions take longer than the rest of an import."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return found

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from .._arrays.rows import check_array, check_ascending, check_indptr, check_range, indptr_of_counts
 from .._validation import check_choice, check_flag, checked_texts
-from ..text import fold, runs_in, spaced
 from .derived import KeepsDerived
 from .term_matrix import check_words
 
@@ -142,6 +141,8 @@ class LabelSets(KeepsDerived):
 
 def elements(text: str, unit: Unit, repeats: bool) -> Iterable[str]:
     """Return the distinct elements of a text; with ``repeats``, later occurrences are numbered."""
+    from ..text import fold, runs_in, spaced  # at the first use: they take long to import
+
     folded = fold(text)
     if unit == "words":
         every: Iterator[str] = iter(runs_in(spaced(folded)))
