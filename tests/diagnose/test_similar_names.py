@@ -90,3 +90,11 @@ def test_the_command_lists_names_alone(tmp_path: Path) -> None:
     assert [one["names"] for one in found["look_alikes"]] == [["St Johns", "St. John's"]]
     of(["Rome"]).save(tmp_path / "other")
     assert json.loads(hopfuse("diagnose", tmp_path / "other", "--names", "--json").stdout) == {"look_alikes": []}
+
+
+def test_many_entities_of_one_name_are_one_group():
+    """No pair of them is looked at, of which there are millions."""
+    names = ["Unknown"] * 5000
+    index = hf.Index.build(passages=[{"text": "-"}], entities=names)
+    (found,) = look_alikes(index)
+    assert (found.why, len(found.names)) == ("name", 5000)

@@ -242,3 +242,28 @@ def test_an_index_of_the_first_rule_links_as_before(tmp_path: Path) -> None:
     assert index.name_rule == 1
     assert found(index, "Who is O'Hara in Sao Paulo?") == [("O'Hara", "O'Hara"), ("São Paulo", "Sao Paulo")]
     assert found(index, "Who is O’Hara in U.S.A and 艾瑞克能?") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "question"),
+    [
+        ("Правда", "правда", "почему правда важна"),
+        ("Мир", "мира", "сколько стран мира подписали договор"),
+        ("Über", "über", "wer redet über das wetter"),
+        ("Über", "über", "wer redet uber das wetter"),
+        ("Élève", "élève", "que fait un élève"),
+        ("Self-made", "self-made", "who is a self-made man"),
+        ("Won't", "won't", "who won't go"),
+        ("علي", "على", "ماذا على الطاولة"),
+    ],
+)
+def test_a_common_word_is_no_name_however_it_is_spelled(name, word, question):
+    """As many passages contain the word; the question has another word that is a name, and is found."""
+    passages = [{"text": f"Something {word} something {at}."} for at in range(60)]
+    index = hf.Index.build(
+        passages=[*passages, {"text": f"{name} met Zed."}],
+        entities=[name, "Zed"],
+        graph=[{"src": 60, "dst": 61}, {"src": 60, "dst": 62}],
+    )
+    linker = EntityLinker(index)
+    assert [match.surface for match in linker.match([f"{question} zed"])[0]] == ["zed"]

@@ -69,6 +69,14 @@ def test_errors_after_a_field_of_several_lines_name_the_line(tmp_path: Path) -> 
         Index.build(passages=path)
 
 
+@pytest.mark.parametrize("head", [[], [("head", "relation", "tail")]])
+def test_a_quote_that_is_not_closed_takes_no_other_record(tmp_path: Path, head: list[tuple[str, ...]]) -> None:
+    rows = [("Sony", "makes", '"Bravia'), ("Dell", "makes", 'a screen of 12"'), ("LG", "makes", "TVs")]
+    path = tmp_path / "triples.tsv"
+    path.write_text("".join("\t".join(row) + "\n" for row in head + rows), encoding="utf-8")
+    assert list(read_triples(path)) == rows
+
+
 def test_triples_in_quotes(tmp_path: Path) -> None:
     path = tmp_path / "facts.tsv"
     path.write_text('Ada\twrote\t"the ""Notes"""\n\nAda\tborn in\tLondon\n', encoding="utf-8")

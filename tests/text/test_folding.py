@@ -133,3 +133,10 @@ def test_an_unknown_rule_is_refused(rule: object) -> None:
     assert check_rule(RULE, "words") == RULE
     with refused(InputError, "version", "rule"):
         check_rule(rule, "words")
+
+
+def test_a_long_run_of_invisible_characters_is_read_once():
+    """Each character is looked at a few times, not once for each before it."""
+    run = "\u200c" * 300_000
+    assert fold(f"ا{run}") == "ا"
+    assert fold(f"ا{run}ب").split() == ["ا", "ب"]

@@ -14,8 +14,8 @@ from ..text import canonical_key, unaccented
 if TYPE_CHECKING:
     from ..index import Index
 
-#: Letters from which names that differ in one letter are listed, and names without a digit.
-LEAST_LETTERS = 6
+#: Letters of names that are listed because they differ in one letter; names with a digit are not.
+LEAST_LETTERS, MOST_LETTERS = 6, 100
 
 
 class LookAlikes(NamedTuple):
@@ -70,14 +70,14 @@ def look_alikes(index: Index) -> list[LookAlikes]:
         list(dict.fromkeys(canonical_key(one, rule=rule) for one in (name, *others) if one.strip()))
         for name, others in zip(names, islice(index.entity_aliases, named), strict=True)
     ]
-    joined: set[tuple[int, int]] = set()
+    groups_of: dict[int, set[int]] = {entity: set() for entity in range(named)}
     found: list[LookAlikes] = []
     for why, forms in _RELATIONS.items():
         for group in _groups(keys, forms):
-            pairs = {(a, b) for a in group for b in group if a < b}
-            if pairs <= joined:
+            if set.intersection(*(groups_of[entity] for entity in group)):  # they are in a group already
                 continue
-            joined |= pairs
+            for entity in group:
+                groups_of[entity].add(len(found))
             order = sorted(group, key=lambda entity: (-counts[entity], entity))
             found.append(LookAlikes(why, tuple(order), tuple(names[e] for e in order), tuple(counts[e] for e in order)))
     rank = {why: at for at, why in enumerate(_RELATIONS)}
@@ -103,7 +103,7 @@ def _groups(keys: Sequence[Sequence[str]], forms: Callable[[str], Iterable[str]]
 def _letters(key: str) -> Iterator[str]:
     """Yield forms of a key, of which keys that differ in one letter, or by one more, share one."""
     plain = unaccented(key)
-    if len(plain) < LEAST_LETTERS or any(map(str.isdigit, plain)):
+    if not LEAST_LETTERS <= len(plain) <= MOST_LETTERS or any(map(str.isdigit, plain)):
         return
     yield from (f"{plain[:at]}+{plain[at + 1 :]}" for at in range(len(plain)))  # without a letter
     yield from (f"{plain[:at]}+{plain[at:]}" for at in range(len(plain) + 1))  # as if without one more

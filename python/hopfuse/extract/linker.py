@@ -166,7 +166,7 @@ class EntityLinker:
         )
         self._counts: PassageCounts | None = None
         self._passages: Incidence | None = None
-        self._confidence: dict[tuple[int, tuple[int, ...], float], float] = {}
+        self._confidence: dict[tuple[tuple[str, ...], tuple[int, ...], float], float] = {}
         self._whole: EntityLinker | None = None  # of a part: the linker of the whole index, whose tables it shares
         self._numbers: PartNumbers | None = None  # of a part: those of the entities in it
 
@@ -287,7 +287,7 @@ class EntityLinker:
             senses = self._meant(text, start, end, self._seen(senses, allow))
             if not senses:
                 continue
-            confidence = 1.0 if sure else self._link_probability(key, senses, allow, self._least)
+            confidence = 1.0 if sure else self._link_probability(key, text[start:end], senses, allow, self._least)
             if confidence >= self._least:
                 taken[start:end] = b"\1" * (end - start)
                 found += _matches(text, start, end, senses, confidence)
@@ -307,7 +307,7 @@ class EntityLinker:
             seen = [] if surface is None else self._seen(surface.without_codes, allow)
             senses = self._meant(text, start, end, seen)
             if senses and self._can_be_name(text, start, end, key, allow):
-                confidence = self._link_probability(key, senses, allow, LEAST_OF_ONLY_NAME)
+                confidence = self._link_probability(key, text[start:end], senses, allow, LEAST_OF_ONLY_NAME)
                 if confidence > max((match.confidence for match in found), default=0.0):
                     found = _matches(text, start, end, senses, confidence)
         return found
@@ -321,7 +321,15 @@ class EntityLinker:
             return False
         if not beside.after or beside.after in self._function_words:
             return True
-        return not self._count(f"{name} {beside.after}", 1, allow)
+        plain = self._plain_words(key, text[start:end], ())
+        return not any(self._count(f"{words} {beside.after}", 1, allow) for words in plain)
+
+    def _plain_words(self, key: int, mention: str, senses: Sequence[Sense]) -> tuple[str, ...]:
+        """Return the words that a mention is if it is no name: as it is typed, and as the names are written."""
+        if self._rule == 1:
+            return (self._keys[key],)
+        forms = (fold(one, rule=self._rule) for one in (mention, *(sense.form for sense in senses)))
+        return tuple(dict.fromkeys((self._keys[key], *forms)))
 
     def _seen(self, senses: list[Sense], allow: NDArray[np.bool_] | None) -> list[Sense]:
         """Return the senses that have an allowed passage; all senses without a filter."""
@@ -404,22 +412,25 @@ class EntityLinker:
                 return True
         return after is not None and after[1][0].isupper()
 
-    def _link_probability(self, key: int, senses: list[Sense], allow: NDArray[np.bool_] | None, least: float) -> float:
+    def _link_probability(
+        self, key: int, mention: str, senses: list[Sense], allow: NDArray[np.bool_] | None, least: float
+    ) -> float:
         """Return the share of the entities' passages among these and the passages with the plain words.
 
         It is 1 if no passage has the plain words, or if there are no counts. A share below ``least`` is not exact.
         """
         if self._frequencies is None:
             return 1.0
-        entities = tuple(sense.entity for sense in senses)
-        known = self._confidence.get((key, entities, least)) if allow is None else None
+        entities, words = tuple(sense.entity for sense in senses), self._plain_words(key, mention, senses)
+        known = self._confidence.get((words, entities, least)) if allow is None else None
         if known is None:
             about = sum(self._frequency(entity, allow) for entity in entities)
-            plain = self._count(self._keys[key], 1 + int(max(1, about) / least), allow)
+            most = 1 + int(max(1, about) / least)
+            plain = max(self._count(one, most, allow) for one in words)
             told_apart = any(has_capital(sense.form) for sense in senses)
             known = about / (about + plain if told_apart else max(about, plain)) if plain else 1.0
             if allow is None:
-                self._confidence[key, entities, least] = known
+                self._confidence[words, entities, least] = known
         return known
 
     def _frequency(self, entity: int, allow: NDArray[np.bool_] | None) -> int:

@@ -21,8 +21,8 @@ def tsv_records(lines: Iterable[Line]) -> Iterator[tuple[int, list[str]]]:
     r"""Yield the number of the first line and the fields of each record.
 
     A field in double quotes, in which quotes are doubled, is what is between them, and may have tabs and line breaks:
-    so pandas, Excel and csv write it. Any other quote is a character of the text. Blank lines are skipped, unless there
-    is one column.
+    so pandas, Excel and csv write it. Any other quote is a character of the text, as one before a line that has all
+    tabs of a record. Blank lines are skipped, unless there is one column.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def _fields(line: str, ahead: _Ahead, width: int) -> list[str]:
             at = quoted.end() + 1
             continue
         opened = _OPENED.match(line, at)
-        closed = None if opened is None else _closed(opened[1], ahead, taken)
+        closed = None if opened is None else _closed(opened[1], ahead, taken, width or first.count("\t") + 1)
         if closed is not None:
             text, line, at, taken = closed
             fields.append(_plain(text))
@@ -98,14 +98,20 @@ def _fields(line: str, ahead: _Ahead, width: int) -> list[str]:
     return fields
 
 
-def _closed(text: str, ahead: _Ahead, taken: int) -> tuple[str, str, int, int] | None:
-    """Return the text of a field that a later line closes, that line, the place after it and the lines taken."""
+def _closed(text: str, ahead: _Ahead, taken: int, width: int) -> tuple[str, str, int, int] | None:
+    """Return the text of a field that a later line closes, that line, the place after it and the lines taken.
+
+    A line with all tabs of a record is one: the quote before it is a character.
+    """
     parts = [text]
     for at in range(taken, taken + MOST_LINES):
         line = ahead.peek(at)
         if line is None:
             return None
         closed = _CLOSED.match(line)
+        inside = line if closed is None else closed[1]
+        if 0 < width - 1 <= inside.count("\t"):
+            return None
         if closed is not None:
             return "\n".join([*parts, closed[1]]), line, closed.end() + 1, at + 1
         if _INSIDE.match(line) is None:

@@ -24,7 +24,7 @@ _UNWRITTEN = (
 )
 _ARABIC = characters(["Arabic"])
 #: In Persian, a non-joiner separates parts of a word. In Indic scripts, it changes the shape of a letter only.
-_BETWEEN_PARTS = re.compile(rf"(?<=[{_ARABIC}])[{_INVISIBLE}]*\u200c[{_INVISIBLE}]*(?=[{_ARABIC}])")
+_BETWEEN_PARTS = re.compile(rf"(?<=[{_ARABIC}])[{_INVISIBLE}]+(?=[{_ARABIC}])")
 _DROPPED = re.compile(f"[{_INVISIBLE}{_UNWRITTEN}]|(?<=i)\u0307+")
 #: The digit 0 of each script that NFKC leaves alone; 1 to 9 follow.
 _ZEROS = (
@@ -182,7 +182,9 @@ def _cased(text: str, case_sensitive: bool) -> str:
 
 def _parted(text: str) -> str:
     """Replace non-joiners that separate parts of a word by as many spaces."""
-    return _BETWEEN_PARTS.sub(lambda found: " " * len(found[0]), text) if "\u200c" in text else text
+    if "\u200c" not in text:
+        return text
+    return _BETWEEN_PARTS.sub(lambda found: " " * len(found[0]) if "\u200c" in found[0] else found[0], text)
 
 
 def _folded(text: str, case_sensitive: bool) -> str:

@@ -161,7 +161,7 @@ QUESTION_WORDS: Mapping[str, str] = {
         lesquels où pourquoi qu quand que quel quelle quelles quels qui quoi
     """,
     "german": """
-        wann warum was welche welchem welchen welcher welches wem wen wer weshalb wessen wie wieso wieviel
+        viele wann warum was welche welchem welchen welcher welches wem wen wer weshalb wessen wie wieso wieviel
         wieviele wo wodurch wofür woher wohin womit woran worauf woraus worin worüber wovon wozu
     """,
     "hindi": "कब कहाँ कहां कितना कितनी कितने किस किसका किसकी किसके किसने कैसा कैसे कौन कौनसा क्या क्यों",
