@@ -10,8 +10,8 @@ from .base import Peer
 
 
 def bigrams(text: str) -> frozenset[str]:
-    """Return the pairs of adjacent characters in the words of a text, in lower case."""
-    return frozenset(word[at : at + 2] for word in text.lower().split() for at in range(len(word) - 1))
+    """Return the pairs of adjacent characters in the words of a text, with its case folded."""
+    return frozenset(word[at : at + 2] for word in text.casefold().split() for at in range(len(word) - 1))
 
 
 class PythonDice(Peer):
