@@ -18,7 +18,6 @@ load()
 #: One of each kind, for the quick tier.
 SHORT = [
     "endless header",
-    "small chunks",
     "a hidden request behind Upgrade",
     "bodies that do not end",
     "invalid vector",
@@ -27,7 +26,6 @@ SHORT = [
     "tool ids",
     "a filter for each query",
     "texts that hang the encoder",
-    "texts that fail the encoder",
     "texts that keep the encoder at work",
 ]
 
