@@ -18,15 +18,11 @@ load()
 #: One of each kind, for the quick tier.
 SHORT = [
     "endless header",
-    "a hidden request behind Upgrade",
     "bodies that do not end",
     "invalid vector",
-    "many option sets",
     "long passages",
-    "tool ids",
     "a filter for each query",
     "texts that hang the encoder",
-    "texts that keep the encoder at work",
 ]
 
 
