@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -9,7 +10,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -143,3 +144,18 @@ def running(config: Any, encoders: Any = None) -> Iterator[str]:
         log.removeHandler(kept)
         server.should_exit = True
         thread.join()
+
+
+def within(config: Any, test: Callable[[Any], Awaitable[None]]) -> None:
+    """Run a coroutine function with a service, without HTTP."""
+    from hopfuse.serve import Service
+
+    async def run() -> None:
+        service = Service(config, ENCODERS)
+        await service.start()
+        try:
+            await test(service)
+        finally:
+            await service.stop()
+
+    asyncio.run(run())

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hopfuse.index import where
 from hopfuse.serve import Query, Search, Service, new_key
-from serve.served import CITIES, DIM, ENCODERS, Letters, configured, running, save
+from serve.served import CITIES, DIM, Letters, configured, running, save, within
 
 TEXTS = [f"What is far from {city}?" for city in CITIES]
 
@@ -23,15 +23,7 @@ def service(path):
     """A service that has started, and a function that runs a coroutine function with it."""
 
     def run(test: Any, text: str = "") -> None:
-        async def within() -> None:
-            service = Service(configured(path, text), ENCODERS)
-            await service.start()
-            try:
-                await test(service)
-            finally:
-                await service.stop()
-
-        asyncio.run(within())
+        within(configured(path, text), test)
 
     return run
 

@@ -12,7 +12,7 @@ import pytest
 from hopfuse.errors import InputError
 from hopfuse.serve import KeyConfig, Query, RefusalError, Search, Service
 from refusals import refused
-from serve.served import ENCODERS, configured
+from serve.served import configured, within
 
 
 @pytest.fixture
@@ -36,15 +36,7 @@ def serving(path):
     """A function that runs a coroutine function with a service."""
 
     def run(test: Any, option_sets: int) -> None:
-        async def within() -> None:
-            service = Service(configured(path, f"[limits]\noption_sets = {option_sets}\n"), ENCODERS)
-            await service.start()
-            try:
-                await test(service)
-            finally:
-                await service.stop()
-
-        asyncio.run(within())
+        within(configured(path, f"[limits]\noption_sets = {option_sets}\n"), test)
 
     return run
 

@@ -170,7 +170,8 @@ def _decoded(text: bytes) -> str:
     return text.decode(json.detect_encoding(text), "surrogatepass")  # as json.loads does
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; raise a ValueError if it has a key twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         keys = Counter(key for key, _ in pairs)
@@ -180,4 +181,4 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 #: json.loads makes a decoder of its own for every call that has a hook, which takes as long as a short line does.
-_DECODER = json.JSONDecoder(object_pairs_hook=_distinct)
+_DECODER = json.JSONDecoder(object_pairs_hook=object_of)

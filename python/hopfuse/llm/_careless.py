@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, NoReturn
+
+from ..io.json_lines import object_of
 
 MAX_DEPTH = 100  # of nested objects and lists, more than any schema needs
 
@@ -63,7 +64,7 @@ class _Careless:
             raise TooDeepError
         match self._peek():
             case "{":
-                return _distinct(self._listed("}", lambda: self._member(depth)))
+                return object_of(self._listed("}", lambda: self._member(depth)))
             case "[":
                 return self._listed("]", lambda: self._value(depth + 1))
             case '"' | "'":
@@ -146,17 +147,8 @@ def _joined(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        keys = Counter(key for key, _ in pairs)
-        twice = next(key for key, count in keys.items() if count > 1)
-        raise ValueError(f"the key {twice!r} is there twice")
-    return found
-
-
 def _no_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=object_of, parse_constant=_no_constant)
