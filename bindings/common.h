@@ -84,6 +84,7 @@ private:
 void bind_cancel(Module& m);
 void bind_inputs(Module& m);
 void bind_ppr(Module& m);
+void bind_ppr_push(Module& m);
 void bind_dense(Module& m);
 void bind_fuse(Module& m);
 void bind_ising(Module& m);

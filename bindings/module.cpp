@@ -59,6 +59,7 @@ NB_MODULE(_native, module) {
     bind_cancel(m);
     bind_inputs(m);
     bind_ppr(m);
+    bind_ppr_push(m);
     bind_dense(m);
     bind_fuse(m);
     bind_ising(m);

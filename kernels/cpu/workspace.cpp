@@ -1,5 +1,6 @@
 #include "workspace.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -56,6 +57,7 @@ void* allocate(size_t bytes) {
 
 Workspace::~Workspace() {
     for (void* buffer : buffer_) std::free(buffer);
+    for (void* buffer : zeros_) std::free(buffer);
 }
 
 void* Workspace::reserve(int slot, size_t bytes) {
@@ -71,9 +73,26 @@ void* Workspace::reserve(int slot, size_t bytes) {
     return bytes > size_[slot] ? nullptr : buffer_[slot];
 }
 
+void* Workspace::reserve_zeros(int slot, size_t bytes) {
+    if (bytes > zeros_size_[slot] || zeros_[slot] == nullptr) {
+        std::free(zeros_[slot]);
+        zeros_[slot] = std::calloc(bytes + 1, 1);
+#if defined(__linux__)
+        if (zeros_[slot] != nullptr && bytes >= 2 * huge_page) {
+            const uintptr_t begin = (reinterpret_cast<uintptr_t>(zeros_[slot]) + huge_page - 1) / huge_page * huge_page;
+            const uintptr_t end = (reinterpret_cast<uintptr_t>(zeros_[slot]) + bytes) / huge_page * huge_page;
+            madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+        }
+#endif
+        zeros_size_[slot] = zeros_[slot] == nullptr ? 0 : bytes;
+    }
+    return zeros_[slot];
+}
+
 size_t Workspace::bytes() const {
     size_t total = 0;
     for (size_t size : size_) total += size;
+    for (size_t size : zeros_size_) total += size;
     return total;
 }
 
