@@ -178,6 +178,7 @@ private:
         };
         for (int64_t i = 0; i < count; ++i) {
             const double factor = factors[i];
+            if (!is_reached(factor)) continue;  // +0: damping is 0, or the product underflows
             const int64_t begin = indptr[front[i]], end = indptr[front[i] + 1];
             if constexpr (far) {
                 constexpr int64_t pointers = 12, rows_ahead = 5, entries_ahead = 2;

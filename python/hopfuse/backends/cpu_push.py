@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,10 +48,12 @@ def budget_of(graph: Graph) -> Budget:
 def budgets(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> NDArray[np.int64] | None:
     """Return the entries that each query's local walk may read, (B,), or None where no query walks locally."""
     batch = queries.damping.size
+    if batch == 0 or ranking.k == 0:
+        return None
     if ranking.walk == "local":
         return np.full(batch, max(graph.num_stored // SHARE, FEWEST_ENTRIES))
     plain = queries.allow is None and queries.node_weights is None and not queries.per_type
-    if not (batch and ranking.k and plain and ranking.stop_when_proven and budget_of(graph).entries):
+    if not (plain and ranking.stop_when_proven and budget_of(graph).entries):
         return None
     each = budget_of(graph).of(ranking.k, queries.damping)
     return each if each.any() else None

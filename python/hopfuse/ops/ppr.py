@@ -251,7 +251,11 @@ def ppr_topk(
             ranking = NodeRanking(width, ranked, stop == "proven", prove == "order")
             hits, evidence = device.ppr_topk(graph, queries, ranking)
             return _ppr_hits({**hits, **evidence._asdict()}, lambda array: device.runtime.export(array, restart.nodes))
-    engine = resolve(backend)
+    engine = resolve("cpu" if walk == "local" and backend == "auto" else backend)
+    if engine.device is not None:
+        if walk == "local":
+            raise _not_local(f"backend={backend!r}, which walks by passes; pass backend='auto'")
+        walk = "passes"
     queries = read_walks(graph, restart, options, may_be_empty=may_be_empty)
     batch, parts = queries.damping.size, []
     walks = queries.indptr[1:] > queries.indptr[:-1]
@@ -271,8 +275,8 @@ def ppr_topk(
 def _ppr_hits(arrays: dict[str, Any], wrap: Callable[[Any], Any]) -> PprHits:
     for flags in ("proven", "converged"):
         arrays[flags] = arrays[flags].view(np.bool_)
-    walks = arrays.pop("walks", None)
-    wrapped = PprHits.unchecked(**{name: wrap(array) for name, array in arrays.items()}, walks=walks)
+    walks = {"walks": arrays.pop("walks")} if "walks" in arrays else {}
+    wrapped = PprHits.unchecked(**{name: wrap(array) for name, array in arrays.items()}, **walks)
     assert isinstance(wrapped, PprHits)
     return wrapped
 
@@ -330,7 +334,9 @@ def _read_candidates(graph: Graph, candidates: Any, batch: int) -> list[_Ranking
     if isinstance(candidates, Candidates):
         if candidates.graph is not graph:
             raise InputError(
-                "conflict", "candidates", "{field} are those of another graph; make them with Candidates.from_nodes(graph, ...)"
+                "conflict",
+                "candidates",
+                "{field} are those of another graph; make them with Candidates.from_nodes(graph, ...)",
             )
         return [_Ranking(candidates.nodes, None)]
     chosen = read_filter(candidates, batch, graph.num_nodes, "candidates")

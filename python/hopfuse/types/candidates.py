@@ -18,8 +18,8 @@ from .graph import Graph
 class Candidates:
     """The nodes of a graph that can be hits of :func:`hopfuse.ppr_topk`, such as its passages. Immutable.
 
-    A call that is given ids or a mask checks them and counts their edges, which takes longer than a local walk does on a
-    large graph. These do so once.
+    A call that is given ids or a mask checks them and looks for their largest degree, which takes longer than a local
+    walk on a large graph. These are checked once.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Candidates:
         Raises
         ------
         InputError
-            Ids outside the graph or given twice; a mask of another length; a filter per query.
+            Ids outside the graph; a mask of another length; a filter per query.
         """
         check_type(graph, "graph", Graph, "a Graph, as Graph.from_edges and Graph.from_scipy build it")
         chosen = read_filter(nodes, 1, graph.num_nodes, "nodes")
