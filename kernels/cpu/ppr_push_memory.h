@@ -22,6 +22,14 @@ HF_INLINE bool is_reached(double residual) {
     return bits != 0;
 }
 
+// The order of the library's algorithms here, so that their names are this instruction set's own.
+struct Ascending {
+    bool operator()(int32_t a, int32_t b) const { return a < b; }
+};
+struct Descending {
+    bool operator()(double a, double b) const { return a > b; }
+};
+
 // A list in memory of the workspace, with room for each node.
 template <class T>
 struct NodeList {
@@ -51,7 +59,7 @@ public:
     // Sorts distinct nodes in ascending order.
     void sort(const NodeList<int32_t>& nodes) {
         constexpr int64_t few = 24;
-        if (nodes.size < few) return std::sort(nodes.begin(), nodes.end());
+        if (nodes.size < few) return std::sort(nodes.begin(), nodes.end(), Ascending{});
         for (const int32_t node : nodes) {
             const int64_t word = node >> 6;
             words_[word] |= uint64_t{1} << (node & 63);

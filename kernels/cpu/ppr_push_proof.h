@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 
 #include "hopfuse/ppr_push.h"
@@ -81,7 +80,7 @@ private:
             m_.best.push(apart_score(seed));
         }
         if (m_.best.size >= k_) {
-            std::nth_element(m_.best.begin(), m_.best.begin() + (k_ - 1), m_.best.end(), std::greater<double>());
+            std::nth_element(m_.best.begin(), m_.best.begin() + (k_ - 1), m_.best.end(), Descending{});
             kth_ = m_.best[k_ - 1];
         }
         double outside = 0.0;
@@ -139,7 +138,7 @@ private:
         bool restarts(int64_t node) const {
             const int32_t* begin = queries.restart_node + queries.restart_indptr[query];
             const int32_t* end = queries.restart_node + queries.restart_indptr[query + 1];
-            return std::binary_search(begin, end, static_cast<int32_t>(node));
+            return std::binary_search(begin, end, static_cast<int32_t>(node), Ascending{});
         }
         float node_weight(int64_t) const { return 1.0f; }
     };

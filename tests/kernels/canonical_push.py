@@ -33,6 +33,7 @@ class Found:
 
     ids: list[int]
     scores: list[np.float32]
+    bound: float
     proven: bool
     rounds: int
     rows: int
@@ -107,7 +108,9 @@ class Walk:
         best = sorted(self.bounds, key=lambda one: (-one.score, one.id))[: self.k]
         shown = sorted(best, key=lambda one: (-np.float32(one.score), one.id))
         scores = [np.float32(one.score) for one in shown]
-        return Found([one.id for one in shown], scores, shortfall < 1, self.rounds, self.pushed, self.entries)
+        open_ = self.scale * self.damping * self._left()
+        bound = (open_ + self._rounding()) * (1.0 + 4.0 * UNIT)
+        return Found([one.id for one in shown], scores, bound, shortfall < 1, self.rounds, self.pushed, self.entries)
 
     def _drain(self, threshold: float) -> bool:
         front = [v for v, r in self.residual.items() if r > threshold * self.degree[v]]
@@ -146,12 +149,15 @@ class Walk:
         relative = float(2 * self.longest + 264) / (1.0 - self.damping)
         return self.scale * (UNIT * (float(self.contributions + 2 * self.pushed + 2 * self.num_seeds) + relative))
 
+    def _left(self) -> float:
+        return max(self.walks - (1.0 - self.damping) * self.taken, 0.0) + self._rounding() / self.scale
+
     def _width(self, degree: float, rest: float) -> float:
         return self.scale * rest * min(degree * self.rho, self.left)
 
     def _attempt(self) -> float:
         d = self.damping
-        self.left = max(self.walks - (1.0 - d) * self.taken, 0.0) + self._rounding() / self.scale
+        self.left = self._left()
         hits = [v for v in self.residual if v in self.among]
         all_of = [self._bounds(v, self.estimate.get(v, 0.0), self.residual[v], d) for v in hits]
         apart = [Bounds(v, self._id(v), self.scale * (1.0 - d) * s, 0.0) for v, s in self.apart if v in self.among]

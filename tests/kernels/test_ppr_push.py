@@ -114,6 +114,7 @@ def test_walks_have_the_bits_of_the_contract(variant: str, case: dict[str, Any])
         assert_bitwise(hits.scores[b, :n], np.array(expected.scores, np.float32), "scores")
         assert hits.walks is not None
         walked = [int(getattr(hits.walks, name)[b]) for name in ("rounds", "rows", "entries")]
+        assert float(hits.bound[b]) == expected.bound
         assert [bool(hits.proven[b]), *walked] == [expected.proven, expected.rounds, expected.rows, expected.entries]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,11 +60,13 @@ def budgets(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> NDArray[
 
 
 def _sampled(graph: Graph) -> Budget:
-    entries = graph.num_stored // SHARE
-    live = np.flatnonzero(np.diff(graph.indptr)) if not graph.directed and graph.num_stored >= FEWEST_ENTRIES else []
-    if len(live) < SAMPLE:
-        return Budget(0, 0.0, 0.0)
-    seeds = live[(2 * np.arange(SAMPLE) + 1) * len(live) // (2 * SAMPLE)].astype(np.int32)
+    none, entries = Budget(0, 0.0, 0.0), graph.num_stored // SHARE
+    if graph.directed or graph.num_stored < FEWEST_ENTRIES:
+        return none
+    live = np.flatnonzero(np.diff(graph.indptr))
+    if live.size < SAMPLE:
+        return none
+    seeds = live[(2 * np.arange(SAMPLE) + 1) * live.size // (2 * SAMPLE)].astype(np.int32)
     queries = PprQueries(
         np.arange(SAMPLE + 1),
         seeds,
@@ -90,7 +92,7 @@ def push(
     """Return the lists of local walks; those of a budget of 0 are empty and unproven."""
     batch = queries.damping.size
     evidence, hits = Evidence.uninitialised(batch), empty_ppr_hits(batch, ranking.k)
-    counts = {name: np.zeros(batch, np.int64) for name in ("rounds", "rows", "entries")}
+    counts: dict[str, Any] = {name: np.zeros(batch, np.int64) for name in ("rounds", "rows", "entries")}
     among = ranking.among
     if among is None:
         given = ranking.candidates

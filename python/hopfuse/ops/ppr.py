@@ -275,7 +275,7 @@ def ppr_topk(
 def _ppr_hits(arrays: dict[str, Any], wrap: Callable[[Any], Any]) -> PprHits:
     for flags in ("proven", "converged"):
         arrays[flags] = arrays[flags].view(np.bool_)
-    walks = {"walks": arrays.pop("walks")} if "walks" in arrays else {}
+    walks = {"local_walks": arrays.pop("walks")} if "walks" in arrays else {}
     wrapped = PprHits.unchecked(**{name: wrap(array) for name, array in arrays.items()}, **walks)
     assert isinstance(wrapped, PprHits)
     return wrapped

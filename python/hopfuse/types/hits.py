@@ -148,8 +148,6 @@ class PprHits(Hits):
         L1 residual of the iterate that the scores come from, and the bound of its L1 error.
     converged : ndarray of bool, shape (B,)
         bound <= tol. A query that stopped when it was proven need not have converged.
-    walks : LocalWalks, optional
-        How queries walked locally, also if this did not prove their hits; None if no query did.
 
     Examples
     --------
@@ -165,7 +163,11 @@ class PprHits(Hits):
     residual: NDArray[np.float64]
     bound: NDArray[np.float64]
     converged: NDArray[np.bool_]
-    walks: LocalWalks | None = None
+
+    @property
+    def walks(self) -> LocalWalks | None:
+        """How queries walked locally, also if this did not prove their hits; None if no query did."""
+        return vars(self).get("local_walks")
 
 
 def pad_rows(rows: Sequence[tuple[Any, Any]], width: int) -> Hits:
