@@ -58,6 +58,7 @@ NB_MODULE(_native, module) {
     m.def("release_workspaces", &hopfuse::release_workspaces, "Give the idle workspaces back to the system.");
     bind_cancel(m);
     bind_inputs(m);
+    bind_prepared_graph(m);
     bind_ppr(m);
     bind_dense(m);
     bind_fuse(m);
