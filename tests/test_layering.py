@@ -31,7 +31,7 @@ ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "text": {"errors"},
     "_validation": {"errors"},
-    "_threads": {"errors", "_validation"},
+    "_threads": {"_arrays", "errors", "_validation"},
     "_arrays": {"_native", "errors", "_validation"},
     "types": SHARED,
     "fusion": SHARED,

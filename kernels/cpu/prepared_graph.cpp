@@ -4,17 +4,20 @@
 #include <chrono>
 #include <new>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "hopfuse/ppr_plan.h"
 #include "threads.h"
+
+#include <unistd.h>
 
 namespace hopfuse {
 
 namespace {
 
 constexpr int64_t WINDOW = 256;  // rows sorted by length at a time for many lanes: their state fits a core's L1 cache
-constexpr auto poll_time = std::chrono::milliseconds(20);  // at which a waiting caller looks at its stop flag
+constexpr auto poll_time = std::chrono::microseconds(100);  // at which a waiting caller looks at its stop flag
 
 // The status of a body: ok, or why it ended early.
 template <class Body>
@@ -50,28 +53,26 @@ std::vector<int> ppr_lanes(int64_t queries, int32_t at_once) {
     return lanes;
 }
 
-// The right to make tables. The constructor waits for it; throws Stopped if the call is to stop.
+// The right to make tables. The constructor waits for it; throws Stopped if the call is to stop. In a forked child, the turn of
+// a thread that it lacks is over.
 class PreparedGraph::Turn {
 public:
-    Turn(PreparedGraph& graph, const Execution& execution) : graph_(graph) {
-        std::unique_lock<std::mutex> lock(graph_.mutex_);
-        while (!graph_.ended_.wait_for(lock, poll_time, [this] { return !graph_.is_taken_; })) {
-            lock.unlock();
+    Turn(PreparedGraph& graph, const Execution& execution) : turn_(graph.turn_) {
+        const int64_t mine = getpid();
+        for (;;) {
+            int64_t holder = 0;
+            if (turn_.compare_exchange_strong(holder, mine, std::memory_order_acquire)) return;
+            if (holder != mine && turn_.compare_exchange_strong(holder, mine, std::memory_order_acquire)) return;
             check_stop(execution);
-            lock.lock();
+            std::this_thread::sleep_for(poll_time);
         }
-        graph_.is_taken_ = true;
     }
-    ~Turn() {
-        const std::lock_guard<std::mutex> lock(graph_.mutex_);
-        graph_.is_taken_ = false;
-        graph_.ended_.notify_one();
-    }
+    ~Turn() { turn_.store(0, std::memory_order_release); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
 private:
-    PreparedGraph& graph_;
+    std::atomic<int64_t>& turn_;
 };
 
 PreparedGraph::PreparedGraph(const GraphArrays& arrays, const Sizes& sizes) : arrays_(arrays), sizes_(sizes) {}
@@ -104,8 +105,6 @@ Status PreparedGraph::view(const PprQueries& queries, bool regroups, const PprGr
     found = made.load(std::memory_order_acquire);
     if (found != nullptr) return Status::ok;
     return in_turn(queries.execution, [&] {
-        found = made.load(std::memory_order_acquire);
-        if (found != nullptr) return;
         found = &make_for_batch(queries.per_type, with_out, few, many, queries.execution);
         made.store(found, std::memory_order_release);
     });
@@ -143,13 +142,14 @@ T& PreparedGraph::keep(std::unique_ptr<T>& kept, T&& made, int64_t bytes) {
 
 const PprGraph& PreparedGraph::make_for_batch(bool per_type, bool with_out, bool few, bool many,
                                               const Execution& execution) {
+    std::unique_ptr<PprGraph>& kept = kept_for_batch_[per_type][with_out][few][many];
+    if (kept != nullptr) return *kept;
     PprGraph view = make_in_layout(many ? Layout::by_window : Layout::given, per_type, with_out, execution);
     const bool is_large = arrays_.num_nodes > sizes_.cached_nodes;
     if (few && is_large) view.tiles = make_tiles(per_type, execution);
     if (few && view.tiles == nullptr)
         view.by_length = &make_in_layout(Layout::by_length, per_type, with_out, execution);
-    kept_for_batch_.push_back(std::make_unique<PprGraph>(view));
-    return *kept_for_batch_.back();
+    return keep(kept, std::move(view), 0);
 }
 
 const PprGraph& PreparedGraph::make_in_layout(Layout layout, bool per_type, bool with_out, const Execution& execution) {

@@ -3,10 +3,8 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "graph_layouts.h"
@@ -29,7 +27,7 @@ struct PprCourse {
 enum class Layout { given, by_length, by_window };
 
 // Thread-safe. One thread makes tables at a time; others wait for it, unless they are stopped, and use the same. A call that
-// is stopped, or finds no memory, leaves what it has completed.
+// is stopped or finds no memory leaves what it has completed, and so does one whose thread a forked child lacks.
 class PreparedGraph {
 public:
     // Sizes that only tests change.
@@ -88,11 +86,9 @@ private:
     std::atomic<int64_t> bytes_{0};
     // For batches, by normalisation, outgoing rows, and layouts for blocks of few and of many lanes.
     std::atomic<const PprGraph*> for_batch_[2][2][2][2] = {};
+    std::atomic<int64_t> turn_{0};  // the process of the thread whose turn it is, or 0
 
-    // The following belong to the thread whose turn it is.
-    std::mutex mutex_;
-    std::condition_variable ended_;
-    bool is_taken_ = false;
+    // The following belong to that thread.
     std::unique_ptr<EntryCounts> counts_;
     std::unique_ptr<Rows> rows_[layouts];
     std::unique_ptr<DegreeTables> degrees_[layouts][2];
@@ -102,7 +98,7 @@ private:
     std::unique_ptr<Reordered<Slices, PprSlices>> slices_;
     std::unique_ptr<Reordered<Tiles, PprTiles>> tiles_;
     bool cannot_tile_ = false;
-    std::vector<std::unique_ptr<PprGraph>> kept_for_batch_;
+    std::unique_ptr<PprGraph> kept_for_batch_[2][2][2][2];
 
     template <class Make>
     Status in_turn(const Execution& execution, const Make& make);

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -119,24 +120,37 @@ Call with_own_outputs(const Call& call) {
 
 // ------------------------------------------------------------------------------------------------
 
-struct Replay {
-    const CpuKernels& kernels;
-    int32_t threads;
-    std::vector<Call> done;
-    mutable std::map<int64_t, std::shared_ptr<PreparedGraph>> graphs = {};  // by the number of the call that made them
-
-    PreparedGraph& graph(const Call& call) const {
-        const int64_t number = call.whole("graph");
-        std::shared_ptr<PreparedGraph>& made = graphs[number];
-        if (!made) made = std::make_shared<PreparedGraph>(arrays(done.at(size_t(number))), PreparedGraph::Sizes());
+// Prepared graphs by the number of the call that made them, which all copies share: walks at the same time make their layouts.
+class Graphs {
+public:
+    PreparedGraph& of(int64_t number, const Call& call) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        std::unique_ptr<PreparedGraph>& made = made_[number];
+        if (!made) made = std::make_unique<PreparedGraph>(arrays(call), PreparedGraph::Sizes());
         return *made;
     }
+
+private:
+    std::mutex mutex_;
+    std::map<int64_t, std::unique_ptr<PreparedGraph>> made_;
 
     static GraphArrays arrays(const Call& c) {
         return {c.extent("node_of", 0),      c.extent("indices", 0),           int32_t(c.whole("num_types")),
                 c.whole("directed") != 0,    c.array<int64_t>("indptr"),       c.array<int32_t>("indices"),
                 c.optional<float>("weight"), c.optional<uint8_t>("edge_type"), c.array<double>("degree"),
                 c.array<int32_t>("node_of"), c.array<int32_t>("internal_of")};
+    }
+};
+
+struct Replay {
+    const CpuKernels& kernels;
+    int32_t threads;
+    Graphs& graphs;
+    std::vector<Call> done = {};
+
+    PreparedGraph& graph(const Call& call) const {
+        const int64_t number = call.whole("graph");
+        return graphs.of(number, done.at(size_t(number)));
     }
 
     PprQueries ppr_queries(const Call& c) const {
@@ -377,8 +391,9 @@ int main(int argc, char** argv) {
     if (argc == 2) return offend(argv[1]);
     if (argc != 6) fail("usage: replay CALLS VARIANT THREADS COPIES OUT");
     const std::vector<Call> calls = read_calls(argv[1]);
+    Graphs graphs;
     std::vector<Replay> copies;
-    for (int i = 0; i < std::atoi(argv[4]); ++i) copies.push_back({variant(argv[2]), std::atoi(argv[3]), {}});
+    for (int i = 0; i < std::atoi(argv[4]); ++i) copies.push_back({variant(argv[2]), std::atoi(argv[3]), graphs});
     std::vector<std::thread> running;
     for (Replay& copy : copies) running.emplace_back([&copy, &calls] { copy.run_all(calls); });
     for (std::thread& thread : running) thread.join();

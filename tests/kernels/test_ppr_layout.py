@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -444,3 +446,29 @@ def test_a_call_that_is_cancelled_leaves_no_half_of_a_layout() -> None:
     for layout in ("given", "by_length"):  # rows by length have their slices
         whole.arrays(layout, per_type=True, with_out=True)
     assert prepared_graph(graph).nbytes == whole.nbytes
+
+
+FORKED = """
+import os, sys, threading, time, warnings
+import numpy as np
+import hopfuse as hf
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+ends, seeds = rng.integers(0, 60_000, (2, 250_000)), [{17: 1.0}]
+expected = hf.ppr(hf.Graph.from_edges(*ends), seeds, backend="cpu").scores.tobytes()
+graphs = [hf.Graph.from_edges(*ends) for _ in range(5)]
+for turn, graph in enumerate(graphs):
+    walk = threading.Thread(target=hf.ppr, args=(graph, seeds), kwargs={"backend": "cpu"})
+    walk.start()
+    time.sleep(0.002 * turn)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if hf.ppr(graph, seeds, backend="cpu").scores.tobytes() == expected else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    walk.join()
+"""
+
+
+def test_a_forked_child_does_not_wait_for_a_thread_that_it_lacks() -> None:
+    """Which was making a layout when the process forked."""
+    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=600)
