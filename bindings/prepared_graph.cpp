@@ -182,7 +182,6 @@ void bind_prepared_graph(Module& m) {
         .def_prop_ro(
             "nbytes", [](const Prepared& self) { return self.graph.bytes(); },
             "Bytes of the tables and layouts made so far, beside the graph's own arrays.");
-    m.def("ppr_lanes", nb::overload_cast<int64_t, int64_t, int64_t, int32_t>(&hopfuse::ppr_lanes), nb::arg("nodes"),
-          nb::arg("stored"), nb::arg("queries"), nb::arg("threads"),
+    m.def("ppr_lanes", &hopfuse::ppr_lanes, nb::arg("nodes"), nb::arg("stored"), nb::arg("queries"), nb::arg("threads"),
           "The lanes of the blocks that a batch is divided into, on a graph of this size.");
 }

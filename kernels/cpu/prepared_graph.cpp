@@ -19,6 +19,20 @@ namespace {
 constexpr int64_t WINDOW = 256;  // rows sorted by length at a time for many lanes: their state fits a core's L1 cache
 constexpr auto poll_time = std::chrono::microseconds(100);  // at which a waiting caller looks at its stop flag
 
+// The lanes of the blocks, of which `at_once` walk at the same time.
+std::vector<int> lanes_of(int64_t queries, int32_t at_once) {
+    const PprDivision parts = ppr_divide(queries, at_once);
+    std::vector<int> lanes(size_t(parts.wide), PPR_MOST_LANES);
+    const int64_t shares = parts.shares > 0 ? parts.shares : 1;
+    for (int64_t share = 0; share < shares; ++share)
+        for (int64_t left = ppr_share_begin(parts, share + 1) - ppr_share_begin(parts, share); left > 0;) {
+            const int taken = ppr_block_queries(left);
+            lanes.push_back(ppr_block_lanes(taken));
+            left -= taken;
+        }
+    return lanes;
+}
+
 // The status of a body: ok, or why it ended early.
 template <class Body>
 Status status_of(const Body& body) {
@@ -37,20 +51,7 @@ Status status_of(const Body& body) {
 }  // namespace
 
 std::vector<int> ppr_lanes(int64_t nodes, int64_t stored, int64_t queries, int32_t threads) {
-    return ppr_lanes(queries, ppr_blocks_at_once(nodes, stored, queries, threads));
-}
-
-std::vector<int> ppr_lanes(int64_t queries, int32_t at_once) {
-    const PprDivision parts = ppr_divide(queries, at_once);
-    std::vector<int> lanes(size_t(parts.wide), PPR_MOST_LANES);
-    const int64_t shares = parts.shares > 0 ? parts.shares : 1;
-    for (int64_t share = 0; share < shares; ++share)
-        for (int64_t left = ppr_share_begin(parts, share + 1) - ppr_share_begin(parts, share); left > 0;) {
-            const int taken = ppr_block_queries(left);
-            lanes.push_back(ppr_block_lanes(taken));
-            left -= taken;
-        }
-    return lanes;
+    return lanes_of(queries, ppr_blocks_at_once(nodes, stored, queries, threads));
 }
 
 // The right to make tables. The constructor waits for it; throws Stopped if the call is to stop. In a forked child, the turn of
@@ -92,7 +93,7 @@ Status PreparedGraph::view(const PprQueries& queries, bool regroups, const PprGr
     const bool is_large = nodes > sizes_.cached_nodes;
     bool few = regroups, many = false;
     const Status status = status_of([&] {
-        const std::vector<int> lanes = ppr_lanes(queries.batch, at_once);
+        const std::vector<int> lanes = lanes_of(queries.batch, at_once);
         const auto [least, most] = std::minmax_element(lanes.begin(), lanes.end());
         if (least == lanes.end()) return;
         few = few || *least <= (is_large ? PPR_TILE_LANES : PPR_FEW_LANES);

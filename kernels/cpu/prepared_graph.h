@@ -13,9 +13,7 @@
 
 namespace hopfuse {
 
-// The lanes of the blocks that a batch is divided into: `at_once` of them walk at the same time, or as many as the sizes of
-// the graph make worth while.
-std::vector<int> ppr_lanes(int64_t queries, int32_t at_once);
+// The lanes of the blocks that a batch is divided into, on a graph of this size.
 std::vector<int> ppr_lanes(int64_t nodes, int64_t stored, int64_t queries, int32_t threads);
 
 // How a batch walks: the most threads that it uses, and the most queries that walk together.
@@ -37,7 +35,6 @@ public:
     };
 
     // The arrays must outlive this.
-    explicit PreparedGraph(const GraphArrays& arrays);
     PreparedGraph(const GraphArrays& arrays, const Sizes& sizes);
     PreparedGraph(const PreparedGraph&) = delete;
     PreparedGraph& operator=(const PreparedGraph&) = delete;
