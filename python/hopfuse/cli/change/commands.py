@@ -1,4 +1,4 @@
-"""``hopfuse add``, ``delete``, ``compact`` and ``log``: changes to an index, batch by batch."""
+"""``hopfuse add``, ``delete``, ``merge``, ``compact`` and ``log``: changes to an index, batch by batch."""
 
 from __future__ import annotations
 
@@ -140,6 +140,21 @@ def delete(directory: Path, ids: Sequence[str], entities: bool) -> None:
             change.delete_passages(_ids(live, ids))
     deleted = counted(len(ids), "entity") if entities else counted(len(ids), "passage")
     note(f"{deleted} deleted; the index is at seq {change.seq}")
+
+
+@click.command("merge")
+@index_argument
+@click.argument("entity")
+@click.argument("merge", metavar="OTHERS...", nargs=-1, required=True)
+def merge_command(directory: Path, entity: str, merge: Sequence[str]) -> None:
+    """Merge entities into ENTITY, by their names.
+
+    The names and aliases of OTHERS become aliases of ENTITY, and their edges and facts its own. `hopfuse diagnose
+    --names` lists entities that may be one. The index can be searched meanwhile.
+    """
+    with Index.open(directory, writable=True) as live, live.change() as change:
+        change.merge_entities({entity: merge})
+    note(f"{counted(len(set(merge)), 'entity')} merged into {entity!r}; the index is at seq {change.seq}")
 
 
 @click.command()
