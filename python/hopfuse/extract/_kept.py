@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-K, V = TypeVar("K", bound=Hashable), TypeVar("V")
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 #: The sum of the sizes of what is kept, and what each entry adds to its own size.
 MOST, EACH = 1 << 19, 64
 
