@@ -154,7 +154,7 @@ _TO_THE = re.compile("(?<=(?<!\\w)ل)ل(?=\\w\\w)")
 _SPACED_SIGN = re.compile(r"(?<=\w)(?: (?P<one>[-&/]) ?|(?P<other>[-&/]) )(?=\w)")
 _JOINING_SIGN = re.compile("[-&/]")
 #: Arabic names of two words that are also written as one: "servant of", "father of", "of the religion", "of God".
-_TWO_OR_ONE = re.compile("(?<!\\w)(?:[وفبكل]?(?:عبد|ابو|ابي|ابا)(?= \\w\\w)|\\w{2,}(?= (?:الدين|الله)(?!\\w))) ")
+_TWO_OR_ONE = re.compile("(?<!\\w)(?:[وفبكل]?(?:عبد|[اأ](?:بو|بي|با))(?= \\w\\w)|\\w{2,}(?= (?:الدين|الله)(?!\\w))) ")
 
 
 def as_written(text: str, *, rule: int = NAME_RULE) -> FoldedText:
@@ -202,11 +202,12 @@ def joined(written: FoldedText) -> FoldedText | None:
     >>> [joined(as_written(text)).text for text in ("Jean – Luc", "AT & T", "عبد الله")], joined(as_written("a b"))
     (['jean-luc', 'at&t', 'عبدالله'], None)
     """
-    plain = written if written.text.isascii() else _plain(written)
-    once = _replaced(plain, _SPACED_SIGN, lambda found: found["one"] or found["other"])
-    if not once.text.isascii():
-        once = _replaced(once, _TWO_OR_ONE, lambda found: found[0][:-1])
-    return None if once.text == plain.text else once
+    text = written.text
+    if not (_SPACED_SIGN.search(text) or (not text.isascii() and _TWO_OR_ONE.search(text))):
+        return None
+    plain = written if text.isascii() else _plain(written)
+    closed = _replaced(plain, _SPACED_SIGN, lambda found: found["one"] or found["other"])
+    return _replaced(closed, _TWO_OR_ONE, lambda found: found[0][:-1])
 
 
 def name_spellings(name: str) -> list[str]:
