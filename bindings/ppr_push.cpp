@@ -1,6 +1,6 @@
 #include "hopfuse/ppr_push.h"
 
-#include "common.h"
+#include "prepared_graph.h"
 
 namespace {
 
@@ -11,21 +11,20 @@ using hopfuse::PprPushEvidence;
 using hopfuse::PprQueries;
 using hopfuse::PprTopk;
 
-void ppr_push(In<int64_t> indptr, In<int32_t> indices, std::optional<In<float>> weight,
-              std::optional<In<uint8_t>> edge_type, In<double> degree, In<int32_t> node_of, In<int64_t> restart_indptr,
-              In<int32_t> restart_node, In<double> restart_value, In<double> damping, std::optional<In<double>> eta,
-              double tol, int32_t threads, std::optional<In<uint64_t>> candidate_bits, int64_t num_candidates,
-              In<double> largest_degree, In<int64_t> budget, bool gives_up, bool prove_order, Out<int64_t> ids,
-              Out<float> scores, Out<int64_t> counts, Out<float> score_bounds, Out<uint8_t> proven,
-              Out<int64_t> iterations, Out<double> residual, Out<double> bound, Out<uint8_t> converged,
-              Out<int64_t> rounds, Out<int64_t> rows, Out<int64_t> entries) {
+// `degree`: (N, 1) sums over types if there are no weights of types, else (N, T).
+void ppr_push(const Prepared& prepared, In<double> degree, In<int64_t> restart_indptr, In<int32_t> restart_node,
+              In<double> restart_value, In<double> damping, std::optional<In<double>> eta, double tol, int32_t threads,
+              std::optional<In<uint64_t>> candidate_bits, int64_t num_candidates, In<double> largest_degree,
+              In<int64_t> budget, bool gives_up, bool prove_order, Out<int64_t> ids, Out<float> scores,
+              Out<int64_t> counts, Out<float> score_bounds, Out<uint8_t> proven, Out<int64_t> iterations,
+              Out<double> residual, Out<double> bound, Out<uint8_t> converged, Out<int64_t> rounds, Out<int64_t> rows,
+              Out<int64_t> entries) {
+    const hopfuse::GraphArrays& arrays = prepared.graph.arrays();
     PprGraph g{};
-    g.num_nodes = static_cast<int64_t>(node_of.shape(0));
-    g.num_stored = static_cast<int64_t>(indices.shape(0));
+    g.num_nodes = arrays.num_nodes, g.num_stored = arrays.num_stored;
     g.num_types = static_cast<int32_t>(degree.shape(1));
-    g.indptr = indptr.data(), g.indices = indices.data();
-    g.weight = pointer(weight), g.edge_type = pointer(edge_type);
-    g.degree = degree.data(), g.node_of = node_of.data();
+    g.indptr = arrays.indptr, g.indices = arrays.indices, g.weight = arrays.weight, g.edge_type = arrays.edge_type;
+    g.degree = degree.data(), g.node_of = arrays.node_of;
     PprQueries q{};
     q.batch = static_cast<int64_t>(damping.shape(0));
     q.restart_indptr = restart_indptr.data(), q.restart_node = restart_node.data();
@@ -47,8 +46,7 @@ void ppr_push(In<int64_t> indptr, In<int32_t> indices, std::optional<In<float>> 
 }  // namespace
 
 void bind_ppr_push(Module& m) {
-    m.def("ppr_push", &ppr_push, nb::kw_only(), nb::arg("indptr"), nb::arg("indices"), nb::arg("weight").none(),
-          nb::arg("edge_type").none(), nb::arg("degree"), nb::arg("node_of"), nb::arg("restart_indptr"),
+    m.def("ppr_push", &ppr_push, nb::arg("graph"), nb::kw_only(), nb::arg("degree"), nb::arg("restart_indptr"),
           nb::arg("restart_node"), nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("tol"),
           nb::arg("threads"), nb::arg("candidate_bits").none(), nb::arg("num_candidates"), nb::arg("largest_degree"),
           nb::arg("budget"), nb::arg("gives_up"), nb::arg("prove_order"), nb::arg("ids"), nb::arg("scores"),

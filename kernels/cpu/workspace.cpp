@@ -43,17 +43,18 @@ Idle& idle() {
     return *std::launder(reinterpret_cast<Idle*>(storage));
 }
 
+}  // namespace
+
 void* allocate(size_t bytes) {
     const size_t alignment = bytes >= huge_page ? huge_page : 64;
-    const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+    const size_t most = bytes < alignment ? alignment : bytes;
+    const size_t rounded = (most + alignment - 1) / alignment * alignment;
     void* memory = std::aligned_alloc(alignment, rounded);
 #if defined(__linux__)
     if (memory != nullptr && alignment == huge_page) madvise(memory, rounded, MADV_HUGEPAGE);
 #endif
     return memory;
 }
-
-}  // namespace
 
 Workspace::~Workspace() {
     for (void* buffer : buffer_) std::free(buffer);

@@ -6,6 +6,10 @@
 
 namespace hopfuse {
 
+// At least `bytes` bytes with undefined contents, aligned to 64 bytes and in huge pages if there are many; or null. std::free
+// frees them.
+void* allocate(size_t bytes);
+
 class Workspace {
 public:
     static constexpr int max_slots = 32;

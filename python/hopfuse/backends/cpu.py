@@ -32,11 +32,11 @@ from .calls import (
     empty_ppr_hits,
 )
 from .cpu_boost import boost_weights as boost_weights
-from .cpu_graph import graph_view, threads_used
 from .cpu_seeds import add_entity_seeds as add_entity_seeds
 from .cpu_seeds import add_passage_seeds as add_passage_seeds
 from .cpu_seeds import cover_seeds as cover_seeds
 from .faults import raise_fault
+from .prepared_graph import prepared_graph
 
 _CALIBRATIONS, _TIES, _FUSION_METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
 
@@ -134,11 +134,12 @@ def _ppr_arguments(q: PprQueries) -> dict[str, Any]:
 
 def ppr(graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evidence:
     """Write (B, N) scores; return the evidence."""
-    evidence = Evidence.uninitialised(queries.damping.size)
-    if queries.damping.size:
-        view = graph_view(graph, queries)
-        _native.ppr(view, **_ppr_arguments(queries), scores=scores, **evidence._asdict())
-    _record("ppr_f32", threads_used(graph, queries), queries=queries.damping.size)
+    batch = queries.damping.size
+    evidence, course = Evidence.uninitialised(batch), (1, 0)
+    if batch:
+        prepared = prepared_graph(graph)
+        course = _native.ppr(prepared, **_ppr_arguments(queries), scores=scores, **evidence._asdict())
+    _record("ppr_f32", course[0], queries=batch, lanes=course[1])
     return evidence
 
 
@@ -175,10 +176,10 @@ def _after_pushes(
 def _by_passes(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[HitArrays, Evidence]:
     batch = queries.damping.size
     evidence, hits = Evidence.uninitialised(batch), empty_ppr_hits(batch, ranking.k)
+    course = (1, 0)
     if batch:
-        view = graph_view(graph, queries, regroups=ranking.stop_when_proven)
-        _native.ppr_topk(
-            view,
+        course = _native.ppr_topk(
+            prepared_graph(graph),
             **_ppr_arguments(queries),
             candidates=ranking.candidates,
             stop_when_proven=ranking.stop_when_proven,
@@ -186,7 +187,8 @@ def _by_passes(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple
             **hits,
             **evidence._asdict(),
         )
-    _record("ppr_f32", threads_used(graph, queries), queries=batch, proven=int(np.count_nonzero(hits["proven"])))
+    proven = int(np.count_nonzero(hits["proven"]))
+    _record("ppr_f32", course[0], queries=batch, lanes=course[1], proven=proven)
     return hits, evidence
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .. import _native
 from ..types import Candidates, Graph, LocalWalks
 from .calls import Evidence, HitArrays, NodeRanking, PprQueries, empty_ppr_hits
+from .prepared_graph import prepared_graph
 
 #: A walk may read the entries of a graph divided by this; a pass reads all, and a list takes about 13 passes.
 SHARE = 2
@@ -99,12 +100,8 @@ def push(
         among = _everything(graph) if given is None else Candidates.of_internal(graph, given)
     typed = queries.edge_type_weights is not None
     _native.ppr_push(
-        indptr=graph.indptr,
-        indices=graph.indices,
-        weight=graph.weight,
-        edge_type=graph.edge_type if typed else None,
+        prepared_graph(graph),
         degree=graph.degree if typed else _degree(graph),
-        node_of=graph.node_of,
         restart_indptr=queries.indptr,
         restart_node=queries.node,
         restart_value=queries.value,
