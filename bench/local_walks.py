@@ -152,8 +152,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 def write(path: Path, made: list[dict[str, Any]], threads: int) -> None:
     """Write rows as CSV, with the machine in a comment."""
     names = list(dict.fromkeys(name for row in made for name in row))
+    here, variant = machine(), hf.backend_info()["backends"]["cpu"]["variant"]
     with path.open("w", encoding="utf-8", newline="") as file:
-        here, variant = machine(), hf.backend_info()["cpu"]["variant"]
         file.write(f"# {here['cpu']}, {here['cores']} cores, {threads} threads, variant {variant}\n")
         table = csv.DictWriter(file, names)
         table.writeheader()
