@@ -65,4 +65,5 @@ NB_MODULE(_native, module) {
     bind_dice(m);
     bind_project(m);
     bind_similarity(m);
+    bind_seeds(m);
 }
