@@ -101,9 +101,12 @@ def check_number(
     """
     right = is_real(value) and bool(abs(float(value)) <= (FLOAT32_MAX if float32 else FLOAT64_MAX))
     right = right and (low is None or value >= low) and (high is None or value <= high)
-    with np.errstate(over="ignore"):  # float32 overflows to infinity
-        right = right and (above is None or bool((np.float32(value) if float32 else value) > above))
-        right = right and (below is None or bool(np.float32(value) < below))
+    if right and (below is not None or (float32 and above is not None)):
+        with np.errstate(over="ignore"):  # float32 overflows to infinity
+            rounded = np.float32(value)
+        right = bool((below is None or rounded < below) and (above is None or (rounded if float32 else value) > above))
+    elif right and above is not None:
+        right = bool(value > above)
     if not right:
         kind = f"one finite {'float32 ' if float32 else ''}number"
         raise wrong_value(value, field, f"{instead and f'{instead} or '}{kind}{_range(low, high, above, below)}")

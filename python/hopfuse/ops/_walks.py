@@ -121,6 +121,8 @@ def _read_weights(
 
 
 def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
+    if isinstance(damping, float) and 0 <= damping < 1 and np.float32(damping) < 1:
+        return np.full(batch, damping)
     d = to_numpy(damping, "damping")
     check_real(d, "damping")
     if d.ndim:
