@@ -192,7 +192,7 @@ class Tokenizer:
             asking = asking_words(question, stopwords, stemmer, rule)
             words = [word for word in read_words(question, "terms", rule=rule) if keys[word] is not None]
             telling = [word for word in words if unaccented(word) not in asking] if asking else words
-            found.append([keys.key(word) for word in telling or words])
+            found.append([key for word in telling or words if (key := keys[word]) is not None])
         return found
 
 
