@@ -20,9 +20,10 @@ def is_one_case(text: str) -> bool:
     >>> [is_one_case(text) for text in ("the ISO number", "THE ISO NUMBER", "The ISO number")]
     [True, True, False]
     """
-    return (
-        text.islower() or text.isupper() or _WORD.sub(lambda word: "" if word[0].isupper() else word[0], text).islower()
-    )
+    if text.islower() or text.isupper():
+        return True
+    has_capitals = any(map(str.isupper, _WORD.findall(text)))
+    return has_capitals and _WORD.sub(lambda word: "" if word[0].isupper() else word[0], text).islower()
 
 
 def spelled(texts: Sequence[str], mentions: Sequence[Sequence[Any]], index: Index) -> list[str]:
