@@ -91,3 +91,4 @@ void bind_dice(Module& m);
 void bind_project(Module& m);
 void bind_similarity(Module& m);
 void bind_seeds(Module& m);
+void bind_terms(Module& m);

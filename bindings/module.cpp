@@ -66,4 +66,5 @@ NB_MODULE(_native, module) {
     bind_project(m);
     bind_similarity(m);
     bind_seeds(m);
+    bind_terms(m);
 }

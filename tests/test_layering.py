@@ -91,7 +91,7 @@ RECIPE_NAMES = {"guided-walk", "phase-graph", "policy-rag", "hybrid-rrf", "plain
 NAMED_TUPLE = {"_asdict", "_fields", "_field_defaults", "_make", "_replace"}
 #: Headers of kernels/cpu that the bindings read: the table of kernels, input checks, pools of threads and workspaces,
 #: the floating-point mode.
-BOUND = {"float_mode.h", "inputs.h", "kernels.h", "seeds.h", "threads.h", "workspace.h"}
+BOUND = {"float_mode.h", "inputs.h", "kernels.h", "seeds.h", "terms.h", "threads.h", "workspace.h"}
 
 
 class Import(NamedTuple):

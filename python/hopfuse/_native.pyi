@@ -221,3 +221,6 @@ def cover_seeds(*, node: Annotated[NDArray[numpy.int64], dict(order='C', device=
 
 def boost_weights(*, weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], strength: float) -> None:
     """Boost the weights of hits, in place."""
+
+def sum_terms(*, indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], passages: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], num_passages: int, terms: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], out_passages: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], out_sums: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> int:
+    """Sum the columns of terms; the number of passages with a sum above 0."""

@@ -38,7 +38,7 @@ def add_entity_seeds(call: EntitySeedCall) -> tuple[NDArray[np.int64], NDArray[n
 def cover_seeds(call: CoverCall) -> HitArrays:
     """Return ids, scores and counts, (B, k), the same bits as kernels/cuda/cover_seeds.cu."""
     batch = len(call.node)
-    chosen = {
+    chosen: HitArrays = {
         "ids": np.empty((batch, call.k), np.int64),
         "scores": np.empty((batch, call.k), np.float32),
         "counts": np.empty(batch, np.int64),

@@ -223,24 +223,19 @@ class BM25:
         """Return the k best passages with a score above 0: higher score first, then lower id."""
         if not (terms and k):
             return (), ()
-        scores = self._scores(terms)
-        rows = np.flatnonzero(scores > 0 if allowed is None else (scores > 0) & allowed)
-        rank = scores[rows].view(np.int32).astype(np.int64)  # the bits of positive numbers have their order
+        rows, scores = self.matrix.sums(terms)
+        if allowed is not None:
+            kept = np.flatnonzero(allowed[rows])
+            rows, scores = rows[kept], scores[kept]
+        rank = scores.view(np.int32).astype(np.int64)  # the bits of positive numbers have their order
         rank <<= 32
         rank -= rows
         if rows.size > k:
             rank = np.partition(rank, rows.size - k)[rows.size - k :]
         rank.sort()
-        best = -rank[::-1] & 0xFFFFFFFF
-        return best, scores[best]
-
-    def _scores(self, terms: list[int]) -> NDArray[np.float32]:
-        """Return the float32 score of every passage, summed in the order of the terms."""
-        total = np.zeros(self.num_passages, np.float32)
-        for term in terms:
-            passages, scores = self.matrix.column(term)
-            total[passages.astype(np.intp)] += scores
-        return total
+        rank = rank[::-1]
+        best = -rank & 0xFFFFFFFF
+        return best, ((rank + best) >> 32).astype(np.int32).view(np.float32)
 
     def __repr__(self) -> str:
         return f"BM25({self.matrix!r})"
