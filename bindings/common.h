@@ -93,3 +93,5 @@ void bind_ising(Module& m);
 void bind_dice(Module& m);
 void bind_project(Module& m);
 void bind_similarity(Module& m);
+void bind_seeds(Module& m);
+void bind_terms(Module& m);

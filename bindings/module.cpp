@@ -76,4 +76,6 @@ NB_MODULE(_native, module) {
     bind_dice(m);
     bind_project(m);
     bind_similarity(m);
+    bind_seeds(m);
+    bind_terms(m);
 }

@@ -31,9 +31,9 @@ from .calls import (
     SimilarityCall,
     empty_ppr_hits,
 )
-from .cpu_boost import boost_weights as boost_weights
 from .cpu_seeds import add_entity_seeds as add_entity_seeds
 from .cpu_seeds import add_passage_seeds as add_passage_seeds
+from .cpu_seeds import boost_weights as boost_weights
 from .cpu_seeds import cover_seeds as cover_seeds
 from .faults import raise_fault
 from .prepared_graph import prepared_graph

@@ -94,10 +94,7 @@ def push(
     batch = queries.damping.size
     evidence, hits = Evidence.uninitialised(batch), empty_ppr_hits(batch, ranking.k)
     counts: dict[str, Any] = {name: np.zeros(batch, np.int64) for name in ("rounds", "rows", "entries")}
-    among = ranking.among
-    if among is None:
-        given = ranking.candidates
-        among = _everything(graph) if given is None else Candidates.of_internal(graph, given)
+    among = ranking.among or _among(graph, ranking.candidates)
     typed = queries.edge_type_weights is not None
     _native.ppr_push(
         prepared_graph(graph),
@@ -122,10 +119,19 @@ def push(
     return hits, evidence, LocalWalks(hits["proven"].astype(np.bool_), **counts)
 
 
-def _everything(graph: Graph) -> Candidates:
-    if "every_node" not in graph.derived:
-        graph.derived["every_node"] = Candidates.all_of(graph)
-    made: Candidates = graph.derived["every_node"]
+def _among(graph: Graph, nodes: NDArray[np.int32] | None) -> Candidates:
+    """Return candidates; the graph keeps those of all nodes, and those of the last array that is read-only."""
+    if nodes is None:
+        if "every_node" not in graph.derived:
+            graph.derived["every_node"] = Candidates.all_of(graph)
+        made: Candidates = graph.derived["every_node"]
+        return made
+    kept: Candidates | None = graph.derived.get("candidates")
+    if kept is not None and kept.nodes is nodes:
+        return kept
+    made = Candidates.of_internal(graph, nodes)
+    if not nodes.flags.writeable:
+        graph.derived["candidates"] = made
     return made
 
 

@@ -16,6 +16,7 @@ from ..errors import InputError
 from ..types import Candidates, Graph, LocalWalks, PprHits, PprResult
 from ._filter import read_filter
 from ._lists import check_device_dtype
+from ._node_weights import nodes_of_range
 from ._walks import EdgeTypeNorm, WalkOptions, read_walks, walk_device
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def ppr(
         Weights below 2^-100 of the largest, taken over allowed nodes with edges, count as 0; the others are scaled by a
         power of two and rounded to float32. If ``restart`` is on a GPU, an array there must be float32.
     weighted_nodes : array_like of int (M,), optional
-        The distinct nodes of the columns of ``node_weights``; all other nodes have z = 1. Default: all nodes.
+        The distinct nodes of the columns of ``node_weights``; all other nodes have z = 1. Default: all nodes. A
+        ``range`` is read once for all calls on the graph.
     out : array of float32 (B, N), optional
         C-contiguous array for the scores, on the host or GPU like ``restart``. Undefined after a call that raised.
     backend : {"auto", "cpu", "cuda"}
@@ -177,7 +179,8 @@ def ppr_topk(
         At least 0. Results have min(k, N) columns, or min(k, number of ``candidates``) if all queries share them.
     candidates : Candidates, array_like of bool (N,) or (B, N), of int (M,) or (B, M), or B id lists, optional
         Nodes that can be hits, such as passages; the walk still uses all nodes. :class:`Candidates` are checked once
-        for many calls. If given per query, queries with different candidates are computed separately.
+        for many calls, and so is a ``range``. If given per query, queries with different candidates are computed
+        separately.
     stop : {"proven", "tol"}
         "proven" stops a query as soon as the set and order of its hits are proven to be those of the exact scores. A
         query that is not proven runs to ``tol``. Then, if a bound per node holds (an undirected graph with ``joint``,
@@ -339,6 +342,9 @@ def _read_candidates(graph: Graph, candidates: Any, batch: int) -> list[_Ranking
                 "{field} are those of another graph; make them with Candidates.from_nodes(graph, ...)",
             )
         return [_Ranking(candidates.nodes, None)]
+    ranged = nodes_of_range(graph, candidates)
+    if ranged is not None:
+        return [_Ranking(ranged, None)]
     chosen = read_filter(candidates, batch, graph.num_nodes, "candidates")
     if chosen.shared:
         ids = chosen.ids if chosen.mask is None else np.flatnonzero(chosen.mask)
