@@ -193,7 +193,7 @@ def test_a_spent_budget_gives_the_best_list_so_far() -> None:
     hits = local(graph, restart, 400)
     assert hits.walks is not None
     assert not hits.proven.any()
-    assert (hits.walks.entries <= 1.5 * graph.num_stored / 2 + 16 * 404).all()
+    assert (hits.walks.entries <= 1.5 * 0.4 * graph.num_stored + 16 * 404).all()
     assert_true(hits, reference.ppr(graph, restart), np.ones(graph.num_nodes, bool))
 
 

@@ -12,8 +12,8 @@ from ..types import Candidates, Graph, LocalWalks
 from .calls import Evidence, HitArrays, NodeRanking, PprQueries, empty_ppr_hits
 from .prepared_graph import prepared_graph
 
-#: A walk may read the entries of a graph divided by this; a pass reads all, and a list takes about 13 passes.
-SHARE = 2
+#: The share of a graph's entries that a walk may read; a pass reads all of them, and a list takes about 13 passes.
+SHARE = 0.4
 #: Graphs with fewer entries walk by passes, whose cost is then mostly that of the call.
 FEWEST_ENTRIES = 1 << 15
 #: The sample that decides whether walks of a graph are local: single seeds, at equal distances among nodes with edges.
@@ -52,7 +52,7 @@ def budgets(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> NDArray[
     if batch == 0 or ranking.k == 0:
         return None
     if ranking.walk == "local":
-        return np.full(batch, max(graph.num_stored // SHARE, FEWEST_ENTRIES))
+        return np.full(batch, max(int(SHARE * graph.num_stored), FEWEST_ENTRIES))
     plain = queries.allow is None and queries.node_weights is None and not queries.per_type
     if not (plain and ranking.stop_when_proven and budget_of(graph).entries):
         return None
@@ -61,7 +61,7 @@ def budgets(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> NDArray[
 
 
 def _sampled(graph: Graph) -> Budget:
-    none, entries = Budget(0, 0.0, 0.0), graph.num_stored // SHARE
+    none, entries = Budget(0, 0.0, 0.0), int(SHARE * graph.num_stored)
     if graph.directed or graph.num_stored < FEWEST_ENTRIES:
         return none
     live = np.flatnonzero(np.diff(graph.indptr))

@@ -197,8 +197,8 @@ def ppr_topk(
     walk : {"auto", "passes", "local"}
         How hits are found. "passes" reads the whole graph in every pass and has the same bits on every backend; a GPU
         walks so. "local", on a CPU, pushes mass from the seeds and reads only the rows that it needs, until the list is
-        proven or half of the graph's entries are read; then ``proven`` is False and the list is the best so far. It
-        needs an undirected graph, ``joint``, ``stop="proven"``, and neither ``allow`` nor ``node_weights``. "auto"
+        proven or two fifths of the graph's entries are read; then ``proven`` is False and the list is the best so far.
+        It needs an undirected graph, ``joint``, ``stop="proven"``, and neither ``allow`` nor ``node_weights``. "auto"
         walks locally where a sample of the graph says that this pays, and by passes where it does not, or where a
         local walk has not proven the list. Proven lists have the same ids in the same order with every ``walk``;
         scores differ by less than their bounds. ``walks`` of the result says how each query walked.
