@@ -13,13 +13,17 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 from hopfuse import _native
-from hopfuse.backends import cpu, prepared_graph
+from hopfuse.backends import cpu, cpu_push, prepared_graph
 
 OUTPUTS = {
     "ppr": ("scores", "iterations", "residual", "bound", "converged"),
     "ppr_topk": (
         *("ids", "scores", "counts", "score_bounds", "proven"),
         *("iterations", "residual", "bound", "converged"),
+    ),
+    "ppr_push": (
+        *("ids", "scores", "counts", "score_bounds", "proven"),
+        *("iterations", "residual", "bound", "converged", "rounds", "rows", "entries"),
     ),
     "dense_topk": ("ids", "scores", "counts"),
     "calibrate": ("out",),
@@ -93,6 +97,10 @@ class Recorder:
         course = _native.ppr_topk(graph, **fields)
         self.add("ppr_topk", {"graph": self.graphs[id(graph)], **fields})
         return course
+
+    def ppr_push(self, graph: Any, **fields: Any) -> None:
+        _native.ppr_push(graph, **fields)
+        self.add("ppr_push", {"graph": self.graphs[id(graph)], **fields})
 
     def dense_topk(self, vectors: Any, **fields: Any) -> None:
         _native.dense_topk(vectors, **fields)
@@ -176,6 +184,9 @@ def ppr_calls(rng: np.random.Generator) -> None:
                 hf.ppr_topk(g, rows, k, stop="tol", threads=1)
             hf.ppr_topk(g, rows, 5, candidates=np.arange(0, g.num_nodes, 3), threads=1)
             hf.ppr_topk(g, own, 5, allow=allowed, threads=1)
+            if not directed:
+                hf.ppr_topk(g, rows, 5, walk="local", threads=1)
+                hf.ppr_topk(g, rows, 9, walk="local", prove="set", candidates=common, damping=0.8, threads=1)
             if types > 1:
                 eta = rng.random((9, types)) / types
                 hf.ppr(g, rows, edge_type_weights=eta, threads=1)
@@ -183,6 +194,8 @@ def ppr_calls(rng: np.random.Generator) -> None:
                 hf.ppr(g, own, edge_type_weights=eta, edge_type_norm="per_type", allow=allowed, threads=1)
                 hf.ppr(g, own, edge_type_weights=eta[0], allow=allowed, threads=1)
                 hf.ppr_topk(g, rows, 7, edge_type_weights=eta, edge_type_norm="per_type", threads=1)
+                if not directed:
+                    hf.ppr_topk(g, rows, 7, walk="local", edge_type_weights=eta, threads=1)
 
 
 def dense_calls(rng: np.random.Generator) -> None:
@@ -274,7 +287,7 @@ def project_calls(rng: np.random.Generator) -> None:
 
 def main(calls: Path, expected: Path) -> None:
     recorder = Recorder()
-    cpu._native = prepared_graph._native = recorder  # type: ignore[assignment]
+    cpu._native = cpu_push._native = prepared_graph._native = recorder  # type: ignore[assignment]
     rng = np.random.default_rng(20260101)
     ppr_calls(rng)
     dense_calls(rng)

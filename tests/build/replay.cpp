@@ -194,6 +194,33 @@ struct Replay {
         return walk(c, nullptr, &top);
     }
 
+    Status ppr_push(const Call& c) const {
+        const GraphArrays& arrays = graph(c).arrays();
+        PprGraph g{};
+        g.num_nodes = arrays.num_nodes, g.num_stored = arrays.num_stored;
+        g.num_types = int32_t(c.extent("degree", 1));
+        g.indptr = arrays.indptr, g.indices = arrays.indices;
+        g.weight = arrays.weight, g.edge_type = arrays.edge_type;
+        g.degree = c.array<double>("degree"), g.node_of = arrays.node_of;
+        PprQueries q{};
+        q.batch = c.extent("damping", 0);
+        q.restart_indptr = c.array<int64_t>("restart_indptr"), q.restart_node = c.array<int32_t>("restart_node");
+        q.restart_value = c.array<double>("restart_value"), q.damping = c.array<double>("damping");
+        q.eta = c.optional<double>("eta"), q.tol = c.real("tol"), q.execution = {threads};
+        PprTopk top{};
+        top.k = top.width = c.extent("ids", 1), top.prove_order = c.whole("prove_order") != 0;
+        top.ids = c.array<int64_t>("ids"), top.scores = c.array<float>("scores");
+        top.counts = c.array<int64_t>("counts"), top.score_bounds = c.array<float>("score_bounds");
+        top.proven = c.array<uint8_t>("proven");
+        const PprPush push{
+            {c.whole("num_candidates"), c.optional<uint64_t>("candidate_bits"), c.array<double>("largest_degree")},
+            c.array<int64_t>("budget"),
+            c.whole("gives_up") != 0};
+        return kernels.ppr_push_f64(
+            g, q, push, top, evidence(c),
+            {c.array<int64_t>("rounds"), c.array<int64_t>("rows"), c.array<int64_t>("entries")});
+    }
+
     // Encodes with this variant first: the codes need not be the recording machine's.
     Status dense_topk(const Call& c) const {
         const Field& vectors = c.field("vectors");
@@ -329,6 +356,7 @@ struct Replay {
         if (c.op == "graph") return Status::ok;
         if (c.op == "ppr") return ppr(c);
         if (c.op == "ppr_topk") return ppr_topk(c);
+        if (c.op == "ppr_push") return ppr_push(c);
         if (c.op == "dense_topk") return dense_topk(c);
         if (c.op == "calibrate") return calibrate(c);
         if (c.op == "fuse") return fuse(c);
