@@ -1,4 +1,4 @@
-"""A long call of every op, of a few hundred milliseconds or more, and a short one whose bits are known."""
+"""A long call of every op, of thirty milliseconds or more, and a short one whose bits are known."""
 
 from __future__ import annotations
 
