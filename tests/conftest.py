@@ -1,7 +1,7 @@
 """Fixtures and settings that all tests share.
 
 There are two tiers. In the quick one, the default, property tests draw 25 examples, the same in every run; tests of
-every variant run one case in seven on the emulator (none if marked ``emulator_full``); and tests marked ``full`` do not
+every variant run one case in 21 on the emulator (none if marked ``emulator_full``); and tests marked ``full`` do not
 run. ``HOPFUSE_TESTS=full`` runs every case, with 100 examples, and ``HOPFUSE_TESTS=rest`` of these only what is more
 than in the quick tier. ``HOPFUSE_DRAWS`` is another number of examples; ``.ci/soak`` counts further ones.
 
@@ -70,7 +70,7 @@ def variant(request: pytest.FixtureRequest) -> Iterator[str]:
     On the CPU every kernel is called on every instruction set that runs here, on a device it is called on the CPU too;
     all must leave the same bits. On the emulator a test runs in an order of threads that its name chooses, and if
     marked ``every_order`` in each, and in the full tier in the sanitizers' builds. The quick tier takes one case in
-    seven of other tests to the emulator.
+    21 of other tests to the emulator, at least one of each.
     """
     name, _, threads = request.param.partition("-")
     reason = variants.missing(name)
