@@ -11,11 +11,14 @@ Calls run on one thread unless a test sets ``threads=``, so that tests may run i
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import os
 import signal
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 os.environ.setdefault("HOPFUSE_NUM_THREADS", "1")
 
@@ -61,6 +64,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "variant" in metafunc.fixturenames:
         in_every_order = metafunc.definition.get_closest_marker("every_order") is not None
         metafunc.parametrize("variant", variants.params(in_every_order=in_every_order), indirect=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def certificates_are_read_once() -> Iterator[None]:
+    """Let clients of HTTP share the certificates of https, which each reads: that takes longer than most requests."""
+    with patch.object(ssl, "create_default_context", functools.cache(ssl.create_default_context)):
+        yield
 
 
 @pytest.fixture
