@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import importlib.util
 import os
 import signal
 import ssl
@@ -70,6 +71,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def certificates_are_read_once() -> Iterator[None]:
     """Let clients of HTTP share the certificates of https, which each reads: that takes longer than most requests."""
     with patch.object(ssl, "create_default_context", functools.cache(ssl.create_default_context)):
+        yield
+
+
+@pytest.fixture(scope="session")
+def model_in_memory() -> Iterator[None]:
+    """Load WordLlama's model once in this process, where it is installed, and not for each command."""
+    with contextlib.ExitStack() as stack:
+        if importlib.util.find_spec("wordllama") is not None:
+            from wordllama import WordLlama
+
+            stack.enter_context(patch.object(WordLlama, "load", functools.cache(WordLlama.load)))
         yield
 
 

@@ -35,7 +35,7 @@ def shell(script: str, folder: Path) -> str:
     return "".join(one.stdout + one.stderr for one in ran)
 
 
-def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
+def test_the_examples_of_the_page_run(tmp_path, monkeypatch, model_in_memory):
     monkeypatch.chdir(tmp_path)
     by_spacy, by_words, by_model, by_label = blocks("sh")
     said = shell(by_spacy, tmp_path)
