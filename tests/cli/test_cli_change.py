@@ -52,6 +52,23 @@ def test_passages_are_added_replaced_deleted_and_compacted(folder, output_of):
     assert "No changes since generation 2" in hopfuse("log", index).stderr
 
 
+def test_entities_are_merged(tmp_path, output_of, refused_here):
+    names = ["United States", "USA", "U.S.", "Ohio", "Ohio"]
+    graph = [{"src": 0, "dst": 2}, {"src": 1, "dst": 3}, {"src": 1, "dst": 4}, {"src": 4, "dst": 5}]
+    index = tmp_path / "index"
+    hf.Index.build(passages=ROWS[:2], entities=names, graph=graph).save(index)
+    assert refused_here("merge", index, "Utopia", "USA") == about("unknown", None, given="Utopia")
+    assert refused_here("merge", index, "USA", "USA") == about("conflict", "merge", given="USA")
+    assert refused_here("merge", index, "USA", "Ohio") == about("duplicate", None, given="Ohio")
+    assert refused_here("merge", index, "USA") == about("missing", "others")
+    assert hf.Index.open(index).seq == 0
+    output_of("merge", index, "United States", "USA", "U.S.")
+    opened = hf.Index.open(index)
+    assert (opened.seq, list(opened.entity_names)) == (1, ["United States", "Ohio", "Ohio"])
+    assert set(opened.entity_aliases[0]) == {"USA", "U.S."}
+    assert opened.passage_frequency.tolist() == [2, 0, 0]
+
+
 def test_a_copy_keeps_the_seq(folder, output_of, refused_here):
     output_of("delete", folder / "index", "p0")
     output_of("snapshot", folder / "index", folder / "copy")

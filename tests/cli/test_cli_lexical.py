@@ -99,6 +99,22 @@ def test_words_of_the_index_raise_weights_unless_they_are_left_out(lexical_index
         assert [hit["score"] for hit in shown["hits"]] == [score for _, score in found.hits.row(0)]
 
 
+@pytest.mark.parametrize(
+    ("words", "question", "ids"),
+    [
+        ("fts5", "town", ["a"]),  # stems: towns
+        ("fts5:unicode61", "town", []),
+        ("fts5:unicode61", "towns", ["a"]),
+        ("fts5:trigram", "ownship", ["b"]),
+        ("fts5", "ownship", []),
+    ],
+)
+def test_the_tokenizer_of_sqlite_is_chosen(tmp_path, output_of, words, question, ids):
+    Index.build([{"id": "a", "text": "Two towns."}, {"id": "b", "text": "A township."}]).save(tmp_path / "index")
+    search = ("search", tmp_path / "index", question, "--recipe", "hybrid-rrf", "--words", words, "--json")
+    assert [hit["id"] for hit in json.loads(output_of(*search))["hits"]] == ids
+
+
 def test_bad_lexical_options_are_refused(refused_here, scoring, index, files, tmp_path):
     out = ["--out", tmp_path / "out.jsonl"]
     plain = [*scoring, *out, "--recipe", "phase-graph"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
+import hopfuse as hf
 import numpy as np
 import pytest
 from encoders.embedding_server import EmbeddingServer, answered, vector
@@ -100,6 +101,81 @@ def test_batches_that_were_answered_are_kept_where_another_fails(server, make, t
     server.reply = None
     encoder.encode_passages(["good", "bad"])
     assert [one["input"] for one in server.requests] == [["good"], ["bad"], ["bad"]]
+
+
+def refusing(*texts, status=400):
+    """Refuse requests that contain one of these texts, as endpoints do that read at most some tokens."""
+
+    def reply(request):
+        bad = [text for text in request["input"] if text in texts]
+        return (status, {"error": {"message": f"too long: {bad[0]}"}}) if bad else answered(request)
+
+    return reply
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_text_that_is_refused_costs_no_other_its_vector(server, make, tmp_path, status):
+    server.reply = refusing(TEXTS[2], TEXTS[7], status=status)
+    told = {}
+    encoder = make(cache=tmp_path / "v.db", batch_size=4, concurrency=2)
+    vectors = encoder.try_passages([*TEXTS, TEXTS[2]], lambda at, error: told.update({at: error}))
+    kept = [at for at in range(10) if at not in (2, 7)]
+    np.testing.assert_array_equal(vectors[kept], unit([TEXTS[at] for at in kept]))
+    assert not vectors[[2, 7, 10]].any()
+    assert sorted(told) == [2, 7, 10]
+    assert [told[at].values["status"] for at in (2, 7)] == [status, status]
+    assert f"too long: {TEXTS[7]}" in told[7].values["said"]
+    server.reply = None
+    before = len(server.requests)
+    np.testing.assert_array_equal(encoder.try_passages(TEXTS, lambda at, error: pytest.fail(str(error))), unit(TEXTS))
+    assert sorted(text for one in server.requests[before:] for text in one["input"]) == sorted([TEXTS[2], TEXTS[7]])
+
+
+def test_what_refuses_no_single_text_ends_the_call(server, make):
+    for status in (401, 404, 500):
+        server.reply = lambda request, status=status: (status, {"error": {"message": "no"}})
+        with refused(EndpointError, "reply", status=status):
+            make().try_passages(TEXTS, lambda at, error: pytest.fail(str(error)))
+    assert len(server.requests) == 3
+    server.reply = refusing(*TEXTS)
+
+    def stop(at, error):
+        raise error
+
+    with refused(EndpointError, "reply", status=400):
+        make(batch_size=2, concurrency=1).try_passages(TEXTS, stop)
+    assert len(server.requests) == 5  # a batch and the first half of it
+
+
+def test_a_passage_that_is_refused_is_in_the_index_without_a_vector(server, make):
+    server.reply = refusing(TEXTS[3])
+    rows, told = [{"id": f"p{at}", "text": text} for at, text in enumerate(TEXTS)], {}
+    with refused(EndpointError, "reply", status=400):
+        hf.Index.build(rows, encoder=make())
+    for more in ({}, {"storage": "int8"}, {"storage": "float16"}):
+        index = hf.Index.build(rows, encoder=make(), failed=lambda at, error: told.update({at: error}), **more)
+        assert (list(told), index.num_passages) == ([3], 10)
+        found = hf.dense_topk(unit(TEXTS[3:4]), index.corpus, 9).ids[0]
+        assert sorted(found.tolist()) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    with refused(InputError, "zero", "metric", given="p3"):
+        hf.Index.build(rows, encoder=make(), metric="cosine", failed=lambda at, error: None)
+
+
+def test_a_reader_and_a_change_go_on_without_a_vector(server, make, tmp_path):
+    pytest.importorskip("bm25s", reason="words are read by bm25s (extra lexical)")
+    pytest.importorskip("Stemmer", reason="words are stemmed")
+    server.reply = refusing(TEXTS[3], TEXTS[8])
+    rows, told = [{"id": f"p{at}", "text": text} for at, text in enumerate(TEXTS)], []
+    index = hf.Index.build(rows[:6], reader="words", encoder=make(), failed=lambda at, error: told.append(at))
+    index.save(tmp_path / "index")
+    with hf.Index.open(tmp_path / "index", writable=True, encoder=make()) as live:
+        with refused(EndpointError, "reply", status=400), live.change() as change:
+            change.add_passages(rows[6:])
+        with live.change() as change:
+            change.add_passages(rows[6:], failed=lambda at, error: told.append(at))
+        index = live.refresh()
+    assert told == [3, 2]
+    assert np.flatnonzero(~index.vectors.any(axis=1)).tolist() == [3, 8]
 
 
 @pytest.mark.parametrize(

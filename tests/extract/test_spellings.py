@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import hopfuse as hf
 import pytest
@@ -44,6 +48,13 @@ def found(index: hf.Index, question: str, **options: object) -> list[tuple[str, 
         ("Jean-Luc", "Where was Jean–Luc born?", "Jean–Luc"),
         ("Jean-Luc", "Where was Jean  Luc born?", "Jean  Luc"),
         ("Jean Luc", "Where was Jean-Luc born?", "Jean-Luc"),
+        ("Jean-Luc", "Where was Jean – Luc born?", "Jean – Luc"),
+        ("Jean-Luc", "where was jean- luc born", "jean- luc"),
+        ("Jean–François", "Where was Jean - Francois born?", "Jean - Francois"),
+        ("Jean – Luc", "Where was Jean-Luc born?", "Jean-Luc"),
+        ("AT&T", "Who owns AT & T now?", "AT & T"),
+        ("AT & T", "Who owns AT&T now?", "AT&T"),
+        ("COVID-19", "what is covid - 19", "covid - 19"),
         ("New York", "is it in new\u00a0\n york", "new\u00a0\n york"),
         ("Sao Paulo", "How big is São Paulo?", "São Paulo"),
         ("São Paulo", "How big is Sa\u0303o Paulo?", "Sa\u0303o Paulo"),
@@ -103,7 +114,13 @@ def test_a_keystroke_does_not_lose_a_name(name: str, question: str, surface: str
         ("ラン", "フランスの首都は"),
         ("นา", "ประเทศนาน"),
         ("서울", "서울특별시는"),
-        ("ليد", "وليد"),
+        ("ريم", "كريم"),
+        ("علي", "الكتاب وعلى الطاولة"),
+        ("Jean Luc", "Who came – Jean – Luc or Ann?"),
+        ("Jean-Luc", "Who came, Jean — Luc or Ann?"),
+        ("沪", "沪在哪里"),
+        ("津", "津はどこ"),
+        ("คำ", "คำอธิบายสั้นๆ"),
     ],
 )
 def test_other_words_are_not_joined_into_a_name(name: str, question: str) -> None:
@@ -171,6 +188,12 @@ def test_of_two_spellings_the_nearest_that_a_question_may_see_is_meant() -> None
         (["القاهرة"], "الطريق للقاهرة", ["لقاهرة"]),
         (["القاهرة"], "الطريق إلى بِالقَاهِرَة", ["القَاهِرَة"]),
         (["مصر العليا"], "وبمصر العليا", ["مصر العليا"]),
+        (["مصر", "علي"], "من هو وعلي ومصر؟", ["علي", "مصر"]),
+        (["عبد الله"], "من هو عبدالله؟", ["عبدالله"]),
+        (["عبدالله"], "من هو وعبد الله؟", ["عبد الله"]),
+        (["أبو ظبي"], "أين تقع ابوظبي؟", ["ابوظبي"]),
+        (["نورالدين", "أحمد"], "نور الدين ابو احمد", ["نور الدين", "احمد"]),
+        (["沪", "京"], "「沪」和 京 有多远", ["沪", "京"]),
         (["ירושלים"], "מה קרה בירושלים ושבירושלים", ["ירושלים", "ירושלים"]),
         (["תל אביב"], "איך מגיעים לתל-אביב", ["תל-אביב"]),
         (["Москва"], "Что построили в Москве и под Москвой?", ["Москве", "Москвой"]),
@@ -255,6 +278,9 @@ def test_an_index_of_the_first_rule_links_as_before(tmp_path: Path) -> None:
         ("Self-made", "self-made", "who is a self-made man"),
         ("Won't", "won't", "who won't go"),
         ("علي", "على", "ماذا على الطاولة"),
+        ("ليد", "وليد", "من هو وليد"),
+        ("بنان", "لبنان", "أين لبنان"),
+        ("עמית", "העמית", "איפה העמית"),
     ],
 )
 def test_a_common_word_is_no_name_however_it_is_spelled(name, word, question):
@@ -267,3 +293,53 @@ def test_a_common_word_is_no_name_however_it_is_spelled(name, word, question):
     )
     linker = EntityLinker(index)
     assert [match.surface for match in linker.match([f"{question} zed"])[0]] == ["zed"]
+
+
+def test_a_name_after_a_prefix_is_found_beside_fewer_passages_with_the_whole_word():
+    index = built("مصر", "Zed", texts=("القاهرة ومصر",))
+    assert found(index, "ما ومصر؟") == [("مصر", "مصر")]
+
+
+def test_a_single_character_is_a_name_by_itself_unless_names_are_longer():
+    index = built("沪", "X")
+    assert [match.surface for match in EntityLinker(index).match(["沪 X"])[0]] == ["沪"]
+    assert EntityLinker(index, min_length=3).match(["沪 X"]) == [[]]
+
+
+def calls_of(names: set[str], run: Callable[[], object]) -> int:
+    """Return how often functions of these names are called."""
+    count = 0
+
+    def see(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call" and frame.f_code.co_name in names
+
+    sys.setprofile(see)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_a_mention_whose_confidence_is_known_is_not_folded_again():
+    linker = EntityLinker(built("Nice", "São Paulo", texts=("a nice day", "sao paulo")))
+    questions = ["nice", "são paulo", "sao paulo"]
+    first = linker.match(questions)
+    assert calls_of({"fold", "count"}, lambda: linker.match(questions)) == 0
+    assert linker.match(questions) == first
+    assert calls_of({"fold"}, lambda: linker.match(["sÃo paulo"])) > 0
+
+
+def test_known_confidences_are_bounded():
+    """A mention may be spelled in many ways, and be long: with more spaces than a name has."""
+    linker = EntityLinker(built("new york", texts=("a new york minute",)))
+    questions = [f"in new{' ' * at}york" for at in range(1, 4_000)]
+    linker.match(questions[:10])
+    tracemalloc.start()
+    try:
+        for question in questions:
+            assert len(linker.match([question])[0]) == 1
+        assert tracemalloc.get_traced_memory()[0] < 1 << 21  # the questions are 8 MB
+    finally:
+        tracemalloc.stop()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -27,6 +29,7 @@ READ = [
     ("{that} is {'a': 1}", {"a": 1}),
     ("{}", {}),
     ("{ /* nothing */ }", {}),
+    ('{"a": 1} /* and more', {"a": 1}),
 ]
 ASKED_AGAIN = [
     '{"a": 1 "b": 2}',
@@ -39,6 +42,7 @@ ASKED_AGAIN = [
     "{'a': undefined}",
     '{"a": 01}',
     '{"a": "b',
+    '{"a": 1, /* and more }',
     "{'a': 'b'",
     '{"a": "\\q"}',
     "{1: 2}",
@@ -68,6 +72,25 @@ def test_deeply_nested_careless_json_is_not_an_answer(serve, opened, depth):
     server = serve(in_turn(opened * depth, GOOD))
     assert endpoint(server).ask(["?"], ANY) == [GOOD]
     assert "nested deeper than 100" in server.prompts()[1]
+
+
+@pytest.mark.parametrize("opened", ["{/*", "{//", "{#", "{'a' //", "{'a': 1, /*"])
+@pytest.mark.parametrize("closed", ["", "*/ \n"])
+def test_braces_in_a_comment_are_not_all_read_to_its_end(serve, opened, closed):
+    calls = 0
+
+    def see(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_filename.endswith("_careless.py")
+
+    server = serve(in_turn(opened * 20_000 + closed, GOOD))
+    threading.setprofile(see)
+    try:
+        asked = endpoint(server).ask(["?"], ANY)
+    finally:
+        threading.setprofile(None)
+    assert asked == [GOOD]
+    assert 0 < calls < 20_000
 
 
 def first_list(value: Any) -> Any:

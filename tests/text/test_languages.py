@@ -85,6 +85,13 @@ def test_function_words_are_words() -> None:
         ("waarom is dat zo", "dutch", "waarom"),
         ("почему сервер не работает", "russian", "почему"),
         ("Who wrote it?", "english", "who"),
+        ("How many rivers are there?", "english", "many"),
+        ("how MUCH does it cost", None, "much"),
+        ("Wie viele Flüsse gibt es?", "english", "viele"),
+        ("Hur många floder finns det?", "swedish", "manga"),
+        ("hvor mange elver er det", "norwegian", "mange"),
+        ("hoe veel rivieren zijn er", "dutch", "veel"),
+        ("Kuinka monta jokea on?", "finnish", "monta"),
     ],
 )
 def test_words_that_ask_are_those_of_the_questions_language(question: str, language: str | None, asking: str) -> None:
@@ -98,6 +105,8 @@ def test_words_that_ask_are_those_of_the_questions_language(question: str, langu
         ("comment syntax", "english", "comment"),
         ("What was said", "english", "was"),
         ("das wo bist du", "german", "who"),
+        ("Who has many rivers, and how?", "english", "many"),
+        ("Wer hat viele Flüsse?", "german", "viele"),
     ],
 )
 def test_a_word_asks_in_no_other_language(question: str, language: str, word: str) -> None:

@@ -15,7 +15,7 @@ from .about.bench import bench
 from .about.info import info
 from .about.selftest import selftest
 from .build.command import build
-from .change.commands import add, compact, delete, log_command, snapshot
+from .change.commands import add, compact, delete, log_command, merge_command, snapshot
 from .change.follow import follow
 from .diagnose.compare import compare
 from .diagnose.diagnose import diagnose
@@ -68,7 +68,7 @@ def app() -> None:
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Build": (build,),
-    "Change": (add, delete, follow, compact, snapshot, log_command),
+    "Change": (add, delete, merge_command, follow, compact, snapshot, log_command),
     "Run": (search, trace, score, serve, mcp_command, policy),
     "Evaluate": (evaluate_runs, sweep_command),
     "Diagnose": (diagnose, compare),

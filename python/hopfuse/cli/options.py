@@ -24,7 +24,8 @@ k_option = click.option(
 encoder_option = click.option(
     "--encoder",
     metavar="NAME",
-    help="Encoder of vectors that no file gives: wordllama, wordllama:DIM or sentence-transformers:FOLDER.",
+    help="Encoder of vectors that no file gives: wordllama, wordllama:DIM, sentence-transformers:FOLDER or "
+    "endpoint:MODEL:DIM (of OPENAI_BASE_URL).",
 )
 case_option = click.option(
     "--case-sensitive", is_flag=True, help="Match names in texts only in the case that the index has."

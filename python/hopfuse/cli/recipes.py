@@ -47,8 +47,9 @@ words_option = click.option(
     is_flag=False,
     flag_value="auto",
     type=click.Choice(WORDS),
-    help="List by words: bm25 (the index's own, else built at the start), fts5 (SQLite's), auto (bm25 if bm25s is "
-    "installed, else fts5) or none.  [default: auto for hybrid-rrf, the index's own for guided-walk, else none]",
+    help="List by words: bm25 (the index's own, else built at the start), fts5 (SQLite's; fts5:unicode61 without "
+    "stems, fts5:trigram inside words), auto (bm25 if bm25s is installed, else fts5) or none.  [default: auto for "
+    "hybrid-rrf, the index's own for guided-walk, else none]",
 )
 
 # ---- Options ---------------------------------------------------------------------------------------------------------

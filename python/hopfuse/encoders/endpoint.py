@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from importlib import import_module
 from os import PathLike
+from threading import Event, Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import address_and_key, check_number, check_text, check_whole, without_key
+from .._validation import address_and_key, check_number, check_text, check_whole, checked_texts, without_key
 from ..errors import EndpointError, MissingExtraError
 from .protocol import NamedEncoder
 from .vector_cache import VectorCache
 
 #: The largest number of texts in a request: OpenAI's limit.
 MAX_BATCH = 2048
+#: Statuses by which an endpoint refuses these texts, where it may accept others: too long, filtered.
+REFUSED = frozenset((400, 413, 422))
 
 
 class EndpointEncoder(NamedEncoder):
@@ -102,27 +106,97 @@ class EndpointEncoder(NamedEncoder):
         self._cache = None if cache is None else VectorCache(cache, self._dim)
         self._key, self._client = _client(base_url, api_key, retries, timeout)
 
+    def try_passages(self, texts: Sequence[str], failed: Callable[[int, EndpointError], None]) -> NDArray[np.float32]:
+        """Return the vectors of passages, and zeros for a text that the endpoint refuses by itself (400, 413, 422).
+
+        A batch that is refused is divided until the text is found. Nothing more is sent after any other error.
+
+        Parameters
+        ----------
+        texts : sequence of str, n entries
+        failed : callable
+            Called with the number of a text that is refused and the error, one call at a time. An error that it raises
+            ends the call.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, dim), C-contiguous
+
+        Raises
+        ------
+        InputError, EndpointError
+            As :meth:`encode_passages`.
+        """
+        whole = [self._prefixes[True] + text for text in checked_texts(texts)]
+        places: dict[str, list[int]] = {}
+        for at, text in enumerate(whole):
+            places.setdefault(text, []).append(at)
+        lock = Lock()
+
+        def refused(text: str, error: EndpointError) -> None:
+            with lock:
+                for at in places[text]:
+                    failed(at, error)
+
+        made = self._made(places, refused)
+        kept = [at for at, text in enumerate(whole) if text in made]
+        rows = np.zeros((len(whole), self._dim), np.float32)
+        if kept:
+            rows[kept] = self._checked([made[whole[at]] for at in kept], len(kept))
+        return rows
+
     def _vectors(self, texts: list[str], of_passages: bool) -> list[NDArray[np.float32]]:
         whole = [self._prefixes[of_passages] + text for text in texts]
-        keys = {text: self._key_of(text) for text in whole}
+        made = self._made(whole)
+        return [made[text] for text in whole]
+
+    def _made(
+        self, texts: Iterable[str], refused: Callable[[str, EndpointError], None] | None = None
+    ) -> dict[str, NDArray[np.float32]]:
+        """Return the vector of each distinct text, without those for which ``refused`` is called."""
+        keys = {text: self._key_of(text) for text in texts}
         known = {} if self._cache is None else self._cache.read(list(keys.values()))
-        new = [text for text, key in keys.items() if key not in known]
+        made = {text: known[key] for text, key in keys.items() if key in known}
+        new = [text for text in keys if text not in made]
         batches = [new[at : at + self._batch_size] for at in range(0, len(new), self._batch_size)]
+        stopped = Event()
+
+        def ask(batch: list[str]) -> dict[str, NDArray[np.float32]]:
+            if stopped.is_set():
+                return {}
+            try:
+                return self._ask_and_store(batch, refused)
+            except BaseException:
+                stopped.set()
+                raise
+
         with ThreadPoolExecutor(max_workers=max(1, min(self._concurrency, len(batches)))) as pool:
-            answers = list(pool.map(self._ask_and_store, batches)) if batches else []
-        for batch, rows in zip(batches, answers, strict=True):
-            known |= {keys[text]: row for text, row in zip(batch, rows, strict=True)}
-        return [known[keys[text]] for text in whole]
+            for rows in pool.map(ask, batches):
+                made |= rows
+        return made
 
     def _key_of(self, text: str) -> bytes:
         parts = [str(self._client.base_url), self._model, str(self._dim), text]
         return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
 
-    def _ask_and_store(self, batch: list[str]) -> NDArray[np.float32]:
-        rows = self._ask(batch)
-        if self._cache is not None:
-            self._cache.write([self._key_of(text) for text in batch], rows)
-        return rows
+    def _ask_and_store(
+        self, batch: list[str], refused: Callable[[str, EndpointError], None] | None
+    ) -> dict[str, NDArray[np.float32]]:
+        try:
+            rows = self._ask(batch)
+        except EndpointError as error:
+            if refused is None or error.values.get("status") not in REFUSED:
+                raise
+            failure = error
+        else:
+            if self._cache is not None:
+                self._cache.write([self._key_of(text) for text in batch], rows)
+            return dict(zip(batch, rows, strict=True))
+        if len(batch) == 1:
+            refused(batch[0], failure)
+            return {}
+        half = len(batch) // 2
+        return self._ask_and_store(batch[:half], refused) | self._ask_and_store(batch[half:], refused)
 
     def _ask(self, batch: list[str]) -> NDArray[np.float32]:
         library = import_module("openai")

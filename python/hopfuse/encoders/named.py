@@ -11,18 +11,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, MissingExtraError
+from .endpoint import EndpointEncoder
 from .protocol import Encoder
 from .sentence_transformers import SentenceTransformerEncoder
 from .word_llama import DIMS, WordLlamaEncoder
 
+ENDPOINT = "endpoint"
+#: Names beside WordLlama's, as they are written.
+OTHERS = ("sentence-transformers:FOLDER", f"{ENDPOINT}:MODEL:DIM")
+
 
 def open_encoder(name: str) -> Encoder:
-    """Return the encoder of a name: ``wordllama``, ``wordllama:DIM`` or ``sentence-transformers:FOLDER``.
+    """Return the encoder of a name.
+
+    Parameters
+    ----------
+    name : str
+        ``wordllama``, ``wordllama:DIM``, ``sentence-transformers:FOLDER``, or ``endpoint:MODEL:DIM``: a model behind
+        the endpoint of ``OPENAI_BASE_URL``, by default OpenAI's, with the key of ``OPENAI_API_KEY``.
 
     Raises
     ------
     InputError
-        Another name, or a folder that is not on this machine.
+        Another name, a folder that is not on this machine, or no key for OpenAI's endpoint.
     MissingExtraError
         The encoder's library is not installed.
 
@@ -37,12 +48,15 @@ def open_encoder(name: str) -> Encoder:
         return WordLlamaEncoder(int(detail)) if detail else WordLlamaEncoder()
     if kind == "sentence-transformers" and detail:
         return SentenceTransformerEncoder(detail)
+    model, _, dim = detail.rpartition(":")
+    if kind == ENDPOINT and model and dim.isdecimal():
+        return EndpointEncoder(model=model, dim=int(dim))
     raise InputError(
         "choice",
         "encoder",
         "{field} is {given!r}, which names no encoder; allowed: {allowed}",
         given=name,
-        allowed=", ".join(["wordllama", *(f"wordllama:{dim}" for dim in DIMS), "sentence-transformers:FOLDER"]),
+        allowed=", ".join(["wordllama", *(f"wordllama:{dim}" for dim in DIMS), *OTHERS]),
     )
 
 

@@ -14,8 +14,11 @@ from ..text import (
     cyrillic_names,
     finnish_cases,
     finnish_name,
+    function_words,
+    joined,
     may_stand,
     name_spellings,
+    prefix_before,
     unaccented,
     without_signs,
 )
@@ -24,6 +27,8 @@ from ._spelling_table import SpellingTable
 #: A word with an elided article before it ("l'eau"), or with a possessive or a verb after it ("Bob's", "we'll").
 _TWO_WORDS = re.compile(r"(?:[cdjlmnst]|qu)'\w+|\w+'(?:s|t|d|m|ll|re|ve)", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"'s$", re.IGNORECASE)
+#: Words that no name is after a prefix, however it is spelled: "and on" is not "and Ali".
+_ARABIC_WORDS = frozenset(function_words("arabic"))
 #: Beginnings of names that end in a possessive: "St Johns", "Saint Andrews".
 _SAINTS = ("st ", "saint ")
 
@@ -66,7 +71,7 @@ def distance(written: str, name: str) -> int:
 
 
 class FoldedNames:
-    """Finds names by rule 2: as written, without signs and accents, and without the endings of cases.
+    """Finds names by rule 2: as written, without signs and accents, joined, and without the endings of cases.
 
     Parameters
     ----------
@@ -96,6 +101,9 @@ class FoldedNames:
         if bare is not written:
             places = self._whole.places(bare)
             found |= dict.fromkeys(place for place in places if place not in found and self._is_one_name(text, place))
+        whole = joined(written)
+        if whole is not None:
+            found |= dict.fromkeys(place for place in self._whole.places(whole) if place not in found)
         stems = cyrillic_cases(bare) if self._stems else None
         if stems is not None:
             found |= dict.fromkeys(self._stems.places(stems))
@@ -114,12 +122,14 @@ class FoldedNames:
         return SpellingTable(numbers, may_stand)
 
     def _is_one_name(self, text: str, place: tuple[int, int, int]) -> bool:
-        """Return whether a place where an apostrophe was left out is not two words."""
+        """Return whether a place where an apostrophe was left out is not two words, nor a common word with a prefix."""
         start, end, number = place
         name = self._names[number].text
         if name in self._with_apostrophe:
             return True
         mention = as_written(text[start:end]).text
+        if mention in _ARABIC_WORDS and prefix_before(text, start):
+            return False
         if "'" not in mention:
             return True
         if " " not in name:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .._validation import check_choice, check_needs, counted, wrong_type
 from ..encoders import Encoder, as_encoder
 from ..encoders.protocol import encodes_passages
-from ..errors import InputError
+from ..errors import HopfuseError, InputError
 from ..index import EncoderInfo, Index
 from ..index.build import ORDERED
 from ..index.contents import check_encodable
@@ -192,6 +192,7 @@ def build_index(
     lexical: str | bool | None = None,
     vectors: Any = None,
     bar: Bar = lambda what: nullcontext(),
+    failed: Callable[[int, HopfuseError], None] | None = None,
     **options: Any,
 ) -> Built:
     """Build an index of what readers find in passages.
@@ -203,7 +204,7 @@ def build_index(
     passages : path, Arrow table, iterable of mappings, Index, or None
         None if the reader of facts knows them.
     readers : Readers
-    encoder, entity_vectors, synonyms, lexical, vectors
+    encoder, entity_vectors, synonyms, lexical, vectors, failed
         As in :meth:`hopfuse.Index.build`; ``entity_vectors`` is None or an encoder.
     bar : callable, optional
         Returns a context that gives a reader its ``progress``.
@@ -236,6 +237,7 @@ def build_index(
         names = np.asarray(namer.encode_passages(list(memory.entities)))  # of words, too: one for each entity
     pairs, similarities, joined = _synonyms(memory, names, synonyms)
     about: dict[str, Any] = {name: options[name] for name in ("metric", "storage") if name in options}
+    about["failed"] = failed
     if plain is None:
         about |= {"vectors": vectors, "encoder": encoder}
     elif maker is not None:

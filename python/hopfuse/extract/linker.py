@@ -16,9 +16,10 @@ from .._arrays.part_numbers import PartNumbers
 from .._validation import check_number, check_whole, checked_texts, wrong_type
 from ..index import Index, IndexPart
 from ..index.allow import read_allow
-from ..text import SIGNS, fold, read_words
+from ..text import SIGNS, fold, prefix_before, read_words, script_of
 from ..types import Incidence
 from ._casing import EMPHASISED, Casing, casing_of, fits, has_capital, in_capitals
+from ._kept import Kept
 from ._name_finder import FoldedNames, Spelling, distance, spellings
 from ._passage_counts import PassageCounts
 from ._positions import is_common_noun, is_no_determiner, is_no_preposition, neighbours
@@ -71,12 +72,13 @@ class EntityLinker:
     the question has all words in the parentheses, the other entities of this name are not meant, else one whose whole
     name it is comes first. Mentions are then filtered:
 
-    - If the case of a question distinguishes names from other words (some words are capitalised, most are not), a name
-      must be written as in the index: "Reading" is the town, "reading" is not. Otherwise (in a question in one case or
-      in Title Case, or for its first word), the mention is uncertain. Its ``confidence`` is the link probability: the
-      share of the entity's passages among these and the index's passages that contain the words in lower case.
-      Mentions with a confidence below ``least`` are dropped: "time" is not the town if a thousand passages contain the
-      word and two the town.
+    - If the case of a question distinguishes names from other words (some words are capitalised, most are not), a
+      name must be written as in the index: "Reading" is the town, "reading" is not. Otherwise (in a question in one
+      case or in Title Case, or for its first word), the mention is uncertain. Its ``confidence`` is the link
+      probability: the share of the entity's passages among these and the index's passages that contain the words in
+      lower case; after a prefix, the words are also those with the prefix, so that "Lebanon" is not "to Banan".
+      Mentions with a confidence below ``least`` are dropped: "time" is not the town if a thousand passages contain
+      the word and two the town.
     - Function words ("of", "it", "where is") are not names, unless they are written as names: "the country where Of
       is".
     - A code, an alias of up to three capitals, with a vowel, that are not the initials of the entity's name, must be
@@ -96,7 +98,7 @@ class EntityLinker:
     index : Index
         Provides the names and aliases of entities, and passages for frequencies.
     min_length : int, at least 1
-        Names and aliases with fewer characters after folding are ignored.
+        Names and aliases with fewer characters after folding are ignored; a name of one Han character counts as two.
     function_words : collection of str
         In lower case, by default English.
     least : float, above 0, at most 1
@@ -150,7 +152,7 @@ class EntityLinker:
         with_apostrophe = set[str]()
         for sense in _senses(index):
             for spelling in _first_spellings(sense.form) if self._rule == 1 else spellings(sense.form):
-                if len(spelling.text) >= min_length:
+                if _size(spelling.text) >= min_length:
                     senses.setdefault(spelling, {}).setdefault(sense.entity, sense)
                     if "'" in sense.form or "’" in sense.form:
                         with_apostrophe.add(spelling.text)
@@ -166,7 +168,7 @@ class EntityLinker:
         )
         self._counts: PassageCounts | None = None
         self._passages: Incidence | None = None
-        self._confidence: dict[tuple[tuple[str, ...], tuple[int, ...], float], float] = {}
+        self._confidence: Kept[tuple[int, str, tuple[int, ...], float], float] = Kept()
         self._whole: EntityLinker | None = None  # of a part: the linker of the whole index, whose tables it shares
         self._numbers: PartNumbers | None = None  # of a part: those of the entities in it
 
@@ -230,7 +232,7 @@ class EntityLinker:
             )
         other = copy(self)
         other._index, other._frequencies = part, part.passage_frequency
-        other._counts, other._passages, other._confidence = None, None, {}
+        other._counts, other._passages, other._confidence = None, None, Kept()
         other._whole, other._numbers, other._surfaces = self, of.numbers(self._numbers), {}
         return other
 
@@ -257,7 +259,7 @@ class EntityLinker:
             )
         other = copy(self)
         other._index, other._frequencies = index, index.passage_frequency
-        other._counts, other._passages, other._confidence = None, None, {}
+        other._counts, other._passages, other._confidence = None, None, Kept()
         return other
 
     def _link(self, text: str, allow: NDArray[np.bool_] | None) -> list[Match]:
@@ -287,7 +289,7 @@ class EntityLinker:
             senses = self._meant(text, start, end, self._seen(senses, allow))
             if not senses:
                 continue
-            confidence = 1.0 if sure else self._link_probability(key, text[start:end], senses, allow, self._least)
+            confidence = 1.0 if sure else self._link_probability(text, start, end, key, senses, allow, self._least)
             if confidence >= self._least:
                 taken[start:end] = b"\1" * (end - start)
                 found += _matches(text, start, end, senses, confidence)
@@ -307,7 +309,7 @@ class EntityLinker:
             seen = [] if surface is None else self._seen(surface.without_codes, allow)
             senses = self._meant(text, start, end, seen)
             if senses and self._can_be_name(text, start, end, key, allow):
-                confidence = self._link_probability(key, text[start:end], senses, allow, LEAST_OF_ONLY_NAME)
+                confidence = self._link_probability(text, start, end, key, senses, allow, LEAST_OF_ONLY_NAME)
                 if confidence > max((match.confidence for match in found), default=0.0):
                     found = _matches(text, start, end, senses, confidence)
         return found
@@ -321,14 +323,15 @@ class EntityLinker:
             return False
         if not beside.after or beside.after in self._function_words:
             return True
-        plain = self._plain_words(key, text[start:end], ())
+        plain = self._plain_words(key, "", text[start:end], ())
         return not any(self._count(f"{words} {beside.after}", 1, allow) for words in plain)
 
-    def _plain_words(self, key: int, mention: str, senses: Sequence[Sense]) -> tuple[str, ...]:
+    def _plain_words(self, key: int, prefix: str, mention: str, senses: Sequence[Sense]) -> tuple[str, ...]:
         """Return the words that a mention is if it is no name: as it is typed, and as the names are written."""
         if self._rule == 1:
             return (self._keys[key],)
-        forms = (fold(one, rule=self._rule) for one in (mention, *(sense.form for sense in senses)))
+        typed = (prefix + mention, mention) if prefix else (mention,)
+        forms = (fold(one, rule=self._rule) for one in (*typed, *(sense.form for sense in senses)))
         return tuple(dict.fromkeys((self._keys[key], *forms)))
 
     def _seen(self, senses: list[Sense], allow: NDArray[np.bool_] | None) -> list[Sense]:
@@ -413,7 +416,14 @@ class EntityLinker:
         return after is not None and after[1][0].isupper()
 
     def _link_probability(
-        self, key: int, mention: str, senses: list[Sense], allow: NDArray[np.bool_] | None, least: float
+        self,
+        text: str,
+        start: int,
+        end: int,
+        key: int,
+        senses: list[Sense],
+        allow: NDArray[np.bool_] | None,
+        least: float,
     ) -> float:
         """Return the share of the entities' passages among these and the passages with the plain words.
 
@@ -421,16 +431,18 @@ class EntityLinker:
         """
         if self._frequencies is None:
             return 1.0
-        entities, words = tuple(sense.entity for sense in senses), self._plain_words(key, mention, senses)
-        known = self._confidence.get((words, entities, least)) if allow is None else None
+        prefix, entities = prefix_before(text, start), tuple(sense.entity for sense in senses)
+        place = key, text[start - len(prefix) : end], entities, least
+        known = self._confidence.get(place) if allow is None else None
         if known is None:
+            words = self._plain_words(key, prefix, text[start:end], senses)
             about = sum(self._frequency(entity, allow) for entity in entities)
             most = 1 + int(max(1, about) / least)
             plain = max(self._count(one, most, allow) for one in words)
             told_apart = any(has_capital(sense.form) for sense in senses)
             known = about / (about + plain if told_apart else max(about, plain)) if plain else 1.0
             if allow is None:
-                self._confidence[words, entities, least] = known
+                self._confidence.keep(place, known, len(place[1]) + len(entities))
         return known
 
     def _frequency(self, entity: int, allow: NDArray[np.bool_] | None) -> int:
@@ -444,6 +456,11 @@ class EntityLinker:
         first = self._index.num_passages + entity
         begin, end = self._passages.indptr[first : first + 2]
         return int(np.count_nonzero(allow[self._passages.indices[begin:end]]))
+
+
+def _size(name: str) -> int:
+    """Return the number of characters of a name; one Han character says as much as two others."""
+    return 2 if len(name) == 1 and script_of(name) == "Han" else len(name)
 
 
 def _told(text: str, start: int, end: int, senses: list[Sense]) -> list[float]:

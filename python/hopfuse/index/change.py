@@ -15,7 +15,7 @@ from .batch import LEAST_WEIGHT, MOST_WEIGHT
 from .build import checked_corpus
 from .change_batch import BatchBuilder, ChangeRows
 from .change_rows import EDGE_KEYS, End, alias_pairs, edge_of, fact_rows, passage_arrays
-from .contents import Contents, PassageId, check_encodable
+from .contents import Contents, Failed, PassageId, passage_vectors
 from .filters import Where
 from .names import Names
 
@@ -57,7 +57,9 @@ class Change:
 
     # ---- Passages ----
 
-    def add_passages(self, passages: Any, *, vectors: Any = None, replace: bool = False) -> None:
+    def add_passages(
+        self, passages: Any, *, vectors: Any = None, replace: bool = False, failed: Failed | None = None
+    ) -> None:
         """Add passages, after the existing ones.
 
         Parameters
@@ -69,6 +71,8 @@ class Change:
             If the index has vectors; by default, those of the encoder that the index was opened with.
         replace : bool
             Delete existing passages with these ids, as :meth:`replace_passages` does.
+        failed : callable, optional
+            Takes the row of a passage that the encoder refuses, and the error, as in :meth:`hopfuse.Index.build`.
 
         Raises
         ------
@@ -80,7 +84,7 @@ class Change:
         part = passage_arrays(passages)
         if part["ids"]:
             if vectors is None and self._base.corpus is not None and self._encoder is not None:
-                check_encodable(self._encoder, part["texts"], part["ids"])
+                vectors = passage_vectors(self._encoder, part["texts"], part["ids"], failed, self._base.metric)
             own = self._vectors(vectors, "passage.vectors", part["texts"], len(part["ids"]))
             self._rows.passages.append(part if own is None else part | {"passage.vectors": own})
             self._rows.replaced += part["ids"] if replace else []
@@ -92,13 +96,13 @@ class Change:
         """
         self._rows.deleted["passage"] += check_list(ids, "ids")
 
-    def replace_passages(self, passages: Any, *, vectors: Any = None) -> None:
+    def replace_passages(self, passages: Any, *, vectors: Any = None, failed: Failed | None = None) -> None:
         """Replace passages by their ids; edges and facts of the old ones are deleted.
 
         All must exist; ``add_passages(..., replace=True)`` replaces those that exist and adds the others.
         """
         before = len(self._rows.passages)
-        self.add_passages(passages, vectors=vectors)
+        self.add_passages(passages, vectors=vectors, failed=failed)
         for part in self._rows.passages[before:]:
             self._rows.deleted["passage"] += part["ids"]
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_list, check_whole
 from ..encoders.protocol import first_unencodable
-from ..errors import FormatError, InputError
+from ..errors import FormatError, HopfuseError, InputError
 from ..types import Corpus, EdgeStatements, Facts, Graph, TermMatrix
 from ..types.corpus import Metric, Storage
 from .allow import read_mask
@@ -42,6 +43,8 @@ from .sections import Section
 from .words import WordInfo
 
 PassageId = str | int
+#: Takes the row of a passage that an encoder refuses, and the error.
+Failed = Callable[[int, HopfuseError], None]
 
 
 def text_to_index(title: str, text: str) -> str:
@@ -62,11 +65,32 @@ def check_encodable(encoder: Any, texts: Sequence[str], ids: Sequence[Any]) -> N
         )
 
 
-def passage_vectors(encoder: Any, texts: Sequence[str], ids: Sequence[Any]) -> NDArray[np.float32]:
-    """Return an encoder's vectors of passages, which :func:`check_encodable` checks before any is made."""
+def passage_vectors(
+    encoder: Any, texts: Sequence[str], ids: Sequence[Any], failed: Failed | None = None, metric: str = "ip"
+) -> NDArray[np.float32]:
+    """Return an encoder's vectors of passages, which :func:`check_encodable` checks before any is made.
+
+    An encoder with a method ``try_passages`` calls ``failed`` for those that it refuses, whose vectors are zeros.
+    """
     check_encodable(encoder, texts, ids)
-    vectors: NDArray[np.float32] = encoder.encode_passages(list(texts))
+    known = None if failed is None else getattr(encoder, "try_passages", None)
+    vectors: NDArray[np.float32]
+    if failed is None or known is None:
+        vectors = encoder.encode_passages(list(texts))
+    else:
+        vectors = known(list(texts), failed if metric != "cosine" else partial(_refuse, ids))
     return vectors
+
+
+def _refuse(ids: Sequence[Any], at: int, error: HopfuseError) -> NoReturn:
+    raise InputError(
+        "zero",
+        "metric",
+        "the encoder has no vector for the passage {given!r} ({reason}), and under the {field} cosine each passage "
+        "needs one; build with the {field} ip, which is the same for vectors of length 1, or leave the passage out",
+        given=ids[at],
+        reason=str(error),
+    )
 
 
 T = TypeVar("T")

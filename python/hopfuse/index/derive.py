@@ -12,7 +12,7 @@ from ..errors import InputError, MissingExtraError
 from ..lexical import BM25, stemmer_of
 from ..text import common_words, language_named
 from ..types import Corpus, TermMatrix
-from .contents import Contents, passage_vectors
+from .contents import Contents, Failed, passage_vectors
 from .encoder import EncoderInfo
 from .parts import check_encoder_dim, encoder_arrays
 
@@ -81,12 +81,13 @@ def terms_of(lexical: Any, default: Terms | None = None) -> Terms | None:
 
 
 def derived_vectors(
-    contents: Contents, passages: Encoder | None, names: Encoder | None
+    contents: Contents, passages: Encoder | None, names: Encoder | None, failed: Failed | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the sections and parts of the vectors that an index lacks.
 
     ``passages`` is recorded as the encoder of the passages' vectors, and makes them if there are none. ``names`` makes
-    vectors of the entities, unless there are some or all entities are words, which are matched exactly.
+    vectors of the entities, unless there are some or all entities are words, which are matched exactly. ``failed`` is
+    called for passages that the encoder refuses.
     """
     arrays: dict[str, Any] = {}
     made: dict[str, Any] = {}
@@ -98,7 +99,8 @@ def derived_vectors(
     if passages is not None:
         info = EncoderInfo.of(passages)
         if contents.dim is None:
-            vectors = passage_vectors(passages, contents.texts_to_index(), contents.passage_ids)
+            texts, ids = contents.texts_to_index(), contents.passage_ids
+            vectors = passage_vectors(passages, texts, ids, failed, contents.metric)
             add("passage.vectors", "corpus", vectors)
         check_encoder_dim(info, made["corpus"].dim if made else contents.dim, None)
         made["encoder"] = info

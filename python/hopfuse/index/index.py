@@ -22,7 +22,7 @@ from ..io.source import Source
 from ..types import EdgeStatements, Facts, TermMatrix
 from ..types.corpus import Metric, Storage
 from .columns import string_arrays
-from .contents import Contents, PassageId
+from .contents import Contents, Failed, PassageId
 from .encoder import EncoderInfo
 from .files import write_file
 from .format import Settings
@@ -98,6 +98,7 @@ class Index(Contents):
         metric: Metric = "ip",
         storage: Storage = "float32",
         scratch: str | os.PathLike[str] | None = None,
+        failed: Failed | None = None,
     ) -> Index:
         """Check the arguments and build an index in memory.
 
@@ -175,6 +176,11 @@ class Index(Contents):
             precision, for vectors that do not fit in memory: see ``Corpus.from_array``.
         scratch : path, optional
             Directory for the temporary files of a source, by default the system's; they are removed with the index.
+        failed : callable, optional
+            Takes the row of a passage whose text the encoder refuses, such as one that is too long for an endpoint, and
+            the error. The vector of this passage is zeros, which the metric ``"ip"`` allows: dense search does not find
+            it. An error that it raises ends the build. By default, and for encoders without a method ``try_passages``
+            (:meth:`hopfuse.encoders.EndpointEncoder.try_passages`), the encoder's error does.
 
         Returns
         -------
@@ -234,6 +240,7 @@ class Index(Contents):
                 metadata_types=metadata_types,
                 metric=metric,
                 storage=storage,
+                failed=failed,
             )
         check_needs("language", language, "reader", None, "whose words it is for")
         check_needs("synonyms", synonyms, "reader", None, "which finds the names that it joins")
@@ -265,7 +272,7 @@ class Index(Contents):
         )
         index = cls._of_arrays(parts.arrays, parts.settings, parts.made)
         names = as_encoder(entity_vectors) if made_here else maker if named and index.dim is None else None
-        index = index._with_derived(maker, names)
+        index = index._with_derived(maker, names, failed)
         return index if terms is None else index.with_lexical(terms.matrix(index.texts_to_index()))
 
     @classmethod
@@ -573,12 +580,12 @@ class Index(Contents):
         maker = as_encoder(encoder)
         return self._with_derived(maker, maker)
 
-    def _with_derived(self, passages: Encoder | None, names: Encoder | None) -> Index:
+    def _with_derived(self, passages: Encoder | None, names: Encoder | None, failed: Failed | None = None) -> Index:
         from .derive import derived_vectors
 
         if passages is None and names is None:
             return self
-        new, made = derived_vectors(self, passages, names)
+        new, made = derived_vectors(self, passages, names, failed)
         return self._with(("encoder.",) if passages is not None else (), new, made)
 
     def with_lexical(self, matrix: TermMatrix | None) -> Index:

@@ -134,17 +134,36 @@ def _judgements(path: Path) -> Iterator[Judgement]:
         # TREC's fields are separated by white space of ASCII, at which bytes are split
         fields = line.split("\t") if table else [field.decode() for field in line.encode().split()]
         expected = "query-id, corpus-id, score, separated by tabs" if table else "query, iteration, passage, grade"
-        if not table and fields[0] == "#":
-            continue  # a comment, like other lines that begin with # and are no judgements
+        if not table and fields[0].startswith("#") and not _is_judgement(fields):
+            continue
         if len(fields) != (3 if table else 4):
-            if not table and line.startswith("#"):
-                continue
             raise wrong_fields(fields, expected, f"{path}, line {at}")
         try:
             yield at, fields[0], fields[-2], int(fields[-1])
         except ValueError:
-            if not line.startswith("#"):
-                raise _wrong("grade", fields[-1], "an integer", f"{path}, line {at}") from None
+            raise _wrong("grade", fields[-1], "an integer", f"{path}, line {at}") from None
+
+
+def _is_judgement(fields: Sequence[str]) -> bool:
+    """Return whether a line of TREC that begins with # is no comment: all of its fields are those of a judgement."""
+    if fields[0] == "#" or len(fields) != 4 or not is_iteration(fields[1]):
+        return False
+    try:
+        int(fields[3])
+    except ValueError:
+        return False
+    return True
+
+
+def is_iteration(field: str) -> bool:
+    """Return whether a field can be the second one of TREC's files, which is not used: ``Q0`` or a number.
+
+    Examples
+    --------
+    >>> is_iteration("Q0"), is_iteration("0"), is_iteration("of")
+    (True, True, False)
+    """
+    return field.upper() == "Q0" or field.isdecimal()
 
 
 def wrong_fields(fields: Sequence[str], expected: str, where: str) -> HopfuseError:

@@ -17,7 +17,7 @@ from .._validation import FLOAT32_MAX, is_real
 from ..errors import FormatError, HopfuseError, InputError
 from .json_lines import decoded, json_objects, line_blocks, numbered_lines, parse_line
 from .parquet import open_parquet, read_groups
-from .qrels import is_id, trec_name, wrong_fields
+from .qrels import is_id, is_iteration, trec_name, wrong_fields
 
 Name = TypeVar("Name", str, bytes)
 
@@ -185,9 +185,15 @@ def _fields(block: bytes, first: int, path: Path) -> tuple[NDArray[np.int64], Se
 
 
 def _is_row(fields: Sequence[bytes], where: str) -> bool:
-    """Return whether a line is a row of a run, not blank or a comment."""
+    """Return whether a line is a row of a run, not blank or a comment.
+
+    trec_eval has no comments. A line that begins with # is a row if all of its fields are those of one, since the id of
+    a query may begin so.
+    """
     if fields and fields[0].startswith(b"#"):
-        return fields[0] != b"#" and len(fields) >= 6 and _number(fields[4]) is not None
+        if fields[0] == b"#" or len(fields) < 6 or not is_iteration(fields[1].decode("ascii", "replace")):
+            return False
+        return _number(fields[4]) is not None and (fields[3] == b"-" or _number(fields[3]) is not None)
     if 0 < len(fields) < 6:
         raise wrong_fields([decoded(field, where) for field in fields], "query, Q0, passage, rank, score, tag", where)
     return bool(fields)

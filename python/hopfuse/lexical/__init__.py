@@ -16,12 +16,13 @@ from ._tokenizer import (
 )
 from .bm25 import BM25
 from .fts5 import FTS5
-from .legs import leg_of, words_of
+from .legs import KINDS, leg_of, words_of
 
 __all__ = [
     "BM25",
     "ENGLISH_PLUS",
     "FTS5",
+    "KINDS",
     "Keys",
     "Tokenizer",
     "asking_words",

@@ -11,6 +11,9 @@ from ..types import TermMatrix
 from .bm25 import BM25
 from .fts5 import FTS5
 
+#: Kinds of legs by name; what follows "fts5:" is a tokenizer of SQLite.
+KINDS = ("auto", "bm25", "fts5", "fts5:unicode61", "fts5:trigram")
+
 
 class _Texts(Protocol):
     """Give what a lexical leg is made from: the texts, and BM25's matrix if there is one."""
@@ -27,9 +30,9 @@ def words_of(index: _Texts, kind: str | None = None) -> BM25 | FTS5:
     Parameters
     ----------
     index : Index
-    kind : {"auto", "bm25", "fts5"}, optional
+    kind : {"auto", "bm25", "fts5", "fts5:unicode61", "fts5:trigram"}, optional
         By default the index's own BM25; without one, BM25 over titles and texts, or SQLite's FTS5 if the packages of
-        BM25 are not installed.
+        BM25 are not installed. FTS5 stems English words, unless a tokenizer is named (:meth:`FTS5.build`).
 
     Raises
     ------
@@ -58,11 +61,12 @@ def leg_of(texts: Sequence[str], kind: str | None = None) -> BM25 | FTS5:
     >>> hf.lexical.leg_of(["A river.", "The sea."], "fts5").search(["sea"], k=1).ids
     array([[1]])
     """
-    kind = check_choice("auto" if kind is None else kind, "kind", ("auto", "bm25", "fts5"))
-    if kind != "fts5":
+    kind = check_choice("auto" if kind is None else kind, "kind", KINDS)
+    name, _, tokenizer = kind.partition(":")
+    if name != "fts5":
         try:
             return BM25.build(texts)
         except MissingExtraError:
             if kind == "bm25":
                 raise
-    return FTS5.build(texts)
+    return FTS5.build(texts, tokenizer=tokenizer) if tokenizer else FTS5.build(texts)

@@ -10,10 +10,11 @@ from typing import Any
 
 from .._validation import check_type
 from ..errors import InputError, MissingExtraError
-from ._careless import MAX_DEPTH, TooDeepError, json_value
+from ._careless import MAX_DEPTH, BrokenError, TooDeepError, json_value
 
 TOO_DEEP = f"it is nested deeper than {MAX_DEPTH}"
 MAX_SHOWN = 300  # characters of a problem, whose message may contain the whole value
+MAX_READ = 16  # times its length that a text is read from braces that begin no object
 _THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 
 
@@ -148,25 +149,25 @@ def object_in(text: str, schema: Schema, fit: Callable[[Any], Any] | None = None
     {'n': 1}
     """
     text = _THOUGHT.sub("", text, count=1) if _THOUGHT.match(text) else text
-    values, problems, broken = list[Any](), list[str](), list[str]()
+    values, problems, broken = list[Any](), list[str](), None
     try:
         for value in _objects(text):
-            if isinstance(value, ValueError):
-                broken.append(str(value))
+            if isinstance(value, BrokenError):
+                broken = broken or value
                 continue
             problem = _problem_of(value, schema)
             if problem is None:
                 return value
             values.append(value)
             problems.append(problem)
-        if fit is not None and not broken:
+        if fit is not None and broken is None:
             fitted = [found for value in (*values, *_only_list(text)) if (found := fit(value)) is not None]
             fitted = [found for found in fitted if _problem_of(found, schema) is None]
             if fitted and all(one == fitted[0] for one in fitted):
                 return fitted[0]
     except TooDeepError:
         raise UnusableError(TOO_DEEP) from None
-    reason = "".join(f": {one}" for one in broken[:1])
+    reason = "" if broken is None else f": {broken}"
     raise UnusableError(problems[0] if problems else f"there is no JSON object in the answer{reason}")
 
 
@@ -190,13 +191,18 @@ def words_in(text: Any) -> str:
 
 
 def _objects(text: str) -> Iterator[Any]:
-    """Yield the objects in a text, and a ValueError for each brace that begins none."""
-    at = text.find("{")
-    while at >= 0:
+    """Yield the objects in a text, and a BrokenError for each brace that begins none.
+
+    Braces inside a comment may each be read to the end of the text, so that they end after :data:`MAX_READ` times its
+    length.
+    """
+    at, left = text.find("{"), MAX_READ * len(text)
+    while at >= 0 and left > 0:
         try:
             value, end = json_value(text, at)
-        except ValueError as error:
+        except BrokenError as error:
             value, end = error, at + 1
+            left -= error.end - at
         yield value
         at = text.find("{", end)
 

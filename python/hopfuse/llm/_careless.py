@@ -11,12 +11,20 @@ from ..io.json_lines import object_of
 
 MAX_DEPTH = 100  # of nested objects and lists, more than any schema needs
 
-_SPACE = re.compile(r"(?:\s+|//[^\n]*|#[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_SPACE = re.compile(r"(?:\s+|//[^\n]*|#[^\n]*|/\*.*?(?:\*/|\Z))*", re.DOTALL)  # an unclosed comment has the rest
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?![\w.])")
 _PLAIN = {quote: re.compile(rf"[^\\{quote}]*") for quote in "\"'"}
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|[\"\\/bfnrt'])")
 _CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
+
+
+class BrokenError(ValueError):
+    """A text is no JSON; ``end`` is the place up to which it was read."""
+
+    def __init__(self, problem: str, end: int) -> None:
+        super().__init__(problem)
+        self.end = end
 
 
 class TooDeepError(Exception):
@@ -32,7 +40,7 @@ def json_value(text: str, at: int) -> tuple[Any, int]:
 
     Raises
     ------
-    ValueError
+    BrokenError
         The text is something else, or an object has a key twice.
     TooDeepError
 
@@ -57,7 +65,10 @@ class _Careless:
 
     def read(self) -> tuple[Any, int]:
         """Return the value, and the place after it."""
-        return self._value(0), self._at
+        try:
+            return self._value(0), self._at
+        except ValueError as error:
+            raise BrokenError(str(error), self._at) from None
 
     def _value(self, depth: int) -> Any:
         if depth > MAX_DEPTH:

@@ -14,12 +14,12 @@ from ..encoders import Encoder, as_encoder, open_encoder, recorded_encoder
 from ..errors import HopfuseError, InputError, MissingExtraError
 from ..extract import QuestionMatcher
 from ..index import EncoderInfo, Index
-from ..lexical import leg_of, words_of
+from ..lexical import KINDS, leg_of, words_of
 from .encoding import SharedEncoder, shared_encoder
 from .serialized import shared
 
 #: Kinds of legs of words, and ways to find names, that are chosen by name.
-WORDS = ("auto", "bm25", "fts5", "none")
+WORDS = (*KINDS, "none")
 NAMES = ("any-case", "case-sensitive", "none")
 
 
@@ -83,7 +83,8 @@ class Collaborators:
 
         Parameters
         ----------
-        kind : {"auto", "bm25", "fts5"}, optional
+        kind : str, optional
+            One of :data:`hopfuse.lexical.KINDS`.
             By default the index's own over passages, else as ``"auto"``.
         over : {"passages", "entities"}
         """

@@ -47,9 +47,9 @@ class Retriever:
     config : optional
         The recipe's config, by default its own; or a mapping of some of its fields, as ``options``.
     encoder : Encoder or str, optional
-        An encoder, or its name: ``"wordllama"``, ``"wordllama:DIM"``, ``"sentence-transformers:FOLDER"`` or ``"none"``.
+        An encoder, or its name (:func:`hopfuse.encoders.open_encoder`), such as ``"wordllama:64"``, or ``"none"``.
         By default the encoder whose name the index keeps, if it is installed.
-    words : leg or {"auto", "bm25", "fts5", "none"}, optional
+    words : leg or {"auto", "bm25", "fts5", "fts5:unicode61", "fts5:trigram", "none"}, optional
         The lexical leg. By default the recipe decides: hybrid-rrf uses the index's own BM25, or builds one; guided-walk
         uses the index's own, if there is one; the others use none.
     names : matcher or {"any-case", "case-sensitive", "none"}, optional

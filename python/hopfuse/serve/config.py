@@ -169,7 +169,8 @@ class IndexConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     encoder : str, optional
         A name as in ``hopfuse search --encoder``; by default the index's own, if it is known and installed.
     words : str, optional
-        The lexical leg: ``"auto"``, ``"bm25"``, ``"fts5"`` or ``"none"``; by default the recipe decides.
+        The lexical leg: ``"auto"``, ``"bm25"``, ``"fts5"``, ``"fts5:unicode61"``, ``"fts5:trigram"`` or ``"none"``; by
+        default the recipe decides.
     writable : bool
         Accept changes of the index, and hold its lock; other processes follow them.
 

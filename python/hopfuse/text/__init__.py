@@ -31,8 +31,10 @@ if TYPE_CHECKING:
         cyrillic_names,
         finnish_cases,
         finnish_name,
+        joined,
         may_stand,
         name_spellings,
+        prefix_before,
         without_signs,
     )
     from .scripts import SCRIPTS, UNSPACED, characters, script_of
@@ -62,10 +64,12 @@ __all__ = [
     "function_words",
     "in_word",
     "is_told",
+    "joined",
     "language_named",
     "language_of",
     "may_stand",
     "name_spellings",
+    "prefix_before",
     "question_words",
     "read_words",
     "resembles",
@@ -86,8 +90,8 @@ _NAMES = {
         "LANGUAGES common_words function_words is_told language_named language_of question_words resembles shares_of"
     ),
     "names": (
-        "SIGNS as_written canonical_key cyrillic_cases cyrillic_names finnish_cases finnish_name may_stand "
-        "name_spellings without_signs"
+        "SIGNS as_written canonical_key cyrillic_cases cyrillic_names finnish_cases finnish_name joined may_stand "
+        "name_spellings prefix_before without_signs"
     ),
     "scripts": "SCRIPTS UNSPACED characters script_of",
     "segments": "Style read_words runs_in segment spaced words_in",

@@ -161,7 +161,7 @@ QUESTION_WORDS: Mapping[str, str] = {
         lesquels où pourquoi qu quand que quel quelle quelles quels qui quoi
     """,
     "german": """
-        viele wann warum was welche welchem welchen welcher welches wem wen wer weshalb wessen wie wieso wieviel
+        wann warum was welche welchem welchen welcher welches wem wen wer weshalb wessen wie wieso wieviel
         wieviele wo wodurch wofür woher wohin womit woran worauf woraus worin worüber wovon wozu
     """,
     "hindi": "कब कहाँ कहां कितना कितनी कितने किस किसका किसकी किसके किसने कैसा कैसे कौन कौनसा क्या क्यों",
@@ -186,4 +186,14 @@ QUESTION_WORDS: Mapping[str, str] = {
     "swedish": "hur när vad var varför vart vem vems vilka vilken vilket",
     "turkish": "hangi kaç kim kimin nasıl ne neden nerede nereden nereye niye niçin",
     "ukrainian": "де звідки коли котра котре котрий куди навіщо скільки хто чий чия чому що як яка яке який які",
+}
+#: Words that ask only after another one: "many" in "how many".
+ASKING_AFTER: Mapping[str, Mapping[str, str]] = {
+    "danish": {"hvor": "mange meget"},
+    "dutch": {"hoe": "veel"},
+    "english": {"how": "many much"},
+    "finnish": {"kuinka": "moni monta paljon"},
+    "german": {"wie": "viel viele vielen"},
+    "norwegian": {"hvor": "mange mye"},
+    "swedish": {"hur": "många mycket"},
 }

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from ..errors import InputError
 from .folding import fold, unaccented
-from .language_words import COMMON_WORDS, FUNCTION_WORDS, QUESTION_WORDS
+from .language_words import ASKING_AFTER, COMMON_WORDS, FUNCTION_WORDS, QUESTION_WORDS
 from .scripts import script_of
 from .segments import runs_in
 
@@ -87,6 +88,11 @@ def _listed(words: Mapping[str, str]) -> dict[str, frozenset[str]]:
 
 
 _FUNCTION, _ASKING = _listed(FUNCTION_WORDS), _listed(QUESTION_WORDS)
+#: Pairs of words of which the second one asks, too.
+_PAIRS = {
+    language: {(before, unaccented(fold(word))) for before, text in words.items() for word in text.split()}
+    for language, words in ASKING_AFTER.items()
+}
 #: The words that tell the language of a question.
 _TELLING = {language: _FUNCTION.get(language, frozenset()) | asking for language, asking in _ASKING.items()}
 #: The languages of each word that tells some.
@@ -171,6 +177,7 @@ def question_words(question: str, language: str | None = None) -> frozenset[str]
 
     The language is the one with most function and question words in the question, each word once. ``language``, in
     which the passages are read, counts one more, and wins a tie: "comment syntax in Python" asks nothing in English.
+    A word may ask only after another one: "many" in "how many".
 
     Parameters
     ----------
@@ -185,12 +192,15 @@ def question_words(question: str, language: str | None = None) -> frozenset[str]
     >>> "comment" in question_words("comment syntax in Python", "english")
     False
     """
-    words = frozenset(_words(question))
+    said = _words(question)
+    words = frozenset(said)
     counts = {one: len(words & telling) for one, telling in _TELLING.items()}
     if language in counts:
         counts[language] += 1
     best = max(counts, key=lambda one: (counts[one], one == language))
-    return _ASKING[best] if counts[best] else frozenset()
+    if not counts[best]:
+        return frozenset()
+    return _ASKING[best].union(second for _, second in _PAIRS.get(best, set()).intersection(pairwise(said)))
 
 
 def common_words(language: str) -> tuple[str, ...]:

@@ -150,6 +150,11 @@ _GRADES = re.compile("(nk|nt|mp|lt|rt|ht|lk|rk|kk|pp|tt|(?<=[aeiouy])[ptk])([aei
 _STRESS = re.compile("(?<=[аеиоуыэюя])[\u0300\u0301]+")
 #: In Arabic, the article after "to" has no alef.
 _TO_THE = re.compile("(?<=(?<!\\w)ل)ل(?=\\w\\w)")
+#: A hyphen, a dash, "&" or "/" between two words, with a space on one side or both.
+_SPACED_SIGN = re.compile(r"(?<=\w)(?: (?P<one>[-&/]) ?|(?P<other>[-&/]) )(?=\w)")
+_JOINING_SIGN = re.compile("[-&/]")
+#: Arabic names of two words that are also written as one: "servant of", "father of", "of the religion", "of God".
+_TWO_OR_ONE = re.compile("(?<!\\w)(?:[وفبكل]?(?:عبد|[اأ](?:بو|بي|با))(?= \\w\\w)|\\w{2,}(?= (?:الدين|الله)(?!\\w))) ")
 
 
 def as_written(text: str, *, rule: int = NAME_RULE) -> FoldedText:
@@ -185,10 +190,30 @@ def without_signs(written: FoldedText) -> FoldedText:
     return _replaced(bare, _SPACES, lambda found: " ") if _NOT_PLAIN.search(bare.text) else bare
 
 
-def name_spellings(name: str) -> list[str]:
-    """Return a name as it is found in the readings of :func:`as_written` and :func:`without_signs`.
+def joined(written: FoldedText) -> FoldedText | None:
+    """Return a text from :func:`as_written` without accents and without spaces in names; None if it has no such space.
 
-    Beside the name in both readings, it is found without its other signs, except one of :data:`SIGNS` at its start,
+    Spaces disappear around a hyphen, an en dash, "&" or "/" between two words, and within Arabic names that begin with
+    "servant of" or "father of", or end in "of the religion" or "of God".
+
+    Examples
+    --------
+    >>> from hopfuse.text import as_written, joined
+    >>> [joined(as_written(text)).text for text in ("Jean – Luc", "AT & T", "عبد الله")], joined(as_written("a b"))
+    (['jean-luc', 'at&t', 'عبدالله'], None)
+    """
+    text = written.text
+    if not (_SPACED_SIGN.search(text) or (not text.isascii() and _TWO_OR_ONE.search(text))):
+        return None
+    plain = written if text.isascii() else _plain(written)
+    closed = _replaced(plain, _SPACED_SIGN, lambda found: found["one"] or found["other"])
+    return _replaced(closed, _TWO_OR_ONE, lambda found: found[0][:-1])
+
+
+def name_spellings(name: str) -> list[str]:
+    """Return a name as it is found in the readings of :func:`as_written`, :func:`without_signs` and :func:`joined`.
+
+    Beside the name in these readings, it is found without its other signs, except one of :data:`SIGNS` at its start,
     with its initials joined or apart, without dots, and with spaces in place of apostrophes within words.
 
     Examples
@@ -207,7 +232,12 @@ def name_spellings(name: str) -> list[str]:
     forms = (bare, _DOTS.sub("", bare), spaced, apart)
     opened = [" ".join(_OTHER_SIGNS.sub(_space_for, one).split()) for one in forms]
     opened = [sign + one if one and sign in SIGNS else one for one in opened]
-    found = (written.text, bare, opened[0], _INITIALS.sub("", opened[0]), *opened[1:])
+    found = [written.text, bare, opened[0], _INITIALS.sub("", opened[0]), *opened[1:]]
+    whole = joined(written)
+    if whole is not None:
+        found.append(whole.text)
+    elif _JOINING_SIGN.search(plain):
+        found.append(plain)
     return list(dict.fromkeys(one.strip() for one in found if one.strip()))
 
 
@@ -360,6 +390,8 @@ _NEVER = 0
 #: Vowels that are written before or after the consonant of their syllable, and signs that join consonants.
 _OPENS_SYLLABLE, _CLOSES_SYLLABLE = frozenset("เแโใไເແໂໃໄ"), frozenset("ะาำๅຯະາຳๆ")
 _JOINS = frozenset("\u17d2\u1039")
+#: The vowel "am" of Thai and Lao, one character that folds to two.
+_ONE_VOWEL = re.compile("\u0e4d\u0e32|\u0ecd\u0eb2")
 _SILENCED = re.compile("[\u1000-\u102a\u103f][\u1037]?[\u103a\u1039]")
 _PARTICLE = "|".join(
     (
@@ -419,11 +451,13 @@ _PARTICLE = "|".join(
 )
 _PARTICLES = re.compile(rf"(?:{_PARTICLE})(?:은|는|도|만|의)?(?!\w)")
 _ARABIC, _HEBREW = re.compile(f"[{characters(['Arabic'])}]"), re.compile(f"[{characters(['Hebrew'])}]")
-#: And, so; in, as, to; the.
+_PREFIX = re.compile(f"(?<!\\w)(?:[{characters(['Arabic'])}]+|[{characters(['Hebrew'])}]+)$")
+#: And, so; in, as, to; the. Names of three letters follow "and", "in" and "to": more often than other words do.
 _ARABIC_PREFIX = re.compile("(?<!\\w)(?:[وف]?[بكل]?ال|[وف][بكل]?|[بكل])$")
+_ARABIC_SHORT_PREFIX = re.compile("(?<!\\w)(?:و?[بل]|و)$")
 _HEBREW_PREFIX = re.compile("(?<!\\w)(?:[וש]{0,2}[הבכלמ]|[וש]{1,2})$")
 _LONGEST_PREFIX = 4
-_LEAST_AFTER_PREFIX = 4
+_LEAST_AFTER_PREFIX, _LEAST_AFTER_SHORT_PREFIX = 4, 3
 _LEAST_BEFORE_PARTICLE = 2
 
 
@@ -437,7 +471,9 @@ def may_stand(folded: str, start: int, end: int) -> bool:
       but not within a syllable, and never inside a run of Katakana, which is one word;
     - before a Korean particle, which a second one may follow, if it has at least two characters: 서울의, 서울에서는;
     - after the Arabic prefixes و ف ب ك ل ال or the Hebrew ו ש ה ב כ ל מ, from the head of the word, if the name has at
-      least four letters: والقاهرة, בירושלים.
+      least four letters: والقاهرة, בירושלים; after the Arabic و ب ل also if it has three: ومصر.
+
+    A single Han character needs a word boundary on both sides, such as a space, a quote or a comma: 「沪」.
 
     Examples
     --------
@@ -448,7 +484,9 @@ def may_stand(folded: str, start: int, end: int) -> bool:
     opens, ends = not splits_word(folded, start), not splits_word(folded, end)
     if opens and ends:
         return True
-    size = end - start
+    size = end - start - len(_ONE_VOWEL.findall(folded, start, end))
+    if size == 1 and _is_of(_RUNS[0][0], folded, start):
+        return False
     if not (opens or _may_cut(folded, start, size) or _after_prefix(folded, start, end)):
         return False
     before_particle = size >= _LEAST_BEFORE_PARTICLE and _PARTICLES.match(folded, end) is not None
@@ -482,11 +520,24 @@ def _is_of(run: re.Pattern[str], folded: str, at: int) -> bool:
     return run.match(folded[at]) is not None
 
 
+def prefix_before(text: str, start: int) -> str:
+    """Return the letters before a place in a word of Arabic or Hebrew, in which prefixes follow one another.
+
+    Examples
+    --------
+    >>> from hopfuse.text import prefix_before
+    >>> prefix_before("مصر ومصر", 5), prefix_before("مصر ومصر", 4)
+    ('و', '')
+    """
+    found = _PREFIX.search(text[max(0, start - _LONGEST_PREFIX - 1) : start])
+    return "" if found is None else found[0]
+
+
 def _after_prefix(folded: str, start: int, end: int) -> bool:
     letters = sum(map(str.isalpha, folded[start:end]))
-    if letters < _LEAST_AFTER_PREFIX:
+    if letters < _LEAST_AFTER_SHORT_PREFIX:
         return False
-    before = folded[max(0, start - _LONGEST_PREFIX - 1) : start]
+    before, is_long = folded[max(0, start - _LONGEST_PREFIX - 1) : start], letters >= _LEAST_AFTER_PREFIX
     if _ARABIC.match(folded, start):
-        return _ARABIC_PREFIX.search(before) is not None
-    return _HEBREW.match(folded, start) is not None and _HEBREW_PREFIX.search(before) is not None
+        return (_ARABIC_PREFIX if is_long else _ARABIC_SHORT_PREFIX).search(before) is not None
+    return is_long and _HEBREW.match(folded, start) is not None and _HEBREW_PREFIX.search(before) is not None

@@ -29,10 +29,10 @@ from ..console import note
 from ..filters import read_types
 from ..options import DIRECTORY, FILE, encoder_option
 from .conflicts import check_conflicts, save_with_conflicts
-from .failed import FailedFile
+from .failed import FACTS, RETRY, VECTOR, FailedFile, Refused
 from .hipporag import index_of_folder, is_folder, refuse_results_alone
 from .memory import FactFile, report
-from .rules import FACT_READERS, FILE_OPTIONS, QUERY_OPTIONS, check_files, check_origin
+from .rules import FACT_READERS, FILE_OPTIONS, QUERY_OPTIONS, check_files, check_origin, may_refuse
 from .sources import (
     guesses_language,
     make_fact_reader,
@@ -189,8 +189,15 @@ def build(
         file.check(passages)
     extracted = file is not None or bool(given["reader"])
     table = None if passages is None else _read_passages(passages, ordered=extracted)
+    refused = None
+    if table is not None and may_refuse(everything):
+        refused = options["failed"] = Refused(given["skip_failed"], table.num_rows)
     if not extracted:
-        _save(_index_of_tables(table, given, options), out)
+        index = _index_of_tables(table, given, options)
+        if table is not None and refused is not None:
+            failed.add(index.passage_ids, {VECTOR: refused.reasons}, table.row)
+            failed.report(RETRY)
+        _save(index, out)
         return
     if file is None and table is not None and not table.num_rows:
         raise InputError("empty", "passages", "{field} {path} has no passages; {@reader} needs some", path=passages)
@@ -198,9 +205,11 @@ def build(
     facts = make_fact_reader(given) if FACT_READERS & set(given["reader"]) else file
     readers = Readers(facts, make_word_reader(given), guesses_language(given))
     built = build_index(table, readers, synonyms=bounds, bar=bar, **options)
-    failed.add(built.memory, lambda at: {} if table is None else table.row(at))
+    reasons = {FACTS: built.memory.failures, VECTOR: {} if refused is None else refused.reasons}
+    failed.add(built.memory.ids, reasons, lambda at: {} if table is None else table.row(at))
     report(built)
-    failed.report("The same command with --overwrite and the same --cache asks about them alone")
+    again = "The same command with --overwrite and the same --cache asks about them alone"
+    failed.report(again if refused is None else RETRY)
     if conflicts is None:
         _save(built.index, out)
     else:

@@ -1,17 +1,17 @@
-"""``--failed``: a file of the passages that a reader left out, which is read like any file of passages."""
+"""``--failed``: a file of the passages that a reader or an encoder left out, read like any file of passages."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..._validation import check_suffix, counted
-from ...errors import InputError
-from ...extract import Memory
+from ...errors import HopfuseError, InputError
+from ...extract.skips import SKIP_FAILED, Skips, check_share
 from ...io.files import write_whole
 from ...report.text import shorten
 from ..console import note
@@ -21,6 +21,37 @@ from ..files import check_outputs
 REASON = "failure"
 #: The most passages, and characters of a reason, that are printed.
 PRINTED, SHOWN = 10, 200
+
+
+#: How to read passages again that an encoder refused.
+RETRY = "hopfuse add with that file and --replace reads them again"
+#: What a passage lacks that failed.
+FACTS, VECTOR = "facts", "vector"
+
+
+class Refused:
+    """The passages that an encoder refuses, of which a share may be.
+
+    Parameters
+    ----------
+    share : float or None
+        Per cent; None is the default.
+    total : int
+
+    Attributes
+    ----------
+    reasons : dict of int to str
+        By the row of the passage.
+    """
+
+    def __init__(self, share: float | None, total: int) -> None:
+        self.reasons: dict[int, str] = {}
+        self.first = 0  # row of the first passage of a batch
+        self._skips = Skips(SKIP_FAILED if share is None else check_share(share), total)
+
+    def __call__(self, at: int, error: HopfuseError) -> None:
+        """Count a passage that is refused."""
+        self.reasons[self.first + at] = self._skips.add(error)
 
 
 class FailedFile:
@@ -40,7 +71,7 @@ class FailedFile:
     """
 
     def __init__(self, path: Path | None, inputs: Mapping[str, Path | None]) -> None:
-        self._path, self._rows, self._read = path, list[dict[str, Any]](), 0
+        self._path, self._rows, self._read, self._lack = path, list[dict[str, Any]](), 0, dict[str, None]()
         if path is None:
             return
         check_suffix(path, "failed", ".jsonl")
@@ -53,12 +84,29 @@ class FailedFile:
                 file=path,
             )
 
-    def add(self, memory: Memory, row: Callable[[int], Mapping[str, Any]]) -> None:
-        """Add the failures of passages, and write the file; ``row`` returns a passage as it was given."""
-        self._read += len(memory.ids)
-        for at, reason in memory.failures.items():
+    def add(
+        self, ids: Sequence[Any], reasons: Mapping[str, Mapping[int, str]], row: Callable[[int], Mapping[str, Any]]
+    ) -> None:
+        """Add the passages that failed of some, and write the file.
+
+        Parameters
+        ----------
+        ids : sequence
+            Of all passages that were read.
+        reasons : mapping of str to mapping of int to str
+            For what passages lack, the reason by row.
+        row : callable
+            Returns a passage as it was given.
+        """
+        self._read += len(ids)
+        why: dict[int, list[str]] = {}
+        for what, own in reasons.items():
+            for at, reason in own.items():
+                why.setdefault(at, []).append(reason)
+                self._lack[what] = None
+        for at, said in sorted(why.items()):
             given = {name: value for name, value in row(at).items() if value is not None}
-            self._rows.append({**given, "id": memory.ids[at], REASON: reason})
+            self._rows.append({**given, "id": ids[at], REASON: "; ".join(said)})
         if self._path is not None:
             lines = "".join(f"{json.dumps(row, ensure_ascii=False, default=_plain)}\n" for row in self._rows)
             write_whole(self._path, lambda file: file.write(lines.encode()))
@@ -73,7 +121,7 @@ class FailedFile:
         if more > 0:
             lines.append(f"  and {more:,} more")
         listed = "--failed FILE lists them" if self._path is None else f"They are in {self._path}"
-        note("\n".join([*lines, f"They have no facts. {listed}. {retry}"]))
+        note("\n".join([*lines, f"They have no {' or no '.join(self._lack)}. {listed}. {retry}"]))
 
 
 def _is_list_of_failures(path: Path) -> bool:

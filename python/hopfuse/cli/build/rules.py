@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..._validation import check_needs, counted
+from ...encoders.named import ENDPOINT
 from ...errors import InputError
 from ..checks import Rule, check_rules, stated
 from ..options import ENDPOINT_OPTIONS
@@ -19,11 +20,13 @@ QUERY_OPTIONS = ("edges", "entities", "facts", "slot")
 #: Options of files whose contents --from and --reader make themselves.
 TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
 
+#: What may fail on a passage; the encoder only if the command reads a file of passages.
+MAY_FAIL = ("reader endpoint", "reader spacy", "tagger", "encoder endpoint")
 READER_NEEDS: tuple[Rule, ...] = (
     *((name, "reader words", "the only reader that uses it") for name in ("language", "tagger")),
     ("spacy_model", "reader spacy", "the only reader that uses it"),
     *((name, "reader endpoint", "the only reader that uses it") for name in ("model", *ENDPOINT_OPTIONS, "prompts")),
-    *((name, ("reader endpoint", "reader spacy", "tagger"), "which may fail") for name in ("skip_failed", "failed")),
+    *((name, MAY_FAIL, "which may fail") for name in ("skip_failed", "failed")),
 )
 NEEDS: tuple[Rule, ...] = (
     ("passage_query", "from a database", "which it queries"),
@@ -45,7 +48,14 @@ EXCLUDES: tuple[Rule, ...] = (
 
 
 def _with_readers(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {**given, **{f"reader {name}": name in given["reader"] for name in (WORDS, *FACT_READERS)}}
+    named = {f"reader {name}": name in given["reader"] for name in (WORDS, *FACT_READERS)}
+    return {**given, **named, "encoder endpoint": may_refuse(given)}
+
+
+def may_refuse(given: Mapping[str, Any]) -> bool:
+    """Return whether the encoder of the passages that a command reads is an endpoint."""
+    own = given.get("passages") is not None and given.get("vectors") is None
+    return own and (given.get("encoder") or "").startswith(f"{ENDPOINT}:")
 
 
 def check_reader(given: Mapping[str, Any]) -> None:

@@ -110,8 +110,8 @@ def fact_reader_options(command: F) -> F:
             "--skip-failed",
             type=float,
             metavar="PERCENT",
-            help="Share of the passages that may fail, and are left out of entities and facts; above it the command "
-            "stops. One may fail unless it is 0.  [default: 10]",
+            help="Share of the passages that may fail, and are left without facts or, if --encoder endpoint refuses "
+            "them, without a vector; above it the command stops. One may fail unless it is 0.  [default: 10]",
         ),
         click.option(
             "--failed", type=FILE, help="Write the passages that failed, each with the reason, to this file: .jsonl."

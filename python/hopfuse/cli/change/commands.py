@@ -1,4 +1,4 @@
-"""``hopfuse add``, ``delete``, ``compact`` and ``log``: changes to an index, batch by batch."""
+"""``hopfuse add``, ``delete``, ``merge``, ``compact`` and ``log``: changes to an index, batch by batch."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ...index.contents import check_encodable, text_to_index
 from ...io.npy import read_npy
 from ...io.readers import read_table
 from ...report import ProgressLines, printable
-from ..build.failed import FailedFile
-from ..build.rules import FACT_READERS
+from ..build.failed import FACTS, VECTOR, FailedFile, Refused
+from ..build.rules import FACT_READERS, may_refuse
 from ..build.sources import fact_reader_options
 from ..console import json_text, note, progress_bar
 from ..options import FILE, encoder_for, encoder_option, index_argument
@@ -63,12 +63,14 @@ def add(
         raise InputError(
             "unused", "vectors", "{field} is given, but the index has no vectors of passages; leave it out"
         )
-    reader = PassageReader(index, reading)
+    given_here = {**reading, "passages": passages, "vectors": vectors, "encoder": encoder}
+    reader = PassageReader(index, given_here)
     failed = FailedFile(reading["failed"], {"passages": passages, "vectors": vectors})
     model = _encoder(index, encoder, vectors, names_are_read=reader.reads)
     table = read_table(passages, ORDERED)
     reader.expect(table.num_rows)
     rows = [table.row(at) for at in range(table.num_rows)]
+    refused = Refused(reading["skip_failed"], len(rows)) if may_refuse(given_here) else None
     given = None if vectors is None else read_npy(vectors, "vectors")
     if given is not None:
         check_length(len(given), "vectors", len(rows), "passage")
@@ -83,7 +85,10 @@ def add(
             try:
                 with live.change() as change:
                     call = change.replace_passages if replace else change.add_passages
-                    call(table.part(first, first + batch), vectors=None if given is None else given[part])
+                    if refused is not None:
+                        refused.first = first
+                    own = None if given is None else given[part]
+                    call(table.part(first, first + batch), vectors=own, failed=refused)
                     if reader.reads:
                         reached = partial(_reached, progress, task, first)
                         memory = reader.read(rows[part], reached)
@@ -92,8 +97,10 @@ def add(
                         change.add_edges(joined[first // batch])
             except (InputError, EndpointError) as error:
                 raise error.at(f"after {counted(first, 'passage')} added" if first else None) from None
-            if reader.reads:
-                failed.add(memory, table.part(first, first + batch).row)
+            without = {FACTS: memory.failures if reader.reads else {}}
+            if refused is not None:
+                without[VECTOR] = {at - first: why for at, why in refused.reasons.items() if at >= first}
+            failed.add([row["id"] for row in rows[part]], without, table.part(first, first + batch).row)
             progress.update(task, completed=first + len(rows[part]))
         seq = live.refresh().seq
     note(f"{counted(len(rows), 'passage')} {'replaced' if replace else 'added'}; the index is at seq {seq}")
@@ -140,6 +147,21 @@ def delete(directory: Path, ids: Sequence[str], entities: bool) -> None:
             change.delete_passages(_ids(live, ids))
     deleted = counted(len(ids), "entity") if entities else counted(len(ids), "passage")
     note(f"{deleted} deleted; the index is at seq {change.seq}")
+
+
+@click.command("merge")
+@index_argument
+@click.argument("entity")
+@click.argument("merge", metavar="OTHERS...", nargs=-1, required=True)
+def merge_command(directory: Path, entity: str, merge: Sequence[str]) -> None:
+    """Merge entities into ENTITY, by their names.
+
+    The names and aliases of OTHERS become aliases of ENTITY, and their edges and facts its own. `hopfuse diagnose
+    --names` lists entities that may be one. The index can be searched meanwhile.
+    """
+    with Index.open(directory, writable=True) as live, live.change() as change:
+        change.merge_entities({entity: merge})
+    note(f"{counted(len(set(merge)), 'entity')} merged into {entity!r}; the index is at seq {change.seq}")
 
 
 @click.command()

@@ -255,7 +255,7 @@ def _print_look_alikes(index: Index, *, as_json: bool) -> None:
     ]
     title = "Entities that look alike, and their numbers of passages"
     Console().print(table(title, ("equal but for", "entities"), rows).to_rich(), highlight=False, markup=False)
-    click.echo("Merge those that are one: change.merge_entities in Python, merge over HTTP.")
+    click.echo("Merge those that are one: hopfuse merge, change.merge_entities in Python, merge over HTTP.")
 
 
 def _figures(found: Verdict, title: str) -> Table:
