@@ -21,7 +21,7 @@ def calls(op: str, threads: int | None = None) -> tuple[Callable[[], Any], Calla
 
 def _walks(op: str) -> Callable[[Any, Any], Iterator[Any]]:
     def make(rng: Any, threads: Any) -> Iterator[Any]:
-        n = 60_000
+        n = 30_000
         graph = hf.Graph.from_edges(*rng.integers(0, n, (2, 20 * n)), num_nodes=n)
         seeds = [{int(v): 1.0} for v in rng.integers(0, n, 16)]
         more = {"tol": 1e-9, "damping": 0.95, "threads": threads}
