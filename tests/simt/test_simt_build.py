@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hopfuse_simt import SimtBuildError, SimtModule
-from hopfuse_simt.build import REFUSED, cache_folder
+from hopfuse_simt.build import REFUSED, cache_folder, compiler
 from tiers import FULL
 
 FOLDER = Path(__file__).parent / "cuda"
@@ -108,6 +109,22 @@ def test_a_compiled_file_is_kept_until_it_or_a_header_changes(tmp_path: Path, mo
     assert (first[1], second[1]) == (1.0, 2.0)
     assert second[0] != first[0]
     assert {path.name.split("-")[0] for path in (tmp_path / "cache").iterdir()} == {"kept", "runtime"}
+
+
+def test_what_several_need_at_once_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the workers of the tests do at their start."""
+    log, logging = tmp_path / "log", tmp_path / "c++"
+    logging.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec {compiler()[0]} "$@"\n')
+    logging.chmod(0o755)
+    monkeypatch.setenv("HOPFUSE_SIMT_CXX", str(logging))
+    monkeypatch.setenv("HOPFUSE_SIMT_CACHE", str(tmp_path / "cache"))
+    with ThreadPoolExecutor(4) as pool:
+        made = [*pool.map(lambda _: SimtModule(FOLDER / "saxpy.cu").units[0].artifact, range(4))]
+    assert len({*made}) == 1
+    compiled = [
+        words[words.index("-c") + 1] for line in log.read_text().splitlines() if "-c" in (words := line.split())
+    ]
+    assert len(compiled) == len({Path(file).name for file in compiled}) > 4
 
 
 def test_fibers_of_the_c_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
