@@ -2,7 +2,8 @@
 
 The package loads its names at first use, so the operations that every search needs are imported too. Times are the
 minimum of eleven fresh processes, in turns, since other work on the machine can only add to a time; if the ratio is too
-large, of more of them. All processes read bytecode, as after an installation by pip, whatever ``PYTHONDONTWRITEBYTECODE`` is.
+large, of more of them. All processes read bytecode, as after an installation by pip, whatever
+``PYTHONDONTWRITEBYTECODE`` is.
 """
 
 from __future__ import annotations
