@@ -13,7 +13,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 from hopfuse import _native
-from hopfuse.backends import cpu, cpu_graph
+from hopfuse.backends import cpu, prepared_graph
 
 OUTPUTS = {
     "ppr": ("scores", "iterations", "residual", "bound", "converged"),
@@ -33,9 +33,6 @@ OUTPUTS = {
 # Outputs of dense_encode, which the replay computes again.
 CODES = ("codes", "scale", "error", "norm_code", "norm")
 
-# Fields of a graph view that are views too; each is recorded as the number of the call that made it.
-VIEWS = ("by_length", "slices", "tiles")
-
 
 class Recorder:
     """A replacement of the native module in the CPU backend that records calls."""
@@ -45,7 +42,6 @@ class Recorder:
         self.expected: list[bytes] = []
         self.graphs: dict[int, int] = {}
         self.kept: list[Any] = []
-        self.GraphView = self.SlicesView = self.TilesView = self  # their static method is `make`, below
 
     def __getattr__(self, name: str) -> Any:
         return getattr(_native, name)
@@ -81,23 +77,22 @@ class Recorder:
         header = struct.pack(f"<BBI{value.ndim}q", output, value.itemsize, value.ndim, *value.shape)
         return self.text(name) + header + (b"" if output else value.tobytes())
 
-    def make(self, *, owner: Any, **fields: Any) -> Any:
-        op = "graph" if "node_of" in fields else "slices" if "segment" in fields else "tiles"
-        made = {"graph": _native.GraphView, "slices": _native.SlicesView, "tiles": _native.TilesView}[op]
-        view = made.make(owner=owner, **fields)
-        self.kept.append(view)
-        self.graphs[id(view)] = len(self.calls)
-        views = {name: self.graphs[id(fields[name])] for name in VIEWS if fields.get(name) is not None}
-        self.add(op, fields | dict.fromkeys(VIEWS) | views)
-        return view
+    def PreparedGraph(self, **fields: Any) -> Any:  # noqa: N802
+        made = _native.PreparedGraph(**fields)
+        self.kept.append(made)
+        self.graphs[id(made)] = len(self.calls)
+        self.add("graph", fields)
+        return made
 
-    def ppr(self, view: Any, **fields: Any) -> None:
-        _native.ppr(view, **fields)
-        self.add("ppr", {"graph": self.graphs[id(view)], **fields})
+    def ppr(self, graph: Any, **fields: Any) -> tuple[int, int]:
+        course = _native.ppr(graph, **fields)
+        self.add("ppr", {"graph": self.graphs[id(graph)], **fields})
+        return course
 
-    def ppr_topk(self, view: Any, **fields: Any) -> None:
-        _native.ppr_topk(view, **fields)
-        self.add("ppr_topk", {"graph": self.graphs[id(view)], **fields})
+    def ppr_topk(self, graph: Any, **fields: Any) -> tuple[int, int]:
+        course = _native.ppr_topk(graph, **fields)
+        self.add("ppr_topk", {"graph": self.graphs[id(graph)], **fields})
+        return course
 
     def dense_topk(self, vectors: Any, **fields: Any) -> None:
         _native.dense_topk(vectors, **fields)
@@ -279,7 +274,7 @@ def project_calls(rng: np.random.Generator) -> None:
 
 def main(calls: Path, expected: Path) -> None:
     recorder = Recorder()
-    cpu._native = cpu_graph._native = recorder  # type: ignore[assignment]
+    cpu._native = prepared_graph._native = recorder  # type: ignore[assignment]
     rng = np.random.default_rng(20260101)
     ppr_calls(rng)
     dense_calls(rng)

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -84,9 +85,13 @@ private:
 void bind_cancel(Module& m);
 void bind_inputs(Module& m);
 void bind_ppr(Module& m);
+void bind_ppr_push(Module& m);
+void bind_prepared_graph(Module& m);
 void bind_dense(Module& m);
 void bind_fuse(Module& m);
 void bind_ising(Module& m);
 void bind_dice(Module& m);
 void bind_project(Module& m);
 void bind_similarity(Module& m);
+void bind_seeds(Module& m);
+void bind_terms(Module& m);

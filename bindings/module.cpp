@@ -1,4 +1,5 @@
 #include <atomic>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,12 @@ std::string isa_of(const std::string& op) {
     return op.rfind("dense", 0) == 0 ? variant.isa : variant.isa_of_others;
 }
 
+// The environment that os.environ writes through to.
+nb::object environment(const char* name) {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? nb::none() : nb::steal(PyUnicode_DecodeFSDefault(value));
+}
+
 }  // namespace
 
 const CpuKernels& Call::kernels() { return *chosen.load(); }
@@ -53,16 +60,22 @@ NB_MODULE(_native, module) {
     m.def("isa", [] { return std::string(chosen.load()->isa); }, "The variant that calls use.");
     m.def("isa_of", &isa_of, nb::arg("op"), "The instruction set that the chosen variant runs an operation on.");
     m.def("use_isa", &use_isa, nb::arg("isa"), "Choose the variant; False where it cannot run here.");
+    m.def("environment", &environment, nb::arg("name"), nb::sig("def environment(name: str) -> str | None"),
+          "A variable of the environment, or None; in a fraction of the time that os.environ takes.");
     m.def("idle_workspace_bytes", &hopfuse::idle_workspace_bytes, "Bytes held for reuse by later calls.");
     m.def("pool_size", &hopfuse::pool_size, "Threads that the pool has started in this process.");
     m.def("release_workspaces", &hopfuse::release_workspaces, "Give the idle workspaces back to the system.");
     bind_cancel(m);
     bind_inputs(m);
+    bind_prepared_graph(m);
     bind_ppr(m);
+    bind_ppr_push(m);
     bind_dense(m);
     bind_fuse(m);
     bind_ising(m);
     bind_dice(m);
     bind_project(m);
     bind_similarity(m);
+    bind_seeds(m);
+    bind_terms(m);
 }

@@ -1,87 +1,15 @@
-#include "common.h"
 #include "hopfuse/ppr_certificate.h"
 #include "hopfuse/ppr_plan.h"
+#include "prepared_graph.h"
 
 namespace {
 
+using hopfuse::PprCourse;
 using hopfuse::PprEvidence;
 using hopfuse::PprGraph;
 using hopfuse::PprQueries;
-using hopfuse::PprSlices;
-using hopfuse::PprTiles;
 using hopfuse::PprTopk;
-
-// Keeps the arrays of a graph alive beside the view that the kernels read.
-struct GraphView {
-    PprGraph view;
-    nb::object owner;
-};
-
-struct SlicesView {
-    PprSlices view;
-    nb::object owner;
-};
-
-SlicesView make_slices(nb::object owner, int64_t long_rows, In<int64_t> indptr, In<int32_t> segment,
-                       In<int32_t> row_segments, std::optional<In<uint16_t>> narrow, std::optional<In<int32_t>> wide,
-                       std::optional<In<float>> weight, std::optional<In<uint8_t>> edge_type,
-                       std::optional<In<float>> share32) {
-    PprSlices s{};
-    s.num_units = static_cast<int64_t>(indptr.shape(0)) - 1;
-    s.segment_units = static_cast<int64_t>(segment.shape(0));
-    s.long_rows = long_rows;
-    s.indptr = indptr.data(), s.segment = segment.data(), s.row_segments = row_segments.data();
-    s.narrow = pointer(narrow), s.wide = pointer(wide);
-    s.weight = pointer(weight), s.edge_type = pointer(edge_type), s.share32 = pointer(share32);
-    return {s, std::move(owner)};
-}
-
-struct TilesView {
-    PprTiles view;
-    nb::object owner;
-};
-
-TilesView make_tiles(nb::object owner, int64_t strip, int64_t most_units, In<int64_t> block_row, In<int64_t> begin,
-                     In<uint16_t> unit, In<uint16_t> source, std::optional<In<float>> weight,
-                     std::optional<In<uint8_t>> edge_type, std::optional<In<float>> share32) {
-    PprTiles t{};
-    t.num_blocks = static_cast<int64_t>(block_row.shape(0)) - 1;
-    t.num_strips = (static_cast<int64_t>(begin.shape(0)) - 1) / (t.num_blocks > 0 ? t.num_blocks : 1);
-    t.strip = strip, t.most_units = most_units;
-    t.block_row = block_row.data(), t.begin = begin.data();
-    t.unit = unit.data(), t.source = source.data();
-    t.weight = pointer(weight), t.edge_type = pointer(edge_type), t.share32 = pointer(share32);
-    return {t, std::move(owner)};
-}
-
-GraphView make_graph(nb::object owner, bool directed, int32_t num_types, In<int64_t> indptr, In<int32_t> indices,
-                     std::optional<In<float>> weight, std::optional<In<uint8_t>> edge_type,
-                     std::optional<In<float>> share32, In<double> degree, In<int32_t> node_of, In<int32_t> row_of,
-                     std::optional<In<int32_t>> place, std::optional<In<int32_t>> internal, const GraphView* by_length,
-                     const SlicesView* slices, const TilesView* tiles, In<double> scale64, In<float> scale32,
-                     std::optional<In<double>> unscale64, std::optional<In<float>> unscale32, double volume,
-                     int64_t longest_row, int64_t joined_nodes, std::optional<In<int64_t>> out_indptr,
-                     std::optional<In<int32_t>> out_indices, std::optional<In<float>> out_weight,
-                     std::optional<In<uint8_t>> out_edge_type) {
-    PprGraph g{};
-    g.num_nodes = static_cast<int64_t>(node_of.shape(0));
-    g.num_stored = static_cast<int64_t>(indices.shape(0));
-    g.num_types = num_types;
-    g.directed = directed;
-    g.indptr = indptr.data(), g.indices = indices.data();
-    g.weight = pointer(weight), g.edge_type = pointer(edge_type), g.share32 = pointer(share32);
-    g.degree = degree.data(), g.node_of = node_of.data(), g.row_of = row_of.data();
-    g.place = pointer(place), g.internal = pointer(internal);
-    g.by_length = by_length == nullptr ? nullptr : &by_length->view;
-    g.slices = slices == nullptr ? nullptr : &slices->view;
-    g.tiles = tiles == nullptr ? nullptr : &tiles->view;
-    g.scale64 = scale64.data(), g.scale32 = scale32.data();
-    g.unscale64 = pointer(unscale64), g.unscale32 = pointer(unscale32);
-    g.volume = volume, g.longest_row = longest_row, g.joined_nodes = joined_nodes;
-    g.out_indptr = pointer(out_indptr), g.out_indices = pointer(out_indices);
-    g.out_weight = pointer(out_weight), g.out_edge_type = pointer(out_edge_type);
-    return {g, std::move(owner)};
-}
+using hopfuse::Status;
 
 PprQueries make_queries(In<int64_t> restart_indptr, In<int32_t> restart_node, In<double> restart_value,
                         In<double> damping, std::optional<In<double>> eta, bool per_type,
@@ -101,26 +29,39 @@ PprQueries make_queries(In<int64_t> restart_indptr, In<int32_t> restart_node, In
     return q;
 }
 
-void ppr(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart_node, In<double> restart_value,
-         In<double> damping, std::optional<In<double>> eta, bool per_type, std::optional<In<uint8_t>> allow,
-         std::optional<In<float>> node_weight, std::optional<In<int32_t>> weighted_node,
-         std::optional<In<float>> other_weight, double tol, int64_t max_iter, int32_t threads, Out<float> scores,
-         Out<int64_t> iterations, Out<double> residual, Out<double> bound, Out<uint8_t> converged) {
+// Walks; returns the most threads used, and the most queries that walked together.
+std::pair<int32_t, int> walk(Prepared& prepared, PprQueries& q, bool regroups, float* scores, const PprTopk* top,
+                             const PprEvidence& evidence) {
+    PprCourse course;
+    Call(q.execution).run([&](const CpuKernels& kernels) {
+        const PprGraph* graph = nullptr;
+        const Status status = prepared.graph.view(q, regroups, graph, course);
+        return status == Status::ok ? kernels.ppr_f32(*graph, q, scores, top, evidence) : status;
+    });
+    return {course.threads, course.lanes};
+}
+
+std::pair<int32_t, int> ppr(Prepared& graph, In<int64_t> restart_indptr, In<int32_t> restart_node,
+                            In<double> restart_value, In<double> damping, std::optional<In<double>> eta, bool per_type,
+                            std::optional<In<uint8_t>> allow, std::optional<In<float>> node_weight,
+                            std::optional<In<int32_t>> weighted_node, std::optional<In<float>> other_weight, double tol,
+                            int64_t max_iter, int32_t threads, Out<float> scores, Out<int64_t> iterations,
+                            Out<double> residual, Out<double> bound, Out<uint8_t> converged) {
     PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allow, node_weight,
                                 weighted_node, other_weight, tol, max_iter, threads);
     const PprEvidence evidence{iterations.data(), residual.data(), bound.data(), converged.data()};
-    Call(q.execution).run([&](const CpuKernels& kernels) {
-        return kernels.ppr_f32(graph.view, q, scores.data(), nullptr, evidence);
-    });
+    return walk(graph, q, false, scores.data(), nullptr, evidence);
 }
 
-void ppr_topk(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> restart_node, In<double> restart_value,
-              In<double> damping, std::optional<In<double>> eta, bool per_type, std::optional<In<uint8_t>> allow,
-              std::optional<In<float>> node_weight, std::optional<In<int32_t>> weighted_node,
-              std::optional<In<float>> other_weight, double tol, int64_t max_iter, int32_t threads,
-              std::optional<In<int32_t>> candidates, bool stop_when_proven, bool prove_order, Out<int64_t> ids,
-              Out<float> scores, Out<int64_t> counts, Out<float> score_bounds, Out<uint8_t> proven,
-              Out<int64_t> iterations, Out<double> residual, Out<double> bound, Out<uint8_t> converged) {
+std::pair<int32_t, int> ppr_topk(Prepared& graph, In<int64_t> restart_indptr, In<int32_t> restart_node,
+                                 In<double> restart_value, In<double> damping, std::optional<In<double>> eta,
+                                 bool per_type, std::optional<In<uint8_t>> allow, std::optional<In<float>> node_weight,
+                                 std::optional<In<int32_t>> weighted_node, std::optional<In<float>> other_weight,
+                                 double tol, int64_t max_iter, int32_t threads, std::optional<In<int32_t>> candidates,
+                                 bool stop_when_proven, bool prove_order, Out<int64_t> ids, Out<float> scores,
+                                 Out<int64_t> counts, Out<float> score_bounds, Out<uint8_t> proven,
+                                 Out<int64_t> iterations, Out<double> residual, Out<double> bound,
+                                 Out<uint8_t> converged) {
     PprQueries q = make_queries(restart_indptr, restart_node, restart_value, damping, eta, per_type, allow, node_weight,
                                 weighted_node, other_weight, tol, max_iter, threads);
     const PprEvidence evidence{iterations.data(), residual.data(), bound.data(), converged.data()};
@@ -128,14 +69,12 @@ void ppr_topk(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> re
     top.width = static_cast<int64_t>(ids.shape(1));
     top.candidates = pointer(candidates),
     top.num_candidates = candidates.has_value() ? static_cast<int64_t>(candidates->shape(0)) : 0;
-    const int64_t most = candidates.has_value() ? top.num_candidates : graph.view.num_nodes;
+    const int64_t most = candidates.has_value() ? top.num_candidates : graph.graph.arrays().num_nodes;
     top.k = top.width < most ? top.width : most;
     top.stop_when_proven = stop_when_proven, top.prove_order = prove_order;
     top.ids = ids.data(), top.scores = scores.data(), top.counts = counts.data();
     top.score_bounds = score_bounds.data(), top.proven = proven.data();
-    Call(q.execution).run([&](const CpuKernels& kernels) {
-        return kernels.ppr_f32(graph.view, q, nullptr, &top, evidence);
-    });
+    return walk(graph, q, stop_when_proven, nullptr, &top, evidence);
 }
 
 }  // namespace
@@ -143,10 +82,6 @@ void ppr_topk(const GraphView& graph, In<int64_t> restart_indptr, In<int32_t> re
 void bind_ppr(Module& m) {
     m.attr("PPR_SEGMENT") = hopfuse::PPR_SEGMENT;
     m.attr("PPR_TILE") = hopfuse::PPR_TILE;
-    m.attr("PPR_SLICE") = hopfuse::PPR_SLICE;
-    m.attr("PPR_FEW_LANES") = hopfuse::PPR_FEW_LANES;
-    m.attr("PPR_TILE_LANES") = hopfuse::PPR_TILE_LANES;
-    m.attr("PPR_CACHED_NODES") = hopfuse::PPR_CACHED_NODES;
     m.attr("PPR_LEAST_WEIGHT") = hopfuse::PPR_LEAST_WEIGHT;
     m.attr("PPR_ANCHOR") = hopfuse::PPR_ANCHOR;
     m.attr("PPR_MOST_RHO") = hopfuse::PPR_MOST_RHO;
@@ -155,12 +90,7 @@ void bind_ppr(Module& m) {
     m.attr("PPR_POLISH_GAIN") = hopfuse::PPR_POLISH_GAIN;
     m.def("ppr_pass_limit", &hopfuse::ppr_pass_limit, nb::arg("symmetric"), nb::arg("damping"), nb::arg("tol"),
           nb::arg("volume"), nb::arg("norm"));
-    m.def("ppr_volume_anchor", &hopfuse::ppr_volume_anchor, nb::arg("largest"), nb::arg("terms"));
     m.def("ppr_measured_from", &hopfuse::ppr_measured_from, nb::arg("limit"));
-    m.def("ppr_threads", &hopfuse::ppr_threads, nb::arg("nodes"), nb::arg("stored"), nb::arg("lanes"), nb::arg("most"));
-    m.def("ppr_are_shared", &hopfuse::ppr_are_shared, nb::arg("queries"), nb::arg("threads"));
-    m.def("ppr_blocks_at_once", &hopfuse::ppr_blocks_at_once, nb::arg("nodes"), nb::arg("stored"), nb::arg("queries"),
-          nb::arg("most"));
     m.def("ppr_next_look", &hopfuse::ppr_next_look, nb::arg("damping"), nb::arg("done"), nb::arg("shortfall"),
           nb::arg("order"));
     m.def("ppr_may_look_around", &hopfuse::ppr_may_look_around, nb::arg("shortfall"));
@@ -207,23 +137,6 @@ void bind_ppr(Module& m) {
     m.def("ppr_node_bound", &hopfuse::ppr_node_bound, nb::arg("holds"), nb::arg("largest"), nb::arg("slack"),
           nb::arg("damping"));
     m.def("ppr_rounding", &hopfuse::ppr_rounding, nb::arg("lacking"), nb::arg("missed"));
-    nb::class_<SlicesView>(m, "SlicesView", "A graph's entries in slices, as the kernels read them.")
-        .def_static("make", &make_slices, nb::kw_only(), nb::arg("owner"), nb::arg("long_rows"), nb::arg("indptr"),
-                    nb::arg("segment"), nb::arg("row_segments"), nb::arg("narrow").none(), nb::arg("wide").none(),
-                    nb::arg("weight").none(), nb::arg("edge_type").none(), nb::arg("share32").none());
-    nb::class_<TilesView>(m, "TilesView", "A graph's entries in tiles, as the kernels read them.")
-        .def_static("make", &make_tiles, nb::kw_only(), nb::arg("owner"), nb::arg("strip"), nb::arg("most_units"),
-                    nb::arg("block_row"), nb::arg("begin"), nb::arg("unit"), nb::arg("source"),
-                    nb::arg("weight").none(), nb::arg("edge_type").none(), nb::arg("share32").none());
-    nb::class_<GraphView>(m, "GraphView", "A graph's arrays as the kernels read them.")
-        .def_static("make", &make_graph, nb::kw_only(), nb::arg("owner"), nb::arg("directed"), nb::arg("num_types"),
-                    nb::arg("indptr"), nb::arg("indices"), nb::arg("weight").none(), nb::arg("edge_type").none(),
-                    nb::arg("share32").none(), nb::arg("degree"), nb::arg("node_of"), nb::arg("row_of"),
-                    nb::arg("place").none(), nb::arg("internal").none(), nb::arg("by_length").none(),
-                    nb::arg("slices").none(), nb::arg("tiles").none(), nb::arg("scale64"), nb::arg("scale32"),
-                    nb::arg("unscale64").none(), nb::arg("unscale32").none(), nb::arg("volume"), nb::arg("longest_row"),
-                    nb::arg("joined_nodes"), nb::arg("out_indptr").none(), nb::arg("out_indices").none(),
-                    nb::arg("out_weight").none(), nb::arg("out_edge_type").none());
     m.def("ppr", &ppr, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"), nb::arg("restart_node"),
           nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("per_type"),
           nb::arg("allow").none(), nb::arg("node_weight").none(), nb::arg("weighted_node").none(),

@@ -31,7 +31,7 @@ ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "text": {"errors"},
     "_validation": {"errors"},
-    "_threads": {"errors", "_validation"},
+    "_threads": {"_arrays", "errors", "_validation"},
     "_arrays": {"_native", "errors", "_validation"},
     "types": SHARED,
     "fusion": SHARED,
@@ -89,9 +89,18 @@ RECIPES = {"GuidedWalk", "PhaseGraph", "PolicyRAG", "HybridRRF", "PlainHybrid", 
 RECIPE_NAMES = {"guided-walk", "phase-graph", "policy-rag", "hybrid-rrf", "plain-hybrid", "triple-hybrid"}
 #: Public methods of a named tuple, whatever their names begin with.
 NAMED_TUPLE = {"_asdict", "_fields", "_field_defaults", "_make", "_replace"}
-#: Headers of kernels/cpu that the bindings read: the table of kernels, input checks, pools of threads and workspaces,
-#: the floating-point mode.
-BOUND = {"float_mode.h", "inputs.h", "kernels.h", "threads.h", "workspace.h"}
+#: Headers of kernels/cpu that the bindings read: the table of kernels, input checks, prepared graphs, seeds, sums of
+#: terms, pools of threads and workspaces, the floating-point mode.
+BOUND = {
+    "float_mode.h",
+    "inputs.h",
+    "kernels.h",
+    "prepared_graph.h",
+    "seeds.h",
+    "terms.h",
+    "threads.h",
+    "workspace.h",
+}
 
 
 class Import(NamedTuple):

@@ -54,7 +54,7 @@ def test_a_kernel_that_a_variant_has_from_another_is_called_once(every_isa: list
 def test_every_kernel_of_the_native_module_is_compared() -> None:
     """Kernels take a number of threads; so do two functions that are compiled once."""
     kernels = {name for name in dir(_native) if "threads: int" in str(getattr(_native, name).__doc__)}
-    assert kernels - {"first_unscorable", "ppr_are_shared"} == set(variants.KERNELS)
+    assert kernels - {"first_unscorable", "ppr_lanes"} == set(variants.KERNELS)
 
 
 def test_the_fixture_compares_what_the_ops_call(variant: str) -> None:

@@ -65,6 +65,7 @@ KERNELS = (
     "fuse",
     "ising",
     "ppr",
+    "ppr_push",
     "ppr_topk",
     "project",
     "project_topk",

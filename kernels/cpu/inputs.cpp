@@ -88,42 +88,42 @@ bool is_weight(T weight) {
     return (weight >= T(0)) & (weight <= std::numeric_limits<T>::max());
 }
 
-// The largest product of a weight and its share. Several independent maxima avoid one long chain.
+// The largest weight. Several independent maxima avoid one long chain.
 template <class T>
-T largest_share(const T* own, const T* share, int64_t columns) {
+T largest_of(const T* own, int64_t columns) {
     constexpr int lanes = 16;
     T largest[lanes] = {};
     int64_t j = 0;
     for (; j + lanes <= columns; j += lanes)
-        for (int i = 0; i < lanes; ++i) {
-            const T weight = own[j + i] * share[j + i];
-            largest[i] = weight > largest[i] ? weight : largest[i];
-        }
-    for (; j < columns; ++j) largest[0] = std::max(largest[0], own[j] * share[j]);
+        for (int i = 0; i < lanes; ++i) largest[i] = own[j + i] > largest[i] ? own[j + i] : largest[i];
+    for (; j < columns; ++j) largest[0] = std::max(largest[0], own[j]);
     return *std::max_element(largest, largest + lanes);
+}
+
+// The largest weight of a node that is reachable, 0 if there is none; `most` is the largest of all.
+template <class T>
+T largest_reachable(const T* own, const GivenNodeWeights& given, const Reachable& reachable, T most) {
+    const T* const at = std::find(own, own + given.columns, most);
+    if (at == own + given.columns || reachable(given.node[at - own])) return most;
+    T largest = T(0);
+    for (int64_t j = 0; j < given.columns; ++j)
+        if (own[j] > largest && reachable(given.node[j])) largest = own[j];
+    return largest;
 }
 
 template <class T>
 NodeWeightFinding read_weights(const GivenNodeWeights& given, const T* all, float* weight, float* other_weight) {
-    const std::vector<T> ones(static_cast<size_t>(given.columns), T(1));
-    std::vector<T> counts(ones);  // 0 for weights that do not count
-    bool has_other = false, all_count = false;
     for (int64_t row = 0; row < given.batch; ++row) {
-        if (row == 0 || (given.allow != nullptr && !given.allow_shared)) {
-            const uint8_t* allow = given.allow == nullptr ? nullptr : given.allow + row * given.num_nodes;
-            const Reachable reachable{given, allow};
-            for (int64_t j = 0; j < given.columns; ++j) counts[size_t(j)] = reachable(given.node[j]) ? T(1) : T(0);
-            all_count = std::find(counts.begin(), counts.end(), T(0)) == counts.end();
-            has_other = reachable.any_other();
-        }
+        const int64_t first = given.allow_shared ? 0 : row * given.num_nodes;
+        const Reachable reachable{given, given.allow == nullptr ? nullptr : given.allow + first};
         const T* const own = all + row * given.columns;
         int64_t bad = 0;
         for (int64_t j = 0; j < given.columns; ++j) bad += is_weight(own[j]) ? 0 : 1;
         for (int64_t j = 0; j < given.columns && bad > 0; ++j)
             if (!is_weight(own[j])) return {NodeWeightFault::bad_weight, row, j};
-        const T largest_of_all = largest_share<T>(own, ones.data(), given.columns);
-        T largest = all_count ? largest_of_all : largest_share<T>(own, counts.data(), given.columns);
-        if (has_other && largest < T(1)) largest = T(1);
+        const T largest_of_all = largest_of<T>(own, given.columns);
+        T largest = largest_reachable<T>(own, given, reachable, largest_of_all);
+        if (largest < T(1) && reachable.any_other()) largest = T(1);
         if (given.columns > 0 && largest_of_all == T(0)) return {NodeWeightFault::all_zero, row, 0};
         const NodeWeightScale scale = node_weight_scale(weight_that_scales(largest, largest_of_all));
         for (int64_t j = 0; j < given.columns; ++j) weight[row * given.columns + j] = read_node_weight(scale, own[j]);

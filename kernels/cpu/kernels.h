@@ -7,6 +7,7 @@
 #include "hopfuse/fuse.h"
 #include "hopfuse/ising.h"
 #include "hopfuse/ppr.h"
+#include "hopfuse/ppr_push.h"
 #include "hopfuse/project.h"
 #include "hopfuse/similarity.h"
 
@@ -14,6 +15,8 @@ namespace hopfuse {
 
 struct CpuKernels {
     Status (*ppr_f32)(const PprGraph&, const PprQueries&, float* scores, const PprTopk* top, const PprEvidence&);
+    Status (*ppr_push_f64)(const PprGraph&, const PprQueries&, const PprPush&, const PprTopk&, const PprEvidence&,
+                           const PprPushEvidence&);
     Status (*dense_encode)(const DenseVectors&, DenseCodes, const Execution&);
     Status (*dense_topk)(const DenseCorpus&, const DenseQueries&, const DenseHits&);
     Status (*calibrate_f32)(const CalibrateArgs&);
@@ -39,6 +42,8 @@ namespace HOPFUSE_ISA_NS {
 extern const CpuKernels kernels;
 
 Status ppr_f32(const PprGraph&, const PprQueries&, float* scores, const PprTopk* top, const PprEvidence&);
+Status ppr_push_f64(const PprGraph&, const PprQueries&, const PprPush&, const PprTopk&, const PprEvidence&,
+                    const PprPushEvidence&);
 Status dense_encode(const DenseVectors&, DenseCodes, const Execution&);
 Status dense_topk(const DenseCorpus&, const DenseQueries&, const DenseHits&);
 Status calibrate_f32(const CalibrateArgs&);

@@ -161,9 +161,9 @@ Status solve_in_turn(const PprGraph& graph, const PprQueries& queries, const Out
                      const int64_t* query, int64_t count, Stage* stage) {
     const PprGraph& few = graph.by_length == nullptr ? graph : *graph.by_length;
     while (count > 0) {
-        const int taken = count >= 32 ? 32 : count > 16 ? 16 : static_cast<int>(count);
+        const int taken = ppr_block_queries(count);
         Status status;
-        switch (fewest_lanes(taken)) {
+        switch (ppr_block_lanes(taken)) {
             case 32: status = solve_with<32>(graph, queries, out, work, query, taken, stage); break;
             case 16: status = solve_with<16>(graph, queries, out, work, query, taken, stage); break;
             case 8: status = solve_with<8>(few, queries, out, work, query, taken, stage); break;
@@ -184,27 +184,28 @@ Status solve_apart(const PprGraph& graph, const PprQueries& queries, const Outpu
     return solve_in_turn(graph, queries, out, *work, query, count, stage);
 }
 
-// Solves queries in blocks that walk at the same time, if that is worth it: blocks of 32 lanes while there is one for each
-// thread, then equal shares of the rest. If too few are left, their block shares all threads.
+// Solves queries in blocks that walk at the same time, if that is worth it. If too few are left, their block shares all
+// threads.
 Status solve_group(const PprGraph& graph, const PprQueries& queries, const Outputs& out, const int64_t* query,
                    int64_t count, Stage* stage) {
     const int64_t at_once = ppr_blocks_at_once(graph.num_nodes, graph.num_stored, count, queries.execution.threads);
     if (at_once == 1) return solve_apart(graph, queries, out, query, count, stage);
-    const int64_t wide = count / (32 * at_once) * at_once, rest = count - 32 * wide;
-    const int64_t shares = ppr_are_shared(rest, at_once) ? at_once : 0;
+    const PprDivision parts = ppr_divide(count, at_once);
+    const int64_t* const rest = query + PPR_MOST_LANES * parts.wide;
     PprQueries single = queries;
     single.execution.threads = 1;
-    Vec<Status> status(size_t(wide + shares), Status::ok);
-    parallel_for(wide + shares, 1, on_threads(queries.execution, static_cast<int32_t>(at_once)),
+    Vec<Status> status(size_t(parts.wide + parts.shares), Status::ok);
+    parallel_for(parts.wide + parts.shares, 1, on_threads(queries.execution, static_cast<int32_t>(at_once)),
                  [&](int64_t part, int) {
-                     const int64_t share = part - wide;
-                     const int64_t begin = share < 0 ? 32 * part : 32 * wide + rest * share / shares;
-                     const int64_t end = share < 0 ? begin + 32 : 32 * wide + rest * (share + 1) / shares;
-                     status[size_t(part)] = solve_apart(graph, single, out, query + begin, end - begin, stage);
+                     const int64_t share = part - parts.wide;
+                     const int64_t begin = share < 0 ? 0 : ppr_share_begin(parts, share);
+                     const int64_t end = share < 0 ? PPR_MOST_LANES : ppr_share_begin(parts, share + 1);
+                     const int64_t* const own = share < 0 ? query + PPR_MOST_LANES * part : rest + begin;
+                     status[size_t(part)] = solve_apart(graph, single, out, own, end - begin, stage);
                  });
     for (const Status one : status)
         if (one != Status::ok) return one;
-    return shares > 0 ? Status::ok : solve_apart(graph, queries, out, query + 32 * wide, rest, stage);
+    return parts.shares > 0 ? Status::ok : solve_apart(graph, queries, out, rest, parts.rest, stage);
 }
 
 Status run(const PprGraph& graph, const PprQueries& queries, const Outputs& out) {

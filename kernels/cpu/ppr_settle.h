@@ -15,10 +15,6 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 // from the beginning, so its result does not depend on the batch.
 enum Stage { stage_proven, stage_tol, stage_done };
 
-inline int fewest_lanes(int count) {
-    return count > 16 ? 32 : count > PPR_FEW_LANES ? 16 : count > 4 ? 8 : count > 1 ? 4 : 1;
-}
-
 // The progress of a lane's query.
 struct Course {
     int64_t passes;  // so far, including the certifying one
@@ -126,7 +122,7 @@ Status settle_apart(Certified<L>& c, const Lanes<L>& open);
 // Whether lanes are worth a block of their own, at most `share` of this one.
 template <int L>
 bool are_few(const Lanes<L>& lanes, int share) {
-    return fewest_lanes(lanes.count()) * share <= L;
+    return ppr_block_lanes(lanes.count()) * share <= L;
 }
 
 // The lanes whose looks are so much later than those of others that they are better continued in a block of their own: a pass
@@ -237,7 +233,7 @@ Status settle_apart(Certified<L>& c, const Lanes<L>& open) {
     // Calls call(first, some, width, size) for each new block, where size is that of a state.
     const auto each_block = [&](const auto& call) {
         for (int first = 0; first < count; first += narrower) {
-            const int some = std::min(count - first, narrower), width = fewest_lanes(some);
+            const int some = std::min(count - first, narrower), width = ppr_block_lanes(some);
             call(first, some, width, graph.num_nodes * width);
         }
     };

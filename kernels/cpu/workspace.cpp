@@ -1,5 +1,6 @@
 #include "workspace.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -42,9 +43,12 @@ Idle& idle() {
     return *std::launder(reinterpret_cast<Idle*>(storage));
 }
 
+}  // namespace
+
 void* allocate(size_t bytes) {
     const size_t alignment = bytes >= huge_page ? huge_page : 64;
-    const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+    const size_t most = bytes < alignment ? alignment : bytes;
+    const size_t rounded = (most + alignment - 1) / alignment * alignment;
     void* memory = std::aligned_alloc(alignment, rounded);
 #if defined(__linux__)
     if (memory != nullptr && alignment == huge_page) madvise(memory, rounded, MADV_HUGEPAGE);
@@ -52,10 +56,9 @@ void* allocate(size_t bytes) {
     return memory;
 }
 
-}  // namespace
-
 Workspace::~Workspace() {
     for (void* buffer : buffer_) std::free(buffer);
+    for (void* buffer : zeros_) std::free(buffer);
 }
 
 void* Workspace::reserve(int slot, size_t bytes) {
@@ -71,9 +74,26 @@ void* Workspace::reserve(int slot, size_t bytes) {
     return bytes > size_[slot] ? nullptr : buffer_[slot];
 }
 
+void* Workspace::reserve_zeros(int slot, size_t bytes) {
+    if (bytes > zeros_size_[slot] || zeros_[slot] == nullptr) {
+        std::free(zeros_[slot]);
+        zeros_[slot] = std::calloc(bytes + 1, 1);
+#if defined(__linux__)
+        if (zeros_[slot] != nullptr && bytes >= 2 * huge_page) {
+            const uintptr_t begin = (reinterpret_cast<uintptr_t>(zeros_[slot]) + huge_page - 1) / huge_page * huge_page;
+            const uintptr_t end = (reinterpret_cast<uintptr_t>(zeros_[slot]) + bytes) / huge_page * huge_page;
+            madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+        }
+#endif
+        zeros_size_[slot] = zeros_[slot] == nullptr ? 0 : bytes;
+    }
+    return zeros_[slot];
+}
+
 size_t Workspace::bytes() const {
     size_t total = 0;
     for (size_t size : size_) total += size;
+    for (size_t size : zeros_size_) total += size;
     return total;
 }
 

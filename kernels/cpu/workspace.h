@@ -6,6 +6,10 @@
 
 namespace hopfuse {
 
+// At least `bytes` bytes with undefined contents, aligned to 64 bytes and in huge pages if there are many; or null. std::free
+// frees them.
+void* allocate(size_t bytes);
+
 class Workspace {
 public:
     static constexpr int max_slots = 32;
@@ -24,11 +28,23 @@ public:
         return static_cast<T*>(reserve(slot, count * sizeof(T)));
     }
 
+    // A buffer of zeros: its users restore the zeros before they return the workspace. Memory that was never written costs
+    // nothing. Has its own slots.
+    static constexpr int max_zero_slots = 4;
+    void* reserve_zeros(int slot, size_t bytes);
+
+    template <class T>
+    T* reserve_zeros(int slot, size_t count) {
+        return static_cast<T*>(reserve_zeros(slot, count * sizeof(T)));
+    }
+
     size_t bytes() const;
 
 private:
     void* buffer_[max_slots] = {};
     size_t size_[max_slots] = {};
+    void* zeros_[max_zero_slots] = {};
+    size_t zeros_size_[max_zero_slots] = {};
 };
 
 // Takes a workspace on construction and returns it at the end of the scope.

@@ -1,5 +1,4 @@
-// Restarts from seeds and from the nodes in hits: pseudo-relevance feedback. backends/cpu_seeds.py of the package gives the
-// same bits.
+// Restarts from seeds and from the nodes in hits: pseudo-relevance feedback. kernels/cpu/seeds.cpp gives the same bits.
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
 #include "hopfuse/query_status.h"

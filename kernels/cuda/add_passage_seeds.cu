@@ -1,5 +1,5 @@
-// Restarts from seeds and from hits, as HippoRAG 2 adds passages to its phrase seeds. backends/cpu_seeds.py of the package
-// gives the same bits.
+// Restarts from seeds and from hits, as HippoRAG 2 adds passages to its phrase seeds. kernels/cpu/seeds.cpp gives the same
+// bits.
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
 #include "seed_row.h"

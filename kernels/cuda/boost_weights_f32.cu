@@ -1,4 +1,4 @@
-// Raises the weights of passages in a list, on a device. backends/cpu_boost.py of the package gives the same bits.
+// Raises the weights of passages in a list, on a device. kernels/cpu/seeds.cpp gives the same bits.
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
 #include "hopfuse/query_status.h"

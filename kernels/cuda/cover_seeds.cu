@@ -1,4 +1,4 @@
-// Hits that mention the seeds. backends/cpu_seeds.py of the package gives the same bits.
+// Hits that mention the seeds. kernels/cpu/seeds.cpp gives the same bits.
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
 #include "hopfuse/query_status.h"

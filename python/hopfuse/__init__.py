@@ -44,13 +44,25 @@ if TYPE_CHECKING:
     from .ops.selftest import SelfTest, selftest
     from .ops.similarity import similarity_weights
     from .retriever import Retriever
-    from .types import Corpus, Facts, Graph, Hits, Incidence, LabelSets, PprHits, PprResult, Seeds
+    from .types import (
+        Candidates,
+        Corpus,
+        Facts,
+        Graph,
+        Hits,
+        Incidence,
+        LabelSets,
+        PprHits,
+        PprResult,
+        Seeds,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Calibrator",
     "CancelToken",
+    "Candidates",
     "Captured",
     "Corpus",
     "Facts",
@@ -123,7 +135,7 @@ _HOMES: dict[str, str | None] = {
         )
     ),
     **dict.fromkeys(
-        ("Corpus", "Facts", "Graph", "Hits", "Incidence", "LabelSets", "PprHits", "PprResult", "Seeds"),
+        ("Candidates", "Corpus", "Facts", "Graph", "Hits", "Incidence", "LabelSets", "PprHits", "PprResult", "Seeds"),
         "types",
     ),
     **dict.fromkeys(("MemoryEstimate", "estimate_device_memory", "free_device_memory"), "ops.memory"),

@@ -27,6 +27,11 @@ def isa_of(op: str) -> str:
 def use_isa(isa: str) -> bool:
     """Choose the variant; False where it cannot run here."""
 
+def environment(name: str) -> str | None:
+    """
+    A variable of the environment, or None; in a fraction of the time that os.environ takes.
+    """
+
 def idle_workspace_bytes() -> int:
     """Bytes held for reuse by later calls."""
 
@@ -71,6 +76,11 @@ def read_restarts(indptr: Annotated[NDArray[numpy.int64], dict(order='C', device
     Bring restarts into the order of walks; the fault and where it is, or None.
     """
 
+def read_dicts(rows: list, internal_of: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], may_be_empty: bool, out_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], out_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], out_weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')]) -> int | None:
+    """
+    Read restarts from dicts of plain numbers; how many entries count, or None for any other input.
+    """
+
 NODE_WEIGHT_ALL_ZERO: int = 2
 
 def read_node_weights(single: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, wide: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], is_weighted: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], has_entries: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], allow: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], other_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> tuple | None:
@@ -83,17 +93,52 @@ def first_unscorable(vectors: Annotated[NDArray[numpy.float32], dict(order='C', 
     The first vector without a float32 score, and whether it is too small for one; or None.
     """
 
+class PreparedGraph:
+    """
+    A graph's arrays, with the tables and layouts that walks read. Each is made once, at its first use. Thread-safe.
+    """
+
+    def __init__(self, *, directed: bool, num_types: int, indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, edge_type: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, degree: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], node_of: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], internal_of: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], cached_nodes: int = 262144, strip: int = 65536, block_units: int = 65536) -> None: ...
+
+    def arrays(self, layout: str, *, per_type: bool = False, with_out: bool = False, threads: int = 1) -> dict:
+        """
+        The fields of PprGraph in a layout: given, by_length or by_window. Read-only views.
+        """
+
+    def slices(self, *, per_type: bool = False, threads: int = 1) -> dict:
+        """The fields of PprSlices. Read-only views."""
+
+    def tiles(self, *, per_type: bool = False, threads: int = 1) -> dict | None:
+        """
+        The fields of PprTiles, or None if some rows have too many entries. Read-only views.
+        """
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """
+        The most entries into or out of a node, and the number of nodes with any.
+        """
+
+    def degrees(self, per_type: bool) -> dict:
+        """The tables of PprGraph derived from degrees. Read-only views."""
+
+    def outgoing(self) -> dict:
+        """The rows of outgoing edges, as in PprGraph. Read-only views."""
+
+    @property
+    def nbytes(self) -> int:
+        """
+        Bytes of the tables and layouts made so far, beside the graph's own arrays.
+        """
+
+def ppr_lanes(nodes: int, stored: int, queries: int, threads: int) -> list[int]:
+    """
+    The lanes of the blocks that a batch is divided into, on a graph of this size.
+    """
+
 PPR_SEGMENT: int = 64
 
 PPR_TILE: int = 64
-
-PPR_SLICE: int = 8
-
-PPR_FEW_LANES: int = 8
-
-PPR_TILE_LANES: int = 4
-
-PPR_CACHED_NODES: int = 262144
 
 PPR_LEAST_WEIGHT: float = 3.944304526105059e-31
 
@@ -109,15 +154,7 @@ PPR_POLISH_GAIN: float = 0.98
 
 def ppr_pass_limit(symmetric: bool, damping: float, tol: float, volume: float, norm: float) -> int: ...
 
-def ppr_volume_anchor(largest: float, terms: float) -> float: ...
-
 def ppr_measured_from(limit: int) -> int: ...
-
-def ppr_threads(nodes: int, stored: int, lanes: int, most: int) -> int: ...
-
-def ppr_are_shared(queries: int, threads: int) -> bool: ...
-
-def ppr_blocks_at_once(nodes: int, stored: int, queries: int, most: int) -> int: ...
 
 def ppr_next_look(damping: float, done: int, shortfall: float, order: bool) -> int: ...
 
@@ -141,27 +178,11 @@ def ppr_node_bound(holds: bool, largest: float, slack: float, damping: float) ->
 
 def ppr_rounding(lacking: float, missed: float) -> float: ...
 
-class SlicesView:
-    """A graph's entries in slices, as the kernels read them."""
+def ppr(graph: PreparedGraph, *, restart_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], restart_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], restart_value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], damping: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], eta: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, per_type: bool, allow: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, node_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weighted_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, other_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, tol: float, max_iter: int, threads: int, scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], iterations: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], residual: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], bound: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], converged: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')]) -> tuple[int, int]: ...
 
-    @staticmethod
-    def make(*, owner: object, long_rows: int, indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], segment: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], row_segments: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], narrow: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)] | None, wide: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, edge_type: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, share32: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None) -> SlicesView: ...
+def ppr_topk(graph: PreparedGraph, *, restart_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], restart_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], restart_value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], damping: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], eta: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, per_type: bool, allow: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, node_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weighted_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, other_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, tol: float, max_iter: int, threads: int, candidates: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, stop_when_proven: bool, prove_order: bool, ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], score_bounds: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], proven: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], iterations: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], residual: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], bound: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], converged: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')]) -> tuple[int, int]: ...
 
-class TilesView:
-    """A graph's entries in tiles, as the kernels read them."""
-
-    @staticmethod
-    def make(*, owner: object, strip: int, most_units: int, block_row: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], begin: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], unit: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], source: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, edge_type: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, share32: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None) -> TilesView: ...
-
-class GraphView:
-    """A graph's arrays as the kernels read them."""
-
-    @staticmethod
-    def make(*, owner: object, directed: bool, num_types: int, indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, edge_type: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, share32: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, degree: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], node_of: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], row_of: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], place: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, internal: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, by_length: GraphView | None, slices: SlicesView | None, tiles: TilesView | None, scale64: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], scale32: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], unscale64: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, unscale32: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, volume: float, longest_row: int, joined_nodes: int, out_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, out_indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, out_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, out_edge_type: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None) -> GraphView: ...
-
-def ppr(graph: GraphView, *, restart_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], restart_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], restart_value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], damping: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], eta: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, per_type: bool, allow: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, node_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weighted_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, other_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, tol: float, max_iter: int, threads: int, scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], iterations: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], residual: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], bound: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], converged: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')]) -> None: ...
-
-def ppr_topk(graph: GraphView, *, restart_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], restart_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], restart_value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], damping: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], eta: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, per_type: bool, allow: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, node_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weighted_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, other_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, tol: float, max_iter: int, threads: int, candidates: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, stop_when_proven: bool, prove_order: bool, ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], score_bounds: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], proven: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], iterations: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], residual: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], bound: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], converged: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')]) -> None: ...
+def ppr_push(graph: PreparedGraph, *, degree: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], restart_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], restart_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], restart_value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], damping: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], eta: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, tol: float, threads: int, candidate_bits: Annotated[NDArray[numpy.uint64], dict(order='C', device='cpu', writable=False)] | None, num_candidates: int, largest_degree: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], budget: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], gives_up: bool, prove_order: bool, ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], score_bounds: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], proven: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], iterations: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], residual: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], bound: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], converged: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], rounds: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], rows: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], entries: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None: ...
 
 DENSE_TILE: int = 16
 
@@ -206,3 +227,21 @@ SIMILARITY_LARGEST_TAU: float = 10000.0
 SIMILARITY_LEAST_FLOOR: float = 1e-30
 
 def similarity(vectors: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], *, type: int, queries: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], allow_mask: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, allow_shared: bool, tau: float, floor: float, threads: int, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
+
+def add_passage_seeds(*, node: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], mass: float, out_node: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], out_weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')]) -> None:
+    """Add hits to seeds, at a mass in proportion to their scores."""
+
+def most_entries(ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)]) -> int:
+    """The most entries that the hits of a query have in compressed rows."""
+
+def add_entity_seeds(*, node: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, frequency: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], mass: float, out_node: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], out_weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')]) -> None:
+    """Add the nodes of hits to seeds."""
+
+def cover_seeds(*, node: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, least: float, out_ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], out_scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], out_counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None:
+    """Choose the hits that cover the seeds."""
+
+def boost_weights(*, weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], strength: float) -> None:
+    """Boost the weights of hits, in place."""
+
+def sum_terms(*, indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], passages: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], num_passages: int, terms: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], out_passages: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], out_sums: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> int:
+    """Sum the columns of terms; the number of passages with a sum above 0."""

@@ -101,13 +101,19 @@ def check_number(
     """
     right = is_real(value) and bool(abs(float(value)) <= (FLOAT32_MAX if float32 else FLOAT64_MAX))
     right = right and (low is None or value >= low) and (high is None or value <= high)
-    with np.errstate(over="ignore"):  # float32 overflows to infinity
-        right = right and (above is None or bool((np.float32(value) if float32 else value) > above))
-        right = right and (below is None or bool(np.float32(value) < below))
+    if above is not None or below is not None:
+        single = _as_float32(value) if right and (float32 or below is not None) else 0.0
+        right = right and (above is None or bool((single if float32 else value) > above))
+        right = right and (below is None or bool(single < below))
     if not right:
         kind = f"one finite {'float32 ' if float32 else ''}number"
         raise wrong_value(value, field, f"{instead and f'{instead} or '}{kind}{_range(low, high, above, below)}")
     return float(value)
+
+
+def _as_float32(value: Any) -> Any:
+    with np.errstate(over="ignore"):  # float32 overflows to infinity
+        return np.float32(value)
 
 
 def check_auto(value: Any, field: str, **limits: Any) -> float | None:

@@ -16,11 +16,13 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "../../kernels/cpu/kernels.h"
+#include "../../kernels/cpu/prepared_graph.h"
 #include "../../kernels/cpu/workspace.h"
 
 namespace {
@@ -118,78 +120,37 @@ Call with_own_outputs(const Call& call) {
 
 // ------------------------------------------------------------------------------------------------
 
-struct Replay {
-    const CpuKernels& kernels;
-    int32_t threads;
-    std::vector<Call> done;
-    mutable std::map<int64_t, std::shared_ptr<PprGraph>> graphs = {};  // by the number of the call that made them
-    mutable std::map<int64_t, std::shared_ptr<PprSlices>> sliced = {};
-    mutable std::map<int64_t, std::shared_ptr<PprTiles>> tiled = {};
-
-    const Call& graph_call(const Call& call) const { return done.at(size_t(call.whole("graph"))); }
-
-    const PprGraph& graph(int64_t number) const {
-        std::shared_ptr<PprGraph>& made = graphs[number];
-        if (!made) made = std::make_shared<PprGraph>(make_graph(done.at(size_t(number))));
+// Prepared graphs by the number of the call that made them, which all copies share: walks at the same time make their layouts.
+class Graphs {
+public:
+    PreparedGraph& of(int64_t number, const Call& call) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        std::unique_ptr<PreparedGraph>& made = made_[number];
+        if (!made) made = std::make_unique<PreparedGraph>(arrays(call), PreparedGraph::Sizes());
         return *made;
     }
 
-    const PprSlices* slices(int64_t number) const {
-        std::shared_ptr<PprSlices>& made = sliced[number];
-        if (!made) made = std::make_shared<PprSlices>(make_slices(done.at(size_t(number))));
-        return made.get();
-    }
+private:
+    std::mutex mutex_;
+    std::map<int64_t, std::unique_ptr<PreparedGraph>> made_;
 
-    static PprSlices make_slices(const Call& c) {
-        PprSlices s{};
-        s.num_units = c.extent("indptr", 0) - 1, s.segment_units = c.extent("segment", 0);
-        s.long_rows = c.whole("long_rows");
-        s.indptr = c.array<int64_t>("indptr"), s.segment = c.array<int32_t>("segment");
-        s.row_segments = c.array<int32_t>("row_segments");
-        s.narrow = c.optional<uint16_t>("narrow"), s.wide = c.optional<int32_t>("wide");
-        s.weight = c.optional<float>("weight"), s.edge_type = c.optional<uint8_t>("edge_type");
-        s.share32 = c.optional<float>("share32");
-        return s;
+    static GraphArrays arrays(const Call& c) {
+        return {c.extent("node_of", 0),      c.extent("indices", 0),           int32_t(c.whole("num_types")),
+                c.whole("directed") != 0,    c.array<int64_t>("indptr"),       c.array<int32_t>("indices"),
+                c.optional<float>("weight"), c.optional<uint8_t>("edge_type"), c.array<double>("degree"),
+                c.array<int32_t>("node_of"), c.array<int32_t>("internal_of")};
     }
+};
 
-    const PprTiles* tiles(int64_t number) const {
-        std::shared_ptr<PprTiles>& made = tiled[number];
-        if (!made) made = std::make_shared<PprTiles>(make_tiles(done.at(size_t(number))));
-        return made.get();
-    }
+struct Replay {
+    const CpuKernels& kernels;
+    int32_t threads;
+    Graphs& graphs;
+    std::vector<Call> done = {};
 
-    static PprTiles make_tiles(const Call& c) {
-        PprTiles t{};
-        t.num_blocks = c.extent("block_row", 0) - 1;
-        t.num_strips = (c.extent("begin", 0) - 1) / std::max<int64_t>(t.num_blocks, 1);
-        t.strip = c.whole("strip"), t.most_units = c.whole("most_units");
-        t.block_row = c.array<int64_t>("block_row"), t.begin = c.array<int64_t>("begin");
-        t.unit = c.array<uint16_t>("unit"), t.source = c.array<uint16_t>("source");
-        t.weight = c.optional<float>("weight"), t.edge_type = c.optional<uint8_t>("edge_type");
-        t.share32 = c.optional<float>("share32");
-        return t;
-    }
-
-    PprGraph make_graph(const Call& c) const {
-        PprGraph g{};
-        g.num_nodes = c.extent("node_of", 0), g.num_stored = c.extent("indices", 0);
-        g.num_types = int32_t(c.whole("num_types")), g.directed = c.whole("directed") != 0;
-        g.indptr = c.array<int64_t>("indptr"), g.indices = c.array<int32_t>("indices");
-        g.weight = c.optional<float>("weight"), g.edge_type = c.optional<uint8_t>("edge_type");
-        g.degree = c.array<double>("degree");
-        g.node_of = c.array<int32_t>("node_of"), g.row_of = c.array<int32_t>("row_of");
-        g.place = c.optional<int32_t>("place"), g.internal = c.optional<int32_t>("internal");
-        if (c.has("by_length")) g.by_length = &graph(c.whole("by_length"));
-        if (c.has("slices")) g.slices = slices(c.whole("slices"));
-        if (c.has("tiles")) g.tiles = tiles(c.whole("tiles"));
-        g.share32 = c.optional<float>("share32");
-        g.scale64 = c.array<double>("scale64"), g.scale32 = c.array<float>("scale32");
-        g.unscale64 = c.optional<double>("unscale64"), g.unscale32 = c.optional<float>("unscale32");
-        g.volume = c.real("volume"), g.longest_row = c.whole("longest_row");
-        g.joined_nodes = c.whole("joined_nodes");
-        g.out_indptr = c.optional<int64_t>("out_indptr"), g.out_indices = c.optional<int32_t>("out_indices");
-        g.out_weight = c.optional<float>("out_weight"), g.out_edge_type = c.optional<uint8_t>("out_edge_type");
-        return g;
+    PreparedGraph& graph(const Call& call) const {
+        const int64_t number = call.whole("graph");
+        return graphs.of(number, done.at(size_t(number)));
     }
 
     PprQueries ppr_queries(const Call& c) const {
@@ -209,22 +170,28 @@ struct Replay {
                 c.array<uint8_t>("converged")};
     }
 
-    Status ppr(const Call& c) const {
-        return kernels.ppr_f32(graph(c.whole("graph")), ppr_queries(c), c.array<float>("scores"), nullptr, evidence(c));
+    Status walk(const Call& c, float* scores, const PprTopk* top) const {
+        const PprQueries queries = ppr_queries(c);
+        const PprGraph* view = nullptr;
+        PprCourse course;
+        const Status status = graph(c).view(queries, top != nullptr && top->stop_when_proven, view, course);
+        return status == Status::ok ? kernels.ppr_f32(*view, queries, scores, top, evidence(c)) : status;
     }
+
+    Status ppr(const Call& c) const { return walk(c, c.array<float>("scores"), nullptr); }
 
     Status ppr_topk(const Call& c) const {
         PprTopk top{};
         top.width = c.extent("ids", 1);
         top.candidates = c.optional<int32_t>("candidates"),
         top.num_candidates = top.candidates == nullptr ? 0 : c.extent("candidates", 0);
-        const int64_t nodes = graph_call(c).extent("node_of", 0);
+        const int64_t nodes = graph(c).arrays().num_nodes;
         top.k = std::min(top.width, top.candidates == nullptr ? nodes : top.num_candidates);
         top.stop_when_proven = c.whole("stop_when_proven") != 0, top.prove_order = c.whole("prove_order") != 0;
         top.ids = c.array<int64_t>("ids"), top.scores = c.array<float>("scores");
         top.counts = c.array<int64_t>("counts"), top.score_bounds = c.array<float>("score_bounds");
         top.proven = c.array<uint8_t>("proven");
-        return kernels.ppr_f32(graph(c.whole("graph")), ppr_queries(c), nullptr, &top, evidence(c));
+        return walk(c, nullptr, &top);
     }
 
     // Encodes with this variant first: the codes need not be the recording machine's.
@@ -359,7 +326,7 @@ struct Replay {
     }
 
     Status run(const Call& c) const {
-        if (c.op == "graph" || c.op == "slices" || c.op == "tiles") return Status::ok;
+        if (c.op == "graph") return Status::ok;
         if (c.op == "ppr") return ppr(c);
         if (c.op == "ppr_topk") return ppr_topk(c);
         if (c.op == "dense_topk") return dense_topk(c);
@@ -424,8 +391,9 @@ int main(int argc, char** argv) {
     if (argc == 2) return offend(argv[1]);
     if (argc != 6) fail("usage: replay CALLS VARIANT THREADS COPIES OUT");
     const std::vector<Call> calls = read_calls(argv[1]);
+    Graphs graphs;
     std::vector<Replay> copies;
-    for (int i = 0; i < std::atoi(argv[4]); ++i) copies.push_back({variant(argv[2]), std::atoi(argv[3]), {}, {}});
+    for (int i = 0; i < std::atoi(argv[4]); ++i) copies.push_back({variant(argv[2]), std::atoi(argv[3]), graphs});
     std::vector<std::thread> running;
     for (Replay& copy : copies) running.emplace_back([&copy, &calls] { copy.run_all(calls); });
     for (std::thread& thread : running) thread.join();

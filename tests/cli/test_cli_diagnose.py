@@ -57,6 +57,9 @@ def test_every_number_by_hand(asked, index, tmp_path):
         "all gold passages connected to a seed": 1 / 3,
     }
     assert (found["mass"]["walks"], found["mass"]["hubs"]) == (3, 1)
+    local = found["local walks"]
+    assert 0 < local["passes over the graph read, median"] <= local["passes read, 95th percentile"]
+    assert local["ppr_topk walks locally"] is False  # a small graph
     assert 0 < found["mass"]["hubs' share of the mass, mean"] < 1
     # The walk for Turing has two nodes, the others at most nine.
     assert 1 <= found["mass"]["effective nodes, median"] <= 9
@@ -72,7 +75,7 @@ def test_every_number_by_hand(asked, index, tmp_path):
 
 def test_without_judgements_only_what_needs_none(asked):
     found = json.loads(hopfuse(*asked, "--json").stdout)
-    assert set(found) == {*SAID, "graph", "names", "seeds", "mass", "legs"}
+    assert set(found) == {*SAID, "graph", "names", "seeds", "mass", "local walks", "legs"}
     assert found["verdict"] is None
     assert set(found["legs"]) == {"overlap@3, mean"}
     assert "all gold passages connected to a seed" not in found["seeds"]

@@ -536,6 +536,13 @@ def test_bm25_after_changes_equals_a_rebuild_and_shares_the_counts_of_the_genera
             for term in range(len(theirs.terms)):
                 for a, b in zip(ours.column(term), theirs.column(term), strict=True):
                     assert (a.dtype, a.tobytes()) == (b.dtype, b.tobytes())
+            for asked in ([], [0], [3, 1, 3], list(range(0, len(theirs.terms), 40))):
+                ours_sums, sums = (matrix.sums(asked) for matrix in (ours, theirs))
+                assert sorted(zip(*ours_sums, strict=True)) == sorted(zip(*sums, strict=True))
+            tracemalloc.start()
+            ours.sums([int(np.argmin(np.diff(theirs.indptr)))])
+            assert tracemalloc.get_traced_memory()[1] < size // 8, "it makes no column that is not asked for"
+            tracemalloc.stop()
 
 
 def test_a_snapshot_with_deletions_shares_the_vectors_and_texts_of_the_generation(tmp_path: Path) -> None:

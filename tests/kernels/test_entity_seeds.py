@@ -158,3 +158,23 @@ def test_bad_input_is_refused(change: dict[str, Any], refusal: tuple[str, str | 
     arguments: dict[str, Any] = {"seeds": hf.Seeds([[6]]), "hits": listed([[0]]), "mentions": incidence([(0, 6)])}
     with refused(InputError, *refusal):
         hf.add_entity_seeds(**{**arguments, "mass": 0.5, **change})
+
+
+def test_views_of_hits_and_seeds_are_read_as_they_stand() -> None:
+    """The first columns of lists, and every other row, are not contiguous."""
+    rng = np.random.default_rng(5)
+    pairs = [(p, e) for p in range(PASSAGES) for e in range(PASSAGES, NODES) if rng.random() < 0.4]
+    mentions, hits = incidence(pairs, weighted=True), listed([[0, 3, 1, 5], [2, 4], [], [5, 0, 2, 1]])
+    seeds = hf.Seeds.from_rows([{6: 1.0, 9: 0.5}, {7: 1.0}, {8: 2.0}, {}], width=3)
+    some = hf.Hits.unchecked(hits.ids[::2], hits.scores[::2], hits.counts[::2]).head(2)
+    own = hf.Seeds.unchecked(seeds.nodes[::2, :2], seeds.weights[::2, :2])
+    copies = hf.Hits.unchecked(*(part.copy() for part in (some.ids, some.scores, some.counts)))
+    copied = hf.Seeds(own.nodes, own.weights)
+    for op in (
+        lambda seeds, hits: vars(hf.add_entity_seeds(seeds, hits, mentions, 0.5)),
+        lambda seeds, hits: vars(hf.add_passage_seeds(seeds, hits, 0.5)),
+        lambda seeds, hits: vars(hf.cover_seeds(hits, seeds, mentions, k=2)),
+        lambda seeds, hits: {"weights": hf.boost_weights(np.ones((2, PASSAGES), np.float32), hits, 2.0)},
+    ):
+        for name, array in op(copied, copies).items():
+            assert_bitwise(op(own, some)[name], array, name)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hopfuse import _native
 from hopfuse._arrays.norms import first_unscorable
-from hopfuse.backends.restarts import GivenRestart, Restart, order_restart
+from hopfuse.backends.restarts import GivenRestart, Restart, order_restart, read_dicts
 from hopfuse.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,6 +86,49 @@ def test_a_row_may_be_empty_only_if_allowed() -> None:
     found = order_restart(graph(list(range(NODES))), as_arrays([[], [(2, 0.0)]]), may_be_empty=True)
     assert isinstance(found, Restart)
     assert found.indptr.tolist() == [0, 0, 0]
+
+
+@given(rows=given_rows(), order=st.permutations(range(NODES)))
+def test_dicts_of_plain_numbers_are_read_as_arrays_are(rows: list[list[tuple[int, float]]], order: list[int]) -> None:
+    ordered, plain = graph(order), [{node: weight for node, weight in row if node >= 0} for row in rows]
+    found = read_dicts(ordered, plain, may_be_empty=True)
+    assert found is not None
+    for mine, expected in zip(found, order_restart(ordered, as_arrays(rows), may_be_empty=True), strict=True):
+        assert mine.dtype == expected.dtype
+        assert mine.tobytes() == expected.tobytes()
+    whole = read_dicts(ordered, [dict.fromkeys(row, 2) for row in plain], may_be_empty=True)
+    assert whole is not None
+    assert (whole.value == 2.0).all()
+
+
+class OtherMapping(dict[Any, Any]):
+    """A mapping that need not be what its memory says."""
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{np.int64(1): 1.0}],
+        [{1: np.float64(1.0)}],
+        [{1: True}],
+        [OtherMapping({1: 1.0})],
+        [{1: 1.0}, {True: 1.0}],
+        [{1: 1.0}, {9: 1.0}],
+        [{-1: 1.0}],
+        [{2**80: 1.0}],
+        [{1: 10**400}],
+        [{1: float("nan")}],
+        [{1: -1.0}],
+        [{1: 1.0}, {}],
+        [{1: 1.5e308, 2: 1.5e308}],
+        [{1: "1"}],
+        [[1.0] * NODES],
+        [{1: 1.0}, 3],
+        [1.0] * NODES,
+    ],
+)
+def test_what_is_not_plain_or_is_refused_is_left_to_the_general_way(rows: Any) -> None:
+    assert read_dicts(graph(list(range(NODES))), rows, may_be_empty=False) is None
 
 
 @pytest.mark.parametrize("dim", [1, 7, 8, 9, 384])

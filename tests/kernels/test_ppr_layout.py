@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import itertools
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import hopfuse as hf
@@ -11,13 +18,14 @@ import pytest
 from cases import random_graph, random_restart
 from compare import assert_bitwise
 from hopfuse import _native
-from hopfuse.backends import cpu_graph, cpu_layout
-from hopfuse.backends.cpu_graph import MANY_LANES, NARROW_NODES, lane_blocks
-from hopfuse.backends.cpu_layout import SEGMENT, SLICE, Layout, Slices, Tiles
+from hopfuse.backends.prepared_graph import prepare, prepared_graph
 from hypothesis import given
 from hypothesis import strategies as st
 from variants import use
 
+SEGMENT, SLICE, TILE, FEW_LANES, MANY_LANES, WINDOW = 64, 8, 64, 8, 32, 256
+#: The most nodes that 16-bit numbers can address.
+NARROW_NODES = 2**16
 NAMES = ("scores", "iterations", "residual", "bound", "converged")
 FEW = (1, 2, 3, 4, 5, 7, 8)
 
@@ -28,35 +36,87 @@ def wide_graph(directed: bool, types: int, weights: str = "random") -> hf.Graph:
     return random_graph(np.random.default_rng(3), n, 4 * n, directed=directed, types=types, weights=weights, hub=17)
 
 
+def degrees_by_hand(graph: hf.Graph, per_type: bool) -> dict[str, Any]:
+    """The tables that hopfuse/ppr.h derives from degrees, in NumPy."""
+    degree = graph.degree if per_type else graph.degree.sum(axis=1)
+    with np.errstate(divide="ignore"):
+        scale = np.where(degree > 0, 1 / degree, 0.0)
+    if per_type:
+        none = dict.fromkeys(("unscale64", "unscale32"))
+        return {"scale64": scale, "scale32": scale.astype(np.float32), **none}
+    unscale = np.where(degree > 0, degree, 1.0)
+    scale32 = np.where(degree > 0, scale, 1.0).astype(np.float32)
+    return {"scale64": scale, "scale32": scale32, "unscale64": unscale, "unscale32": unscale.astype(np.float32)}
+
+
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("types", [1, 3])
-@pytest.mark.parametrize("window", [None, 256])
-def test_a_layout_keeps_rows_and_the_order_of_entries(directed: bool, types: int, window: int | None) -> None:
+@pytest.mark.parametrize("per_type", [False, True])
+@pytest.mark.parametrize("layout", ["given", "by_length", "by_window"])
+def test_a_layout_keeps_rows_and_the_order_of_entries(directed: bool, types: int, per_type: bool, layout: str) -> None:
     graph = wide_graph(directed, types)
-    layout = Layout.of(graph, window)
-    assert (layout.place[layout.internal] == np.arange(graph.num_nodes)).all()
-    rows = {"indptr": graph.indptr, "indices": graph.indices, "weight": graph.weight, "edge_type": graph.edge_type}
-    stored = layout.rows(rows)
-    for first in range(0, graph.num_nodes, window or graph.num_nodes):
-        rows_of_window = slice(first, first + (window or graph.num_nodes))
-        assert (np.diff(np.diff(stored["indptr"])[rows_of_window]) <= 0).all()
-        assert set(layout.internal[rows_of_window]) == set(range(graph.num_nodes)[rows_of_window])
-    for node in (0, 17, 1500, graph.num_nodes - 1):
-        at, given = layout.place[node], slice(graph.indptr[node], graph.indptr[node + 1])
-        laid = slice(stored["indptr"][at], stored["indptr"][at + 1])
-        assert (layout.internal[stored["indices"][laid]] == graph.indices[given]).all()
-        assert_bitwise(stored["weight"][laid], graph.weight[given], "weight")
-        if types > 1:
-            assert (stored["edge_type"][laid] == graph.edge_type[given]).all()
+    n = graph.num_nodes
+    stored = prepare(graph).arrays(layout, per_type=per_type, with_out=directed, threads=2)
+    internal = stored["internal"] if layout != "given" else np.arange(n)
+    place = stored["place"] if layout != "given" else np.arange(n)
+    assert (place[internal] == np.arange(n)).all()
+    window = {"given": 1, "by_length": n, "by_window": WINDOW}[layout]
+    for first in range(0, n, window):
+        rows = slice(first, first + window)
+        length = np.diff(stored["indptr"])[rows]
+        assert (np.diff(length) <= 0).all()
+        assert sorted(internal[rows]) == list(range(n)[rows])
+        assert (np.diff(internal[rows])[np.diff(length) == 0] > 0).all()
+    given_order = np.concatenate([np.arange(*graph.indptr[[v, v + 1]]) for v in internal])
+    assert (internal[stored["indices"]] == graph.indices[given_order]).all()
+    assert_bitwise(stored["weight"], graph.weight[given_order], "weight")
+    kind = np.zeros(graph.num_stored, int) if types == 1 else graph.edge_type[given_order]
+    assert types == 1 or (stored["edge_type"] == kind).all()
+    assert_bitwise(stored["degree"], graph.degree[internal], "degree")
+    assert (stored["node_of"] == graph.node_of[internal]).all()
+    assert (stored["node_of"][stored["row_of"]] == np.arange(n)).all()
+    tables = degrees_by_hand(graph, per_type)
+    for name, table in tables.items():
+        assert (stored[name] is None) == (table is None), name
+        if table is not None:
+            assert_bitwise(stored[name], table[internal], name)
+    if per_type:
+        share = tables["scale32"][graph.indices[given_order], kind]
+        assert_bitwise(stored["share32"], share, "share32")
+    else:
+        assert stored["share32"] is None
+        assert stored["volume"] == pytest.approx(graph.degree.sum(), rel=1e-12)
+    if directed:
+        assert_outgoing(graph, stored, internal)
 
 
-def units_of(slices: Slices) -> list[list[int]]:
-    """The entries of each unit, read as the contract says."""
+def assert_outgoing(graph: hf.Graph, stored: dict[str, Any], internal: Any) -> None:
+    """Rows of the entries out of each node, by ascending target."""
+    target = np.repeat(np.arange(graph.num_nodes), np.diff(graph.indptr))
+    for row in (0, 17, 1500, graph.num_nodes - 1):
+        entries = np.flatnonzero(graph.indices == internal[row])
+        laid = slice(*stored["out_indptr"][[row, row + 1]])
+        assert (internal[stored["out_indices"][laid]] == target[entries]).all()
+        assert_bitwise(stored["out_weight"][laid], graph.weight[entries], "weight")
+        if graph.edge_type is not None:
+            assert (stored["out_edge_type"][laid] == graph.edge_type[entries]).all()
+
+
+def test_entries_of_nodes_are_counted_in_and_out_of_them() -> None:
+    graph = wide_graph(True, 1)
+    into, out = np.diff(graph.indptr), np.bincount(graph.indices, minlength=graph.num_nodes)
+    most = np.maximum(into, out)
+    assert prepare(graph).counts == (most.max(), np.count_nonzero(most))
+    assert prepare(wide_graph(False, 1)).counts[0] == np.diff(wide_graph(False, 1).indptr).max()
+
+
+def units_of(slices: dict[str, Any]) -> list[list[int]]:
+    """The entries of each unit, read as the contract says; an entry's weight is its number."""
     units: list[list[int]] = []
-    for first in range(0, slices.indptr.size - 1, SLICE):
-        size = np.diff(slices.indptr[first : first + SLICE + 1])
+    for first in range(0, slices["indptr"].size - 1, SLICE):
+        size = np.diff(slices["indptr"][first : first + SLICE + 1])
         assert (np.diff(size) <= 0).all()
-        at = iter(slices.entry[slices.indptr[first] : slices.indptr[first + SLICE]].tolist())
+        at = iter(slices["weight"][slices["indptr"][first] : slices["indptr"][first + SLICE]].astype(int).tolist())
         found: list[list[int]] = [[] for _ in size]
         for _ in range(size[-1]):
             for unit in found:
@@ -67,29 +127,46 @@ def units_of(slices: Slices) -> list[list[int]]:
     return units
 
 
-@given(st.lists(st.one_of(st.integers(0, 9), st.integers(60, 70), st.integers(0, 700)), max_size=60))
+@given(st.lists(st.one_of(st.integers(0, 9), st.integers(60, 70), st.integers(0, 700)), min_size=1, max_size=60))
 def test_slices_hold_every_row_s_entries_in_their_order(lengths: list[int]) -> None:
-    lengths.sort(reverse=True)
-    indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
-    slices = Slices.of(indptr)
-    assert slices.long_rows % SLICE == 0 or slices.long_rows == len(lengths)
-    assert (np.array(lengths[slices.long_rows :]) <= SEGMENT).all()
-    assert sorted(slices.entry.tolist()) == list(range(sum(lengths)))
-    units = units_of(slices)
+    rng = np.random.default_rng(sum(lengths))
+    rows, entries = len(lengths), sum(lengths)
+    prepared = _native.PreparedGraph(
+        directed=False,
+        num_types=5,
+        indptr=np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64),
+        indices=rng.integers(0, rows, entries, np.int32),
+        weight=np.arange(entries, dtype=np.float32),
+        edge_type=rng.integers(0, 5, entries, np.uint8),
+        degree=rng.random((rows, 5)),
+        node_of=np.arange(rows, dtype=np.int32),
+        internal_of=np.arange(rows, dtype=np.int32),
+    )
+    stored, slices = prepared.arrays("by_length", per_type=True), prepared.slices(per_type=True)
+    number = {int(entry): at for at, entry in enumerate(stored["weight"])}
+    order = [number[int(entry)] for entry in slices["weight"]]
+    assert sorted(order) == list(range(entries))
+    assert slices["wide"] is None
+    for name, table in (("narrow", "indices"), ("edge_type", "edge_type"), ("share32", "share32")):
+        assert (slices[name] == stored[table][order]).all(), name
+    long_rows, row_segments = slices["long_rows"], slices["row_segments"]
+    length, indptr = np.diff(stored["indptr"]), stored["indptr"]
+    assert long_rows % SLICE == 0 or long_rows == rows
+    assert (length[long_rows:] <= SEGMENT).all()
+    units = [[number[entry] for entry in unit] for unit in units_of(slices)]
     assert len(units) % SLICE == 0
-    segment_units = slices.segment.size
-    segments = int(slices.row_segments[-1])
-    of_segment = dict(zip(slices.segment.tolist(), units[:segment_units], strict=False))
+    segment_units = slices["segment"].size
+    segments = int(row_segments[-1])
+    of_segment = dict(zip(slices["segment"].tolist(), units[:segment_units], strict=False))
     assert set(of_segment) - {segments} == set(range(segments))
-    for row, length in enumerate(lengths):
-        expected = list(range(indptr[row], indptr[row] + length))
-        if row < slices.long_rows:
-            mine = [of_segment[i] for i in range(*slices.row_segments[row : row + 2].tolist())]
-            assert mine == [expected[i : i + SEGMENT] for i in range(0, length, SEGMENT)]
+    for row in range(rows):
+        expected = list(range(indptr[row], indptr[row + 1]))
+        if row < long_rows:
+            mine = [of_segment[i] for i in range(*row_segments[row : row + 2].tolist())]
+            assert mine == [expected[i : i + SEGMENT] for i in range(0, len(expected), SEGMENT)]
         else:
-            assert units[segment_units + row - slices.long_rows] == expected
-    rows = len(lengths) - slices.long_rows
-    assert not any(units[segment_units + rows :])
+            assert units[segment_units + row - long_rows] == expected
+    assert not any(units[segment_units + rows - long_rows :])
 
 
 @pytest.mark.parametrize("weights", ["ones", "random"])
@@ -125,43 +202,44 @@ def test_few_queries_get_the_bits_that_they_get_among_many(
             assert_bitwise(getattr(few, name), getattr(together, name)[rows], f"{name} ({isa}, {count} queries)")
 
 
-def in_tiles(monkeypatch: pytest.MonkeyPatch, strip: int, block: int) -> None:
-    """Have every graph in tiles of so many nodes and units."""
-    monkeypatch.setattr(cpu_graph, "CACHED_NODES", 0)
-    monkeypatch.setattr(cpu_layout, "STRIP", strip)
-    monkeypatch.setattr(cpu_layout, "BLOCK", block)
+def in_tiles(graph: hf.Graph, strip: int, block: int) -> None:
+    """Have a graph in tiles of so many nodes and units."""
+    graph.derived["prepared"] = prepare(graph, cached_nodes=0, strip=strip, block_units=block)
 
 
 @pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("types", [1, 3])
 @pytest.mark.parametrize(("strip", "block"), [(100, 200), (2748, 300), (7, 2**16), (2**16, 2**16)])
-def test_tiles_hold_every_row_s_entries_in_their_order(
-    monkeypatch: pytest.MonkeyPatch, directed: bool, strip: int, block: int
-) -> None:
-    in_tiles(monkeypatch, strip, block)
-    graph = wide_graph(directed, 1)
-    tiles = Tiles.of(graph.indptr, graph.indices, {"weight": graph.weight, "share32": None})
+def test_tiles_hold_every_row_s_entries_in_their_order(directed: bool, types: int, strip: int, block: int) -> None:
+    graph = wide_graph(directed, types)
+    prepared = prepare(graph, strip=strip, block_units=block)
+    tiles, again = prepared.tiles(per_type=types > 1, threads=3), prepared.arrays("given", per_type=types > 1)
     assert tiles is not None
-    assert tiles.more["share32"] is None
-    assert tiles.most_units <= block
+    assert (tiles["share32"] is None) == (types == 1)
+    assert tiles["strip"] == strip
     strips = -(-graph.num_nodes // strip)
-    begin = tiles.begin[:-1].reshape(-1, strips)
     segments = -(-np.diff(graph.indptr) // SEGMENT)
-    for number, (row, end) in enumerate(itertools.pairwise(tiles.block_row.tolist())):
-        assert row % _native.PPR_TILE == 0
-        found: list[list[tuple[int, float]]] = [[] for _ in range(segments[row:end].sum())]
-        for column, first in enumerate(begin[number]):
-            stop = tiles.begin[number * strips + column + 1]
+    blocks = list(itertools.pairwise(tiles["block_row"].tolist()))
+    assert tiles["most_units"] == max(segments[row:end].sum() for row, end in blocks) <= block
+    tables = [name for name in ("weight", "edge_type", "share32") if tiles[name] is not None]
+    for number, (row, end) in enumerate(blocks):
+        assert row % TILE == 0
+        found: list[list[tuple[float, ...]]] = [[] for _ in range(segments[row:end].sum())]
+        for column in range(strips):
+            first, stop = tiles["begin"][number * strips + column : number * strips + column + 2]
+            assert (np.diff(tiles["source"][first:stop].astype(int)) >= 0).all()
             for e in range(first, stop):
-                entry = column * strip + int(tiles.source[e]), float(tiles.more["weight"][e])
-                found[tiles.unit[e]].append(entry)
+                entry = column * strip + int(tiles["source"][e]), *(float(tiles[name][e]) for name in tables)
+                found[tiles["unit"][e]].append(entry)
         units = iter(found)
         for v in range(row, end):
             mine = slice(graph.indptr[v], graph.indptr[v + 1])
-            expected = list(zip(graph.indices[mine].tolist(), graph.weight[mine].tolist(), strict=True))
+            given_tables = [again[name][mine].astype(float).tolist() for name in tables]
+            expected = list(zip(graph.indices[mine].tolist(), *given_tables, strict=True))
             for at in range(0, len(expected), SEGMENT):
                 assert next(units) == expected[at : at + SEGMENT]
         assert next(units, None) is None
-    assert tiles.block_row[-1] == graph.num_nodes
+    assert tiles["block_row"][-1] == graph.num_nodes
 
 
 @pytest.mark.parametrize("weights", ["ones", "random"])
@@ -169,13 +247,7 @@ def test_tiles_hold_every_row_s_entries_in_their_order(
 @pytest.mark.parametrize(("types", "norm"), [(1, "joint"), (3, "joint"), (3, "per_type")])
 @pytest.mark.parametrize("masked", [False, True])
 def test_queries_get_the_same_bits_from_tiles(
-    monkeypatch: pytest.MonkeyPatch,
-    every_isa: list[str],
-    directed: bool,
-    types: int,
-    norm: str,
-    masked: bool,
-    weights: str,
+    every_isa: list[str], directed: bool, types: int, norm: str, masked: bool, weights: str
 ) -> None:
     graph = wide_graph(directed, types, weights)
     rng = np.random.default_rng(9)
@@ -190,20 +262,18 @@ def test_queries_get_the_same_bits_from_tiles(
     assert np.median(together.iterations) > 4  # tiles are read from the third pass on
     for isa, (strip, block) in itertools.product(every_isa, [(500, 300), (2748, 2**16)]):
         use(isa)
-        in_tiles(monkeypatch, strip, block)
-        graph.derived.clear()
+        in_tiles(graph, strip, block)
         for count, threads in ((1, 1), (1, 3), (3, 2), (8, 2)):
             few = hf.ppr(graph, restart[:count], threads=threads, **options)
             for name in NAMES:
                 assert_bitwise(getattr(few, name), getattr(together, name)[:count], f"{name} ({isa}, {count} queries)")
 
 
-def test_rows_with_more_units_than_a_block_are_stored_by_length(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_with_more_units_than_a_block_are_stored_by_length() -> None:
     graph = wide_graph(False, 1)
     together = hf.ppr(graph, [{3: 1.0}], backend="cpu")
-    in_tiles(monkeypatch, 100, 60)
-    assert Tiles.of(graph.indptr, graph.indices, {}) is None
-    graph.derived.clear()
+    in_tiles(graph, 100, 60)
+    assert prepared_graph(graph).tiles() is None
     alone = hf.ppr(graph, [{3: 1.0}], backend="cpu")
     for name in NAMES:
         assert_bitwise(getattr(alone, name), getattr(together, name), name)
@@ -264,11 +334,17 @@ def test_a_node_beyond_16_bits_is_read_as_it_is(every_isa: list[str], weights: s
 )
 def test_layouts_are_made_for_the_blocks_that_walk_over_them(batch: int, lanes: list[int]) -> None:
     graph = wide_graph(False, 1)
+    assert _native.ppr_lanes(graph.num_nodes, graph.num_stored, batch, 1) == lanes
     restart = random_restart(np.random.default_rng(6), graph.num_nodes, batch)
     together = hf.ppr(graph, restart, backend="cpu", threads=1)
-    assert list(lane_blocks(batch)) == lanes
-    assert ("cpu:joint:few" in graph.derived) == (min(lanes) <= _native.PPR_FEW_LANES)
-    assert ("cpu:joint:many" in graph.derived) == (max(lanes) > _native.PPR_FEW_LANES)
+    # What the walk has made is that of the layouts which its blocks read, and nothing else.
+    by_hand = prepare(graph)
+    by_hand.degrees(False)
+    if min(lanes) <= FEW_LANES:
+        by_hand.slices()
+    if max(lanes) > FEW_LANES:
+        by_hand.arrays("by_window")
+    assert prepared_graph(graph).nbytes == by_hand.nbytes > 0
     alone = hf.ppr(graph, restart[-1:], backend="cpu")
     for name in NAMES:
         assert_bitwise(getattr(alone, name), getattr(together, name)[-1:], name)
@@ -291,12 +367,108 @@ def test_layouts_are_made_for_the_blocks_that_walk_over_them(batch: int, lanes: 
 def test_threads_walk_with_blocks_of_their_own(batch: int, threads: int, lanes: list[int]) -> None:
     graph = random_graph(np.random.default_rng(9), 9000, 36000, directed=False, types=1, weights="random", hub=17)
     restart = random_restart(np.random.default_rng(10), graph.num_nodes, batch)
-    at_once = _native.ppr_blocks_at_once(graph.num_nodes, graph.num_stored, batch, threads)
-    assert (at_once > 1) == (len(lanes) > 1)
-    assert list(lane_blocks(batch, at_once)) == lanes
+    assert _native.ppr_lanes(graph.num_nodes, graph.num_stored, batch, threads) == lanes
     alone, together = (hf.ppr(graph, restart, backend="cpu", threads=count) for count in (1, threads))
     for name in NAMES:
         assert_bitwise(getattr(together, name), getattr(alone, name), name)
     lists, parted = (hf.ppr_topk(graph, restart, 20, backend="cpu", threads=count) for count in (1, threads))
     for name in ("ids", "scores", "score_bounds", "proven", "iterations", "residual", "bound"):
         assert_bitwise(getattr(parted, name), getattr(lists, name), name)
+
+
+# ---- What a prepared graph keeps --------------------------------------------------------------------------------
+
+
+def test_a_layout_is_made_once_and_shared() -> None:
+    """By batches, by both normalisations of edge types, and by the arrays that read it."""
+    graph = wide_graph(True, 3)
+    prepared = prepared_graph(graph)
+    assert prepared.nbytes == 0
+    hf.ppr(graph, [{3: 1.0}], backend="cpu")
+    joint = prepared.nbytes
+    hf.ppr(graph, [{4: 1.0}], damping=0.9, backend="cpu")
+    assert prepared.nbytes == joint
+    hf.ppr(graph, [{3: 1.0}], edge_type_norm="per_type", backend="cpu")
+    n, entries = graph.num_nodes, graph.num_stored
+    scales, shares = n * 3 * (8 + 4), entries * 4
+    assert prepared.nbytes == joint + 2 * scales + 3 * shares  # given and by length; the slices have shares too
+    one, other = (prepared.arrays("by_length", per_type=per_type) for per_type in (False, True))
+    assert one["indices"].ctypes.data == other["indices"].ctypes.data
+    with pytest.raises(ValueError, match="read-only"):
+        one["indices"][0] = 1
+
+
+def test_views_outlive_the_graph() -> None:
+    graph = wide_graph(False, 1)
+    expected = prepare(graph).arrays("by_length")["weight"].copy()
+    kept = prepared_graph(graph).arrays("by_length")["weight"]
+    del graph
+    gc.collect()
+    assert_bitwise(kept, expected, "weight")
+
+
+def test_threads_that_need_a_layout_at_the_same_time_share_one() -> None:
+    graph = wide_graph(False, 1)
+    restart = random_restart(np.random.default_rng(2), graph.num_nodes, 20)
+    expected = hf.ppr(wide_graph(False, 1), restart, backend="cpu", threads=1)
+    start = threading.Barrier(8)
+
+    def walk(_: int) -> tuple[Any, int]:
+        start.wait()
+        return hf.ppr(graph, restart, backend="cpu", threads=2), prepared_graph(graph).nbytes
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(walk, range(8)))
+    assert len({nbytes for _, nbytes in found}) == 1
+    for result, _ in found:
+        for name in NAMES:
+            assert_bitwise(getattr(result, name), getattr(expected, name), name)
+
+
+def test_a_call_that_is_cancelled_leaves_no_half_of_a_layout() -> None:
+    """Whenever it is cancelled: the layouts made by it and by later calls are those of one call."""
+    rng = np.random.default_rng(7)
+    graph = random_graph(rng, 60_000, 250_000, directed=True, types=3, hub=17)
+    options: dict[str, Any] = {"allow": np.arange(1, 60_000), "edge_type_norm": "per_type"}
+    restart = [{17: 1.0, 20: 0.5}]
+    expected = hf.ppr(replace(graph, derived={}), restart, backend="cpu", **options)
+    for delay in (0.0, 0.002, 0.004, 0.006, 0.008):
+        token = hf.CancelToken()
+        timer = threading.Timer(delay, token.cancel)
+        timer.start()
+        with contextlib.suppress(hf.errors.CancelledError), hf.cancellation(token):
+            hf.ppr(graph, restart, backend="cpu", **options)
+        timer.join()
+    found = hf.ppr(graph, restart, backend="cpu", **options)
+    for name in NAMES:
+        assert_bitwise(getattr(found, name), getattr(expected, name), name)
+    whole = prepare(graph)
+    for layout in ("given", "by_length"):  # rows by length have their slices
+        whole.arrays(layout, per_type=True, with_out=True)
+    assert prepared_graph(graph).nbytes == whole.nbytes
+
+
+FORKED = """
+import os, sys, threading, time, warnings
+import numpy as np
+import hopfuse as hf
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+ends, seeds = rng.integers(0, 60_000, (2, 250_000)), [{17: 1.0}]
+expected = hf.ppr(hf.Graph.from_edges(*ends), seeds, backend="cpu").scores.tobytes()
+graphs = [hf.Graph.from_edges(*ends) for _ in range(5)]
+for turn, graph in enumerate(graphs):
+    walk = threading.Thread(target=hf.ppr, args=(graph, seeds), kwargs={"backend": "cpu"})
+    walk.start()
+    time.sleep(0.002 * turn)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if hf.ppr(graph, seeds, backend="cpu").scores.tobytes() == expected else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    walk.join()
+"""
+
+
+def test_a_forked_child_does_not_wait_for_a_thread_that_it_lacks() -> None:
+    """Which was making a layout when the process forked."""
+    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=600)

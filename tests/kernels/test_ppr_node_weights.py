@@ -335,6 +335,41 @@ def test_weights_belong_to_the_nodes_of_their_own_call() -> None:
     assert_bitwise(hf.ppr(STAR, [{0: 1.0}], node_weights=[[0.5, 0.1]], weighted_nodes=nodes).scores, expected, "next")
 
 
+def test_a_range_of_nodes_is_read_as_its_numbers() -> None:
+    """A graph keeps the last range, and what it keeps is that of this range alone."""
+    rng = np.random.default_rng(4)
+    graph, other = random_graph(rng, 30, 90), random_graph(rng, 30, 60)
+    restart, ranges = [{3: 1.0}, {7: 2.0, 20: 1.0}], (range(30), range(5, 25), range(0, 30, 3), range(5, 25), range(0))
+    for walked in (graph, other, graph):
+        for nodes in ranges:
+            listed = np.array(nodes, np.int64)
+            options: dict[str, Any] = {"node_weights": spread(rng, 2, len(nodes), 3.0)}
+            for candidates in (nodes, range(2, 12)):
+                found = hf.ppr_topk(walked, restart, 6, candidates=candidates, weighted_nodes=nodes, **options)
+                among = np.array(candidates, np.int64)
+                assert_same(found, hf.ppr_topk(walked, restart, 6, candidates=among, weighted_nodes=listed, **options))
+
+
+@pytest.mark.parametrize("nodes", [range(3, 6), range(-1, 2), range(9, 12)])
+def test_a_range_beyond_the_graph_is_refused_as_its_numbers_are(nodes: range) -> None:
+    for form in (nodes, np.array(nodes)):
+        with refused(InputError, "unknown", "candidates"):
+            hf.ppr_topk(STAR, [{0: 1.0}], 2, candidates=form)
+        with refused(InputError, "unknown", "weighted_nodes"):
+            hf.ppr(STAR, [{0: 1.0}], node_weights=[[1.0, 1.0, 1.0]], weighted_nodes=form)
+
+
+def test_the_largest_weight_may_be_of_a_node_that_a_query_cannot_reach() -> None:
+    """Weights are scaled by the largest of a node that is allowed and has edges."""
+    graph = hf.Graph.from_edges([0, 1, 2], [1, 2, 3], num_nodes=6)
+    for tiny in (2.0**-96, 2.0**-17):
+        weights = np.array([[tiny, tiny / 2, tiny, tiny / 4, 1.0, 8.0], [tiny, tiny, tiny, 8.0, 0.0, 8.0]])
+        allow = np.array([[True] * 4 + [False] * 2, [True] * 3 + [False] * 3])
+        scaled = np.where(allow, weights / tiny, 0.0)
+        expected = hf.ppr(graph, [{0: 1.0}] * 2, node_weights=scaled, allow=allow)
+        assert_same(hf.ppr(graph, [{0: 1.0}] * 2, node_weights=weights, allow=allow), expected)
+
+
 def test_products_that_float32_cannot_hold_are_refused() -> None:
     graph = hf.Graph.from_edges([0, 0], [1, 2], [1e-20, 1.0])
     hf.ppr(graph, [{0: 1.0}], node_weights=[[1.0, 1e-17, 1.0]])

@@ -173,6 +173,20 @@ def test_the_best_direct_hit_is_among_the_first_five(seed: int) -> None:
         assert [hit["passage"] for hit in trace["hits"] if hit.get("kept")] in ([], [int(ids[4])])
 
 
+class Extreme:
+    """A lexical leg whose scores differ so much that one hit counts nothing."""
+
+    def search(self, questions: Any, k: int, /) -> hf.Hits:
+        return hf.Hits([[4, 3]] * len(questions), [[1e-30, -3e38]] * len(questions))
+
+
+def test_a_lexical_hit_that_counts_nothing_is_left_out(index: hf.Index) -> None:
+    recipe = GuidedWalk(index, lexical=Extreme(), dense_k=1)
+    found = recipe.search(["Ada and notes?"], vectors=np.eye(5)[:1], entities=[["Ada"]], k=5)
+    assert found.lists["lexical"].row(0) == [(4, pytest.approx(1e-30)), (3, pytest.approx(-3e38))]
+    assert set(found.hits.ids[0, : found.hits.counts[0]].tolist()) == {0, 1, 2, 4}
+
+
 class Unsure:
     """An encoder of a few words, which refuses a text without any of them."""
 

@@ -97,4 +97,33 @@ HOPFUSE_FN int32_t ppr_blocks_at_once(int64_t nodes, int64_t stored, int64_t que
     return nodes <= PPR_CACHED_NODES && ppr_are_shared(queries, threads) ? threads : 1;
 }
 
+constexpr int PPR_MOST_LANES = 32;  // the most queries that walk together in a block
+
+// The queries that the next block takes of those that walk in turn.
+HOPFUSE_FN int ppr_block_queries(int64_t left) {
+    constexpr int half = PPR_MOST_LANES / 2;
+    return left >= PPR_MOST_LANES ? PPR_MOST_LANES : left > half ? half : static_cast<int>(left);
+}
+
+// The fewest lanes of a block of so many queries.
+HOPFUSE_FN int ppr_block_lanes(int queries) {
+    return queries > 16 ? PPR_MOST_LANES : queries > PPR_FEW_LANES ? 16 : queries > 4 ? 8 : queries > 1 ? 4 : 1;
+}
+
+// A batch, divided among blocks that walk at the same time: `wide` blocks of PPR_MOST_LANES queries while there is one for each
+// thread, then equal shares of the rest. With 0 shares, the rest walks in turn.
+struct PprDivision {
+    int64_t wide, rest, shares;
+};
+
+HOPFUSE_FN PprDivision ppr_divide(int64_t queries, int64_t at_once) {
+    const int64_t wide = queries / (PPR_MOST_LANES * at_once) * at_once, rest = queries - PPR_MOST_LANES * wide;
+    return {wide, rest, ppr_are_shared(rest, at_once) ? at_once : 0};
+}
+
+// The first query of a share of the rest, counted within the rest.
+HOPFUSE_FN int64_t ppr_share_begin(const PprDivision& parts, int64_t share) {
+    return parts.shares > 0 ? parts.rest * share / parts.shares : share > 0 ? parts.rest : 0;
+}
+
 }  // namespace hopfuse

@@ -8,12 +8,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .native import native
+
 _BLOCK = 1 << 15  # entries whose intermediate arrays fit a core's cache
 
 
 def text_lengths(passages: NDArray[np.int32], counts: NDArray[np.int32], num_passages: int) -> NDArray[np.float64]:
     """Return the number of terms of each passage, repeated ones too, from the entries of a term matrix."""
     return np.bincount(passages, counts, num_passages).astype(np.float64, copy=False)
+
+
+def sum_columns(
+    indptr: NDArray[np.int64],
+    passages: NDArray[np.int32],
+    scores: NDArray[np.float32],
+    terms: NDArray[np.int64],
+    num_passages: int,
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return the passages whose scores in the columns of some terms sum to more than 0, in any order, and the sums."""
+    room = min(num_passages, int((indptr[terms + 1] - indptr[terms]).sum()))
+    found, sums = np.empty(room, np.int32), np.empty(room, np.float32)
+    columns = {"indptr": indptr, "passages": passages, "scores": scores, "num_passages": num_passages}
+    count = native().sum_terms(**columns, terms=terms, out_passages=found, out_sums=sums)
+    return found[:count], sums[:count]
 
 
 class BM25Weights(NamedTuple):

@@ -5,9 +5,9 @@ May import the native module, ``types``, ``errors``, the checks and ``_arrays``;
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
+from .. import _native
 from .._validation import check_choice
 from ..errors import BackendError
 from . import cpu
@@ -68,8 +68,9 @@ def _names() -> tuple[str, ...]:
 
 def _named(backend: str) -> str:
     """Check a ``backend=`` argument and return the backend's name."""
-    check_choice(backend, "backend", ("auto", *_names()))
-    return automatic() if backend == "auto" else backend
+    if backend == "auto":
+        return automatic()
+    return check_choice(backend, "backend", ("auto", *_names()))
 
 
 def _usable(backend: Backend) -> Backend:
@@ -80,7 +81,7 @@ def _usable(backend: Backend) -> Backend:
 
 def automatic() -> str:
     """Return the name that ``auto`` stands for: HOPFUSE_BACKEND, else "cuda" if it passed its self-test, else "cpu"."""
-    name = os.environ.get("HOPFUSE_BACKEND", "") or "auto"
+    name = _native.environment("HOPFUSE_BACKEND") or "auto"
     if name != "auto" and name not in _names():
         raise BackendError(
             "choice",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .._arrays.rows import entries_of, indptr_of_counts
 from ..errors import BackendError
-from ..types import Corpus, Graph, Incidence, LabelSets
+from ..types import Candidates, Corpus, Graph, Incidence, LabelSets
 from .node_weights import NodeWeights
 
 #: Suffixes of the names of dense kernels, by the precision of the vectors.
@@ -125,6 +125,8 @@ class NodeRanking(NamedTuple):
     candidates: NDArray[np.int32] | None = None  # internal nodes; None: all
     stop_when_proven: bool = False
     prove_order: bool = True  # otherwise prove only the set
+    walk: str = "passes"  # or "auto", "local", which only the CPU takes, with stop_when_proven
+    among: Candidates | None = None  # the same candidates, if the caller has checked them
 
 
 class Evidence(NamedTuple):
@@ -144,6 +146,17 @@ class Evidence(NamedTuple):
     def uninitialised(cls, batch: int) -> Evidence:
         """Allocate the evidence of a batch."""
         return cls(np.empty(batch, np.int64), np.empty(batch), np.empty(batch), np.empty(batch, np.uint8))
+
+
+def empty_ppr_hits(batch: int, k: int) -> HitArrays:
+    """Allocate the lists of walks."""
+    return {
+        "ids": np.empty((batch, k), np.int64),
+        "scores": np.empty((batch, k), np.float32),
+        "counts": np.zeros(batch, np.int64),
+        "score_bounds": np.empty((batch, k), np.float32),
+        "proven": np.zeros(batch, np.uint8),
+    }
 
 
 # ---- Dense top-k -------------------------------------------------------------------------------------------------

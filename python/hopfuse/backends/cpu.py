@@ -15,7 +15,7 @@ from .._threads import thread_count
 from ..errors import BackendError
 from ..types import Corpus, Graph
 from ..types.continued_corpus import ContinuedCorpus
-from . import cpu_continued
+from . import cpu_continued, cpu_push
 from .calls import (
     DENSE_SUFFIXES,
     CalibrateCall,
@@ -29,13 +29,14 @@ from .calls import (
     PprQueries,
     ProjectCall,
     SimilarityCall,
+    empty_ppr_hits,
 )
-from .cpu_boost import boost_weights as boost_weights
-from .cpu_graph import graph_view, threads_used
 from .cpu_seeds import add_entity_seeds as add_entity_seeds
 from .cpu_seeds import add_passage_seeds as add_passage_seeds
+from .cpu_seeds import boost_weights as boost_weights
 from .cpu_seeds import cover_seeds as cover_seeds
 from .faults import raise_fault
+from .prepared_graph import prepared_graph
 
 _CALIBRATIONS, _TIES, _FUSION_METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
 
@@ -133,29 +134,52 @@ def _ppr_arguments(q: PprQueries) -> dict[str, Any]:
 
 def ppr(graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evidence:
     """Write (B, N) scores; return the evidence."""
-    evidence = Evidence.uninitialised(queries.damping.size)
-    if queries.damping.size:
-        view = graph_view(graph, queries)
-        _native.ppr(view, **_ppr_arguments(queries), scores=scores, **evidence._asdict())
-    _record("ppr_f32", threads_used(graph, queries), queries=queries.damping.size)
+    batch = queries.damping.size
+    evidence, course = Evidence.uninitialised(batch), (1, 0)
+    if batch:
+        prepared = prepared_graph(graph)
+        course = _native.ppr(prepared, **_ppr_arguments(queries), scores=scores, **evidence._asdict())
+    _record("ppr_f32", course[0], queries=batch, lanes=course[1])
     return evidence
 
 
 def ppr_topk(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[HitArrays, Evidence]:
-    """Return ids, scores, counts, score_bounds and proven, with the evidence."""
+    """Return ids, scores, counts, score_bounds and proven, and walks if queries walked locally, with the evidence."""
+    if ranking.walk != "passes":
+        budget = cpu_push.budgets(graph, queries, ranking)
+        if budget is not None:
+            return _after_pushes(graph, queries, ranking, budget)
+    return _by_passes(graph, queries, ranking)
+
+
+def _after_pushes(
+    graph: Graph, queries: PprQueries, ranking: NodeRanking, budget: NDArray[np.int64]
+) -> tuple[HitArrays, Evidence]:
+    """Walk locally; with ``auto``, queries that this does not prove walk by passes."""
+    hits, evidence, walks = cpu_push.push(graph, queries, ranking, budget, gives_up=ranking.walk == "auto")
+    local = walks.local if ranking.walk == "auto" else budget > 0
+    left = np.flatnonzero(~local)
+    _record("ppr_push_f64", queries.threads, queries=local.size, entries=walks.entries, local=local.size - left.size)
+    walks = walks._replace(local=local)
+    if left.size == 0:
+        return {**hits, "walks": walks}, evidence
+    others, others_evidence = _by_passes(graph, queries.take(left), ranking)
+    if left.size == local.size:
+        return {**others, "walks": walks}, others_evidence
+    for name, array in others.items():
+        hits[name][left] = array
+    for to, array in zip(evidence, others_evidence, strict=True):
+        to[left] = array
+    return {**hits, "walks": walks}, evidence
+
+
+def _by_passes(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[HitArrays, Evidence]:
     batch = queries.damping.size
-    evidence = Evidence.uninitialised(batch)
-    hits: HitArrays = {
-        "ids": np.empty((batch, ranking.k), np.int64),
-        "scores": np.empty((batch, ranking.k), np.float32),
-        "counts": np.zeros(batch, np.int64),
-        "score_bounds": np.empty((batch, ranking.k), np.float32),
-        "proven": np.zeros(batch, np.uint8),
-    }
+    evidence, hits = Evidence.uninitialised(batch), empty_ppr_hits(batch, ranking.k)
+    course = (1, 0)
     if batch:
-        view = graph_view(graph, queries, regroups=ranking.stop_when_proven)
-        _native.ppr_topk(
-            view,
+        course = _native.ppr_topk(
+            prepared_graph(graph),
             **_ppr_arguments(queries),
             candidates=ranking.candidates,
             stop_when_proven=ranking.stop_when_proven,
@@ -163,7 +187,8 @@ def ppr_topk(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[H
             **hits,
             **evidence._asdict(),
         )
-    _record("ppr_f32", threads_used(graph, queries), queries=batch, proven=int(np.count_nonzero(hits["proven"])))
+    proven = int(np.count_nonzero(hits["proven"]))
+    _record("ppr_f32", course[0], queries=batch, lanes=course[1], proven=proven)
     return hits, evidence
 
 

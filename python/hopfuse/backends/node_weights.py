@@ -64,16 +64,24 @@ def columns_of(node: NDArray[np.int32], num_nodes: int) -> NDArray[np.int32]:
     return column
 
 
-def _columns_in(graph: Graph, node: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return :func:`columns_of` nodes of a graph, which keeps the last result for nodes that cannot change."""
+class _Columns(NamedTuple):
+    """The column of each internal node, and whether it has one."""
+
+    of: NDArray[np.int32]  # -1 for none
+    is_weighted: NDArray[np.uint8]
+
+
+def _columns_in(graph: Graph, node: NDArray[np.int32]) -> _Columns:
+    """Return the columns of the nodes of a graph, which keeps the last result for nodes that cannot change."""
     kept = graph.derived.get("columns")
     if kept is not None and kept[0] is node:
-        found: NDArray[np.int32] = kept[1]
+        found: _Columns = kept[1]
         return found
     column = columns_of(node, graph.num_nodes)
+    columns = _Columns(column, (column >= 0).view(np.uint8))
     if not node.flags.writeable:
-        graph.derived["columns"] = node, column
-    return column
+        graph.derived["columns"] = node, columns
+    return columns
 
 
 def order_weights(
@@ -93,21 +101,20 @@ def order_weights(
     """
     batch = given.shape[0]
     made = NodeWeights(np.empty(given.shape, np.float32), node, np.empty(batch, np.float32))
-    column = _columns_in(graph, node)
-    is_weighted = (column >= 0).view(np.uint8)
+    columns = _columns_in(graph, node)
     is_single = given.dtype == np.float32
     wrong = _native.read_node_weights(
         given.view(np.float32) if is_single else None,
         None if is_single else given.view(np.float64),
         node,
-        is_weighted,
+        columns.is_weighted,
         _has_entries(graph),
         allow,
         made.weight,
         made.other,
     )
     if wrong is None:
-        _check_seeds(graph, made, column, rows)
+        _check_seeds(graph, made, columns.of, rows)
         return made
     fault, row, at = wrong
     if fault == _native.NODE_WEIGHT_ALL_ZERO:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,20 @@ def order_restart(graph: Graph, given: GivenRestart, may_be_empty: bool) -> Rest
         raise _refused(graph, given, *wrong)
     held = int(rows.indptr[-1])
     return rows if held == node.size else Restart(rows.indptr, rows.node[:held], rows.value[:held])
+
+
+def read_dicts(graph: Graph, given: list[Any], may_be_empty: bool) -> Restart | None:
+    """Read a list of dicts of plain Python numbers; None for anything else, and for what is to be refused."""
+    size = 0
+    for row in given:
+        if type(row) is not dict:
+            return None
+        size += len(row)
+    rows = Restart(np.empty(len(given) + 1, np.int64), np.empty(size, np.int32), np.empty(size))
+    held = _native.read_dicts(given, graph.internal_of, may_be_empty, *rows)
+    if held is None or held == size:
+        return rows if held == size else None
+    return Restart(rows.indptr, rows.node[:held], rows.value[:held])
 
 
 def _refused(graph: Graph, given: GivenRestart, fault: int, at: int) -> InputError:

@@ -14,9 +14,9 @@ from ..evaluate.metrics import full_support
 from ..evaluate.qrels import Qrels
 from ..evaluate.runs import join_hits
 from ..index import Index
-from ..ops.ppr import ppr
+from ..ops.ppr import ppr, ppr_topk
 from ..retriever import Retriever
-from ..types import Graph, Hits
+from ..types import Candidates, Graph, Hits
 from .graph import connected_components, hub_nodes, mass_spread, shared_names
 from .legs import error_correlation, overlap, pool_loss
 from .rankings import RANKINGS, WALK, Questions, retriever_of
@@ -116,8 +116,8 @@ def diagnose(
     -------
     dict
         Numbers by section, without those that the index or the arguments have nothing for: ``graph``, ``names``,
-        ``seeds``, ``mass``, ``legs`` and, with judgements, ``pools``: the share of gold passages lost by pools of each
-        size. Words of a graph are not among the ``names``.
+        ``seeds``, ``mass``, ``local walks``, ``legs`` and, with judgements, ``pools``: the share of gold passages lost
+        by pools of each size. Words of a graph are not among the ``names``.
 
     Raises
     ------
@@ -146,6 +146,8 @@ def diagnose(
     if legs is None:
         return sections
     sections |= {"seeds": _seeds(index, legs, qrels, component), "mass": _mass(index.graph, legs, damping, threads)}
+    local = _local_walks(index, legs, k, damping, threads)
+    sections |= {"local walks": local} if local else {}
     if legs.dense is None:
         return sections
     sections["legs"] = _legs(legs.dense, legs.graph, qrels, k)
@@ -231,6 +233,29 @@ def _mass(graph: Graph, legs: Legs, damping: float, threads: int | None) -> Sect
             f"nodes with {REACH:.0%} of the mass, median": float(np.median(reach)),
         }
     return section
+
+
+def _local_walks(index: Index, legs: Legs, k: int, damping: float, threads: int | None) -> Section:
+    """Measure how much of the graph a proof of the k best passages reads; empty where local walks are not defined."""
+    graph, seeded = index.graph, [dict(row) for row in legs.seeds if row]
+    if graph is None or graph.directed or not graph.num_stored or not seeded:
+        return {}
+    walk: dict[str, Any] = {
+        "candidates": Candidates.from_nodes(graph, np.arange(index.num_passages)),
+        "damping": damping,
+        "threads": threads,
+    }
+    hits = ppr_topk(graph, seeded, k, walk="local", **walk)
+    if hits.walks is None:
+        return {}
+    read = hits.walks.entries / graph.num_stored
+    chosen = ppr_topk(graph, seeded[:1], k, walk="auto", **walk)
+    return {
+        f"lists of {k} proven": float(hits.proven.mean()),
+        "passes over the graph read, median": float(np.median(read)),
+        "passes read, 95th percentile": float(np.percentile(read, 95)),
+        "ppr_topk walks locally": chosen.walks is not None,
+    }
 
 
 def _legs(dense_hits: Hits, graph_hits: Hits, qrels: Qrels | None, k: int) -> Section:

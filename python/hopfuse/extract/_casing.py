@@ -48,9 +48,8 @@ def casing_of(text: str, function_words: Set[str]) -> Casing:
     """
     if text.islower() or text.isupper():
         return Casing(False, frozenset(), True)
-    rest = _WORD.sub(lambda word: "" if in_capitals(word[0]) else word[0], text)
-    emphasis = len(rest) < len(text)
-    if rest.islower():
+    emphasis = any(map(in_capitals, _WORD.findall(text)))
+    if emphasis and _WORD.sub(lambda word: "" if in_capitals(word[0]) else word[0], text).islower():
         return Casing(False, frozenset(), True, emphasis)
     starts, after = set[int](), 0
     lower = capital = lower_functions = capital_functions = 0

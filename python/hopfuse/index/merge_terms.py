@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.bm25 import BM25Weights, text_lengths
+from .._arrays.bm25 import BM25Weights, sum_columns, text_lengths
 from .._arrays.rows import ascends, indptr_of_counts
 from ..errors import InputError
 from ..types import TermMatrix
@@ -77,6 +77,14 @@ class MergedTerms(TermMatrix):
         """Return the passages that have a term, ascending, and its scores in them."""
         passages, counts = self._entries(term, term + 1)
         return passages, self._weights.scores(self.indptr[term : term + 2], passages, counts, term)
+
+    def sums(self, terms: Sequence[int]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return passages and sums of scores: see :meth:`hopfuse.types.TermMatrix.sums`; no other columns are made."""
+        columns = [self.column(term) for term in terms]
+        passages = np.concatenate([np.zeros(0, np.int32), *(found for found, _ in columns)])
+        scores = np.concatenate([np.zeros(0, np.float32), *(values for _, values in columns)])
+        indptr = indptr_of_counts([found.size for found, _ in columns])
+        return sum_columns(indptr, passages, scores, np.arange(len(columns)), self.num_passages)
 
     @property
     def passages(self) -> NDArray[np.int32]:

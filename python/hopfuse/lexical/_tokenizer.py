@@ -187,12 +187,13 @@ class Tokenizer:
         """
         stopwords, stemmer, rule = self._options
         keys = Keys(*self._options)
-        found = []
-        for question in questions:
+        found, rows = [], [read_words(question, "terms", rule=rule) for question in questions]
+        keys.learn(set(chain.from_iterable(rows)))
+        for question, row in zip(questions, rows, strict=True):
             asking = asking_words(question, stopwords, stemmer, rule)
-            words = [word for word in read_words(question, "terms", rule=rule) if keys[word] is not None]
+            words = [word for word in row if keys[word] is not None]
             telling = [word for word in words if unaccented(word) not in asking] if asking else words
-            found.append([keys.key(word) for word in telling or words])
+            found.append([key for word in telling or words if (key := keys[word]) is not None])
         return found
 
 

@@ -175,12 +175,12 @@ class BM25:
         """
         k = min(check_k(k), self.num_passages)
         rows = self._tokenizer.terms_of_questions(checked_texts(questions))
-        if allow is None:
-            allow = np.ones(self.num_passages, np.bool_)
-        masks = read_filter(allow, len(rows), self.num_passages, "allow").to_masks(self.num_passages)
-        known = [self._known(row) for row in rows]
-        each = zip(known, np.broadcast_to(masks, (len(rows), self.num_passages)), strict=True)
-        return pad_rows([self._best(terms, k, allowed) for terms, allowed in each], k)
+        allowed: Sequence[NDArray[np.bool_] | None] | NDArray[np.bool_] = [None] * len(rows)
+        if allow is not None:
+            masks = read_filter(allow, len(rows), self.num_passages, "allow").to_masks(self.num_passages)
+            allowed = np.broadcast_to(masks, (len(rows), self.num_passages))
+        each = zip(rows, allowed, strict=True)
+        return pad_rows([self._best(self._known(terms), k, mask) for terms, mask in each], k)
 
     def part(self, rows: NDArray[np.int64], *, matrix: TermMatrix | None = None) -> BM25:
         """Return BM25 over a subset of passages, numbered from 0, as if built from their texts.
@@ -219,24 +219,23 @@ class BM25:
         numbers = [self._number[term] for term in terms if term in self._number]
         return numbers if self._numbers is None else self._numbers.of(numbers)
 
-    def _best(self, terms: list[int], k: int, allowed: NDArray[np.bool_]) -> tuple[Any, Any]:
+    def _best(self, terms: list[int], k: int, allowed: NDArray[np.bool_] | None) -> tuple[Any, Any]:
         """Return the k best passages with a score above 0: higher score first, then lower id."""
-        if not terms:
+        if not (terms and k):
             return (), ()
-        scores = self._scores(terms)
-        rows = np.flatnonzero((scores > 0) & allowed)
-        if 0 < k < rows.size:  # keep all ties with the k-th score, so that ids decide among them
-            rows = rows[scores[rows] >= np.partition(scores[rows], rows.size - k)[rows.size - k]]
-        order = np.lexsort((rows, -scores[rows]))[:k]
-        return rows[order], scores[rows[order]]
-
-    def _scores(self, terms: list[int]) -> NDArray[np.float32]:
-        """Return the float32 score of every passage, summed in the order of the terms."""
-        total = np.zeros(self.num_passages, np.float32)
-        for term in terms:
-            passages, scores = self.matrix.column(term)
-            total[passages] += scores
-        return total
+        rows, scores = self.matrix.sums(terms)
+        if allowed is not None:
+            kept = np.flatnonzero(allowed[rows])
+            rows, scores = rows[kept], scores[kept]
+        rank = scores.view(np.int32).astype(np.int64)  # the bits of positive numbers have their order
+        rank <<= 32
+        rank -= rows
+        if rows.size > k:
+            rank = np.partition(rank, rows.size - k)[rows.size - k :]
+        rank.sort()
+        rank = rank[::-1]
+        best = -rank & 0xFFFFFFFF
+        return best, ((rank + best) >> 32).astype(np.int32).view(np.float32)
 
     def __repr__(self) -> str:
         return f"BM25({self.matrix!r})"

@@ -64,10 +64,28 @@ def device_node_weights(
     return device.order_weights(NodeWeightCall(graph, weights, nodes, per_type, allow, lightest))
 
 
+def nodes_of_range(graph: Graph, given: Any) -> NDArray[np.int32] | None:
+    """Return the internal numbers of an ascending range of nodes, which the graph keeps; None for anything else."""
+    if not isinstance(given, range):
+        return None
+    kept = graph.derived.get("nodes_of_range")
+    if kept is None or kept[0] != given:
+        if given.step < 1 or given.start < 0 or given.stop > graph.num_nodes:
+            return None
+        internal = np.ascontiguousarray(graph.internal_of[given.start : given.stop : given.step], np.int32)
+        internal.flags.writeable = False
+        kept = graph.derived["nodes_of_range"] = given, internal
+    found: NDArray[np.int32] = kept[1]
+    return found
+
+
 def _read_nodes(graph: Graph, given: Any) -> NDArray[np.int32]:
     """Return the internal node number of each column; the graph keeps those of the last call for the next."""
     if given is None:
         return graph.internal_of
+    ranged = nodes_of_range(graph, given)
+    if ranged is not None:
+        return ranged
     nodes = to_numpy(given, "weighted_nodes")
     check_dtype(nodes, "weighted_nodes", "iu", "node ids")
     check_shape(nodes.shape, "weighted_nodes", ("M",))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._arrays.convert import to_float64, to_numpy
 from .._arrays.rows import indptr_of
 from .._validation import check_real, check_shape, is_whole
-from ..backends.restarts import GivenRestart, Restart, order_restart, outside
+from ..backends.restarts import GivenRestart, Restart, order_restart, outside, read_dicts
 from ..errors import InputError
 from ..types import Graph, Seeds
 
@@ -21,6 +21,10 @@ __all__ = ["Restart", "read_restart"]
 
 def read_restart(graph: Graph, restart: Any, may_be_empty: bool = False) -> Restart:
     """Read restarts from an (N,) or (B, N) array, a scipy.sparse (B, N) matrix, Seeds, or a list of {node: weight}."""
+    if type(restart) is list or type(restart) is dict:
+        rows = read_dicts(graph, restart if type(restart) is list else [restart], may_be_empty)
+        if rows is not None:
+            return rows
     if isinstance(restart, Mapping):
         restart = [restart]
     if isinstance(restart, Seeds):

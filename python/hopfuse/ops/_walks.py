@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 #: The smallest nonzero joint edge-type weight, relative to the largest.
 SMALLEST_TYPE_WEIGHT = 1e-30
 
+#: The least number that float32 rounds to 1.
+MOST_DAMPING = 1 - 2**-25
+
 EdgeTypeNorm = Literal["joint", "per_type"]
 
 
@@ -121,13 +124,17 @@ def _read_weights(
 
 
 def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
+    if type(damping) is float and 0.0 <= damping < MOST_DAMPING:
+        made = np.empty(batch)
+        made.fill(damping)
+        return made
     d = to_numpy(damping, "damping")
     check_real(d, "damping")
     if d.ndim:
         refuse_per_query("damping")
     check_shape(d.shape, "damping", (), (batch,), reason="one number, or one per query")
     d = to_float64(d.reshape(-1))
-    bad = ~((d >= 0) & (d.astype(np.float32) < 1))
+    bad = ~((d >= 0) & (d < MOST_DAMPING))
     if np.count_nonzero(bad):
         raise wrong_value(float(d[bad][0]), "damping", "in [0, 1), and below 1 in float32 too")
     return np.full(batch, d)

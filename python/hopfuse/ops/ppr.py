@@ -13,9 +13,10 @@ from .._validation import check_bytes, check_choice, check_k, check_shape, check
 from ..backends import resolve
 from ..backends.calls import Evidence, NodeRanking
 from ..errors import InputError
-from ..types import Graph, PprHits, PprResult
+from ..types import Candidates, Graph, LocalWalks, PprHits, PprResult
 from ._filter import read_filter
 from ._lists import check_device_dtype
+from ._node_weights import nodes_of_range
 from ._walks import EdgeTypeNorm, WalkOptions, read_walks, walk_device
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def ppr(
         Weights below 2^-100 of the largest, taken over allowed nodes with edges, count as 0; the others are scaled by a
         power of two and rounded to float32. If ``restart`` is on a GPU, an array there must be float32.
     weighted_nodes : array_like of int (M,), optional
-        The distinct nodes of the columns of ``node_weights``; all other nodes have z = 1. Default: all nodes.
+        The distinct nodes of the columns of ``node_weights``; all other nodes have z = 1. Default: all nodes. A
+        ``range`` is read once for all calls on the graph.
     out : array of float32 (B, N), optional
         C-contiguous array for the scores, on the host or GPU like ``restart``. Undefined after a call that raised.
     backend : {"auto", "cpu", "cuda"}
@@ -150,6 +152,7 @@ def ppr_topk(
     candidates: Any = None,
     stop: Literal["proven", "tol"] = "proven",
     prove: Literal["order", "set"] = "order",
+    walk: Literal["auto", "passes", "local"] = "auto",
     empty: Literal["error", "skip"] = "error",
     damping: Any = 0.5,
     tol: float = 1e-6,
@@ -174,9 +177,10 @@ def ppr_topk(
         As in :func:`ppr`.
     k : int
         At least 0. Results have min(k, N) columns, or min(k, number of ``candidates``) if all queries share them.
-    candidates : array_like of bool (N,) or (B, N), of int (M,) or (B, M), or B id lists, optional
-        Nodes that can be hits, such as passages; the walk still uses all nodes. If given per query, queries with
-        different candidates are computed separately.
+    candidates : Candidates, array_like of bool (N,) or (B, N), of int (M,) or (B, M), or B id lists, optional
+        Nodes that can be hits, such as passages; the walk still uses all nodes. :class:`Candidates` are checked once
+        for many calls, and so is a ``range``. If given per query, queries with different candidates are computed
+        separately.
     stop : {"proven", "tol"}
         "proven" stops a query as soon as the set and order of its hits are proven to be those of the exact scores. A
         query that is not proven runs to ``tol``. Then, if a bound per node holds (an undirected graph with ``joint``,
@@ -190,6 +194,14 @@ def ppr_topk(
         What ``proven`` asserts and what stops a query: "order" is the set of the hits and their order, "set" the set
         only, which takes fewer passes. With "set", hits are ordered by the returned scores, so the hits of a smaller k
         are a subset of those of a larger k, not a prefix.
+    walk : {"auto", "passes", "local"}
+        How hits are found. "passes" reads the whole graph in every pass and has the same bits on every backend; a GPU
+        walks so. "local", on a CPU, pushes mass from the seeds and reads only the rows that it needs, until the list is
+        proven or two fifths of the graph's entries are read; then ``proven`` is False and the list is the best so far.
+        It needs an undirected graph, ``joint``, ``stop="proven"``, and neither ``allow`` nor ``node_weights``. "auto"
+        walks locally where a sample of the graph says that this pays, and by passes where it does not, or where a
+        local walk has not proven the list. Proven lists have the same ids in the same order with every ``walk``;
+        scores differ by less than their bounds. ``walks`` of the result says how each query walked.
     empty : {"error", "skip"}
         What a query without seeds gets: an error that names it, or an empty list (proven, 0 iterations).
 
@@ -209,13 +221,18 @@ def ppr_topk(
     k = check_k(k)
     check_choice(stop, "stop", ("proven", "tol"))
     check_choice(prove, "prove", ("order", "set"))
+    check_choice(walk, "walk", ("auto", "passes", "local"))
     check_choice(empty, "empty", ("error", "skip"))
+    if walk == "local":
+        _check_local(graph, stop, edge_type_norm, allow, node_weights)
     options = WalkOptions(
         damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes, threads
     )
     may_be_empty = empty == "skip"
     device = walk_device(backend, restart)
     if device is not None:
+        if walk == "local":
+            raise _not_local("a device, which walks by passes; pass walk='auto', or seeds on the host")
         if device.runtime.fixed and stop != "tol":
             raise InputError(
                 "unsupported",
@@ -237,17 +254,21 @@ def ppr_topk(
             ranking = NodeRanking(width, ranked, stop == "proven", prove == "order")
             hits, evidence = device.ppr_topk(graph, queries, ranking)
             return _ppr_hits({**hits, **evidence._asdict()}, lambda array: device.runtime.export(array, restart.nodes))
-    engine = resolve(backend)
+    engine = resolve("cpu" if walk == "local" and backend == "auto" else backend)
+    if engine.device is not None:
+        if walk == "local":
+            raise _not_local(f"backend={backend!r}, which walks by passes; pass backend='auto'")
+        walk = "passes"
     queries = read_walks(graph, restart, options, may_be_empty=may_be_empty)
     batch, parts = queries.damping.size, []
     walks = queries.indptr[1:] > queries.indptr[:-1]
     rankings = _read_candidates(graph, candidates, batch)
     k = _width(k, graph, rankings)
+    among = candidates if isinstance(candidates, Candidates) else None
     for ranked, rows in rankings:
         at = np.flatnonzero(walks) if rows is None else rows[walks[rows]]
-        hits, evidence = engine.ppr_topk(
-            graph, queries.take(at), NodeRanking(k, ranked, stop == "proven", prove == "order")
-        )
+        ranking = NodeRanking(k, ranked, stop == "proven", prove == "order", walk, among)
+        hits, evidence = engine.ppr_topk(graph, queries.take(at), ranking)
         parts.append((at, {**hits, **evidence._asdict()}))
     whole = len(parts) == 1 and parts[0][0].size == batch
     arrays = parts[0][1] if whole else _joined(parts, batch, k)
@@ -257,7 +278,8 @@ def ppr_topk(
 def _ppr_hits(arrays: dict[str, Any], wrap: Callable[[Any], Any]) -> PprHits:
     for flags in ("proven", "converged"):
         arrays[flags] = arrays[flags].view(np.bool_)
-    wrapped = PprHits.unchecked(**{name: wrap(array) for name, array in arrays.items()})
+    walks = {"local_walks": arrays.pop("walks")} if "walks" in arrays else {}
+    wrapped = PprHits.unchecked(**{name: wrap(array) for name, array in arrays.items()}, **walks)
     assert isinstance(wrapped, PprHits)
     return wrapped
 
@@ -272,10 +294,33 @@ def _joined(parts: list[tuple[NDArray[np.int64], dict[str, Any]]], batch: int, k
         "proven": np.ones(batch, np.uint8),
         **Evidence.empty(batch)._asdict(),
     }
+    walked = [(rows, arrays.pop("walks")) for rows, arrays in parts if "walks" in arrays]
     for rows, arrays in parts:
         for name, array in arrays.items():
             joined[name][rows] = array
+    if walked:
+        joined["walks"] = LocalWalks(np.zeros(batch, np.bool_), *(np.zeros(batch, np.int64) for _ in range(3)))
+        for rows, walks in walked:
+            for to, array in zip(joined["walks"], walks, strict=True):
+                to[rows] = array
     return joined
+
+
+def _check_local(graph: Graph, stop: str, norm: str, allow: Any, node_weights: Any) -> None:
+    """Raise unless local walks are defined for these options."""
+    if stop != "proven":
+        raise _not_local(f"stop={stop!r}; pass stop='proven', or walk='passes'")
+    if norm != "joint":
+        raise _not_local(f"edge_type_norm={norm!r}; pass walk='auto'")
+    for name, given in (("allow", allow), ("node_weights", node_weights)):
+        if given is not None:
+            raise _not_local(f"{name}; pass walk='auto'")
+    if isinstance(graph, Graph) and graph.directed:
+        raise _not_local("a directed graph; pass walk='auto'")
+
+
+def _not_local(given: str) -> InputError:
+    return InputError("unsupported", "walk", "{field} is 'local', which is not defined for {given}", given=given)
 
 
 class _Ranking(NamedTuple):
@@ -289,6 +334,17 @@ def _read_candidates(graph: Graph, candidates: Any, batch: int) -> list[_Ranking
     """Return the distinct candidate sets with their queries; an empty list if candidates are per query and B = 0."""
     if candidates is None:
         return [_Ranking(None, None)]
+    if isinstance(candidates, Candidates):
+        if candidates.graph is not graph:
+            raise InputError(
+                "conflict",
+                "candidates",
+                "{field} are those of another graph; make them with Candidates.from_nodes(graph, ...)",
+            )
+        return [_Ranking(candidates.nodes, None)]
+    ranged = nodes_of_range(graph, candidates)
+    if ranged is not None:
+        return [_Ranking(ranged, None)]
     chosen = read_filter(candidates, batch, graph.num_nodes, "candidates")
     if chosen.shared:
         ids = chosen.ids if chosen.mask is None else np.flatnonzero(chosen.mask)

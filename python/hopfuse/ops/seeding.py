@@ -139,7 +139,7 @@ def add_entity_seeds(seeds: Seeds, hits: Hits, mentions: Incidence, mass: float,
     call = EntitySeedCall(seeds.nodes, seeds.weights, ids, counts, mentions, often, float(mass))
     if device is None:
         check_inside(ids, counts, mentions.num_rows, "the rows of mentions")
-        return Seeds(*cpu.add_entity_seeds(call))
+        return Seeds.unchecked(*cpu.add_entity_seeds(call))
     with device.runtime.on_stream_of(seeds.nodes):
         given = (device.adopt(seeds.nodes, "seeds.nodes"), device.adopt(seeds.weights, "seeds.weights"))
         nodes, weights = device.add_entity_seeds(call._replace(node=given[0], weight=given[1], on_device=True))

@@ -1,10 +1,11 @@
 """Frozen data types that operations take and return; they may import ``errors``, the checks and ``_arrays``."""
 
+from .candidates import Candidates
 from .corpus import Corpus
 from .edge_statements import EdgeStatements
 from .facts import Facts
 from .graph import Graph
-from .hits import Hits, PprHits
+from .hits import Hits, LocalWalks, PprHits
 from .incidence import Incidence
 from .label_sets import LabelSets
 from .ppr_result import PprResult
@@ -12,6 +13,7 @@ from .seeds import Seeds
 from .term_matrix import TermMatrix
 
 __all__ = [
+    "Candidates",
     "Corpus",
     "EdgeStatements",
     "Facts",
@@ -19,6 +21,7 @@ __all__ = [
     "Hits",
     "Incidence",
     "LabelSets",
+    "LocalWalks",
     "PprHits",
     "PprResult",
     "Seeds",

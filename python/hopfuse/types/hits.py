@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -118,6 +118,19 @@ class Hits:
         return ", ".join(shown + ([f"… {len(row) - _SHOWN:,} more"] if len(row) > _SHOWN else [])) or "none"
 
 
+class LocalWalks(NamedTuple):
+    """How the queries of a batch walked locally, by pushes that read only the rows that they need; on the host."""
+
+    local: NDArray[np.bool_]
+    """(B,) whether the hits are those of a local walk; otherwise they are those of passes over the graph."""
+    rounds: NDArray[np.int64]
+    """(B,) rounds of pushes."""
+    rows: NDArray[np.int64]
+    """(B,) rows that were pushed."""
+    entries: NDArray[np.int64]
+    """(B,) entries that were read, of pushed rows and of rows that the proof looked at."""
+
+
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class PprHits(Hits):
     """Hits of :func:`hopfuse.ppr_topk`, with error bounds.
@@ -150,6 +163,11 @@ class PprHits(Hits):
     residual: NDArray[np.float64]
     bound: NDArray[np.float64]
     converged: NDArray[np.bool_]
+
+    @property
+    def walks(self) -> LocalWalks | None:
+        """How queries walked locally, also if this did not prove their hits; None if no query did."""
+        return vars(self).get("local_walks")
 
 
 def pad_rows(rows: Sequence[tuple[Any, Any]], width: int) -> Hits:

@@ -112,6 +112,11 @@ class Seeds:
                 nodes[row, : len(seeds)] = list(seeds)
                 weights[row, : len(seeds)] = list(seeds.values())
         _check_weights(nodes, weights, "rows")
+        return cls.unchecked(nodes, weights)
+
+    @classmethod
+    def unchecked(cls, nodes: Any, weights: Any) -> Seeds:
+        """Wrap the output of a kernel, without the constructor's checks."""
         made = object.__new__(cls)
         vars(made).update(nodes=nodes, weights=weights)
         return made

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.bm25 import BM25Weights, text_lengths
+from .._arrays.bm25 import BM25Weights, sum_columns, text_lengths
 from .._arrays.rows import check_array, check_ascending, check_indptr, check_range, indptr_of_counts
 from .._validation import check_as_long, check_choice, check_number, checked_texts
 from ..errors import InputError
@@ -150,6 +150,25 @@ class TermMatrix:
         """Return the passages that have a term, ascending, and its scores in them."""
         entries = slice(self.indptr[term], self.indptr[term + 1])
         return self.passages[entries], self.scores[entries]
+
+    def sums(self, terms: Sequence[int]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the passages whose scores sum to more than 0 over some terms, in any order, and the sums.
+
+        Parameters
+        ----------
+        terms : sequence of int
+            A term counts as often as it is given. Sums are float32, in the order of the terms.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hopfuse.lexical import BM25
+        >>> matrix = BM25.build(["A river.", "The sea.", "A river by the sea."], stemmer=None).matrix
+        >>> passages, sums = matrix.sums([matrix.terms.index("sea")])
+        >>> passages.tolist(), bool(sums[0] > sums[1])
+        ([1, 2], True)
+        """
+        return sum_columns(self.indptr, self.passages, self.scores, np.array(terms, np.int64), self.num_passages)
 
     @cached_property
     def lengths(self) -> NDArray[np.float64]:

@@ -82,7 +82,7 @@ def ppr(runtime: Runtime, graph: Graph, queries: PprQueries, scores: Array) -> A
 
 def ppr_topk(runtime: Runtime, graph: Graph, queries: PprQueries, ranking: NodeRanking) -> Answers:
     """Return the k best nodes of each query, with the evidence."""
-    k, candidates, stop_when_proven, prove_order = ranking
+    k, candidates, stop_when_proven, prove_order = ranking[:4]
     batch = queries.damping.size
     answers = Answers(runtime, batch, k)
     if not batch:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ... import _native
 from ...types import Graph
-from ..graph_arrays import Degrees, entry_counts, out_rows
+from ..prepared_graph import prepared_graph
 from .arguments import LONG_ROWS, ROW_SET, Arguments
 from .residents import require, resident_key
 from .runtime import DeviceArray, Runtime
@@ -112,19 +112,20 @@ def device_graph(runtime: Runtime, graph: Graph, per_type: bool, counts_edges: b
 
 def _derive(rows: Rows, graph: Graph, per_type: bool, with_out: bool) -> DeviceGraph:
     runtime = rows.runtime
-    derived = Degrees.of(graph, per_type)
-    walks = derived.scale64[derived.scale64 > 0]
+    prepared = prepared_graph(graph)
+    degrees = prepared.degrees(per_type)
+    walks = degrees["scale64"][degrees["scale64"] > 0]
     smallest = 1.0 / float(walks.max()) if walks.size else 1.0
     return DeviceGraph(
         **{field.name: getattr(rows, field.name) for field in fields(rows)},
-        scale64=runtime.upload(derived.scale64),
-        scale32=runtime.upload(derived.scale32),
-        unscale64=_given(runtime, derived.unscale64),
-        unscale32=_given(runtime, derived.unscale32),
-        volume=runtime.upload(np.array([derived.volume])),
-        total_degree=derived.volume,
+        scale64=runtime.upload(degrees["scale64"]),
+        scale32=runtime.upload(degrees["scale32"]),
+        unscale64=_given(runtime, degrees["unscale64"]),
+        unscale32=_given(runtime, degrees["unscale32"]),
+        volume=runtime.upload(np.array([degrees["volume"]])),
+        total_degree=degrees["volume"],
         least_degree=smallest,
-        out={name: _given(runtime, array) for name, array in out_rows(graph).items()} if with_out else {},
+        out={name: _given(runtime, array) for name, array in prepared.outgoing().items()} if with_out else {},
     )
 
 
@@ -139,7 +140,7 @@ def _upload(runtime: Runtime, graph: Graph) -> Rows:
     first_of = np.concatenate([[0], np.cumsum(segments)]).astype(np.int64)
     row_of = np.repeat(rows, segments)
     begin = graph.indptr[row_of] + SEGMENT * (np.arange(row_of.size) - np.repeat(first_of[:-1], segments))
-    longest, joined = entry_counts(graph)
+    longest, joined = prepared_graph(graph).counts
     return Rows(
         runtime=runtime,
         num_nodes=graph.num_nodes,

@@ -145,26 +145,28 @@ def list_weights(legs: Sequence[str], direct: NDArray[np.float64]) -> dict[str, 
     return {leg: ends[leg][0] + (ends[leg][1] - ends[leg][0]) * direct for leg in legs}
 
 
-def coverage(words: Hits | None, hits: Hits, num_passages: int) -> NDArray[np.float64]:
-    """Return what each hit has of the question's words, (B, W): its score by words over the question's best.
+def coverage(words: Hits | None, lists: Mapping[str, Hits], num_passages: int) -> dict[str, NDArray[np.float64]]:
+    """Return what each hit of each list has of the question's words, (B, W): its score by words over the best.
 
     Parameters
     ----------
     words : Hits or None
         Passages by all words of each question. Without words, or where no passage has one, every hit has all.
-    hits : Hits (B, W)
+    lists : mapping of str to Hits (B, W)
     num_passages : int
     """
-    shares = np.ones(hits.ids.shape)
+    shares = {name: np.ones(hits.ids.shape) for name, hits in lists.items()}
     if words is None:
         return shares
-    score = np.zeros(num_passages)
-    for b, (listed, found) in enumerate(zip(words.counts.tolist(), np.asarray(hits.counts).tolist(), strict=True)):
+    score = np.zeros(num_passages, np.float32)
+    for b, listed in enumerate(words.counts.tolist()):
         best = float(words.scores[b, :listed].max(initial=0.0))
         if best > 0:
             known = words.ids[b, :listed]
             score[known] = words.scores[b, :listed]
-            shares[b, :found] = score[hits.ids[b, :found]] / best
+            for name, hits in lists.items():
+                found = hits.ids[b, : int(hits.counts[b])]
+                shares[name][b, : found.size] = score[found].astype(np.float64) / best
             score[known] = 0.0
     return shares
 
@@ -180,11 +182,12 @@ def direct_terms(
     rank_constant + rank.
     """
     w, terms = direct[:, None], {}
+    shares = coverage(words, {name: hits for name, hits in lists.items() if name != "guided"}, num_passages)
     for name, hits in lists.items():
         if name == "guided":
             weight = np.broadcast_to(1.0 - (1.0 - WALK_LEAST) * w, hits.ids.shape)
         else:
-            lacks = (1.0 - w) * (1.0 - coverage(words, hits, num_passages))
+            lacks = (1.0 - w) * (1.0 - shares[name])
             weight = np.divide(w * w, w + lacks, out=np.zeros(hits.ids.shape), where=w + lacks > 0)
         if name == "dense":
             weight = np.maximum(weight, APPEND)
@@ -207,17 +210,18 @@ def _places(hits: Hits, ranks: RRF) -> NDArray[np.float64]:
 
 def rank_by_terms(lists: Mapping[str, Hits], terms: Mapping[str, NDArray[np.float32]], **how: Any) -> Hits:
     """Return the ranking by the sums of terms; a hit without a positive term is left out of its list."""
-    scored = []
-    for name, hits in lists.items():
-        order = np.argsort(-terms[name], axis=1, kind="stable")
-        ids = np.take_along_axis(np.asarray(hits.ids), order, axis=1)
-        scores = np.take_along_axis(terms[name], order, axis=1)
-        counts = np.count_nonzero(scores > 0, axis=1).astype(np.int64)
-        held = np.arange(ids.shape[1]) < counts[:, None]
-        scored.append(
-            Hits.unchecked(np.where(held, ids, -1), np.where(held, scores, -np.inf).astype(np.float32), counts)
-        )
+    scored = [_with_scores(hits, terms[name]) for name, hits in lists.items()]
     return fuse(scored, method="comb_sum", calibration="none", backend="cpu", **how)
+
+
+def _with_scores(hits: Hits, scores: NDArray[np.float32]) -> Hits:
+    """Return the hits with other scores, which are 0 beyond the counts; those without a positive one are left out."""
+    is_positive = scores > 0
+    if np.count_nonzero(is_positive) == hits.counts.sum():
+        return Hits.unchecked(hits.ids, scores, hits.counts)  # in any order, which a sum does not depend on
+    order = np.argsort(-scores, axis=1, kind="stable")
+    ids, ranked = (np.take_along_axis(part, order, axis=1) for part in (hits.ids, scores))
+    return Hits.unchecked(ids, ranked, np.count_nonzero(is_positive, axis=1))
 
 
 def best_direct(lists: Mapping[str, Hits], ranks: RRF, threads: int | None) -> Hits:

@@ -29,7 +29,9 @@ def gathered(parts: Sequence[tuple[NDArray[np.int64], Hits]], batch: int) -> Hit
 
 
 def widened(hits: Hits, k: int) -> Hits:
-    """Return the first k hits of each query, padded to a width of k."""
+    """Return the first k hits of each query, padded to a width of k; hits of that width are returned as they are."""
+    if hits.ids.shape[1] == k:
+        return hits
     first, short = hits.head(k), ((0, 0), (0, max(0, k - hits.ids.shape[1])))
     ids, scores = (
         np.pad(first.ids, short, constant_values=PAD_ID),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ...index import Index
 from .seeding import Seed
@@ -14,12 +13,6 @@ from .spelling import form_of
 _WORD = re.compile(r"\w+")
 #: The letters that two forms of a word share at least.
 _STEM = 4
-
-
-class _Word(NamedTuple):
-    folded: str
-    start: int
-    end: int
 
 
 def other_words(texts: Sequence[str], seeds: Sequence[Sequence[Seed]], index: Index) -> list[str]:
@@ -46,17 +39,17 @@ def without_names(text: str, names: Sequence[str]) -> str:
     >>> without_names("Is São Paulo's mayor from SAO or São Paulo?", ["são paulo", "Paulo"])
     "Is  's mayor from SAO or  ?"
     """
-    words = _words(text)
-    cut = [False] * len(words)
-    for name in {tuple(word.folded for word in _words(name)) for name in names}:
+    found = list(_WORD.finditer(text))
+    words, cut = [_folded(word.group()) for word in found], [False] * len(found)
+    for name in {tuple(map(_folded, _WORD.findall(name))) for name in names}:
         for at in range(len(words) - len(name) + 1):
-            if name and tuple(word.folded for word in words[at : at + len(name)]) == name:
+            if name and words[at] == name[0] and words[at : at + len(name)] == [*name]:
                 cut[at : at + len(name)] = [True] * len(name)
     pieces, kept = [], 0
-    for word, is_cut in zip(words, cut, strict=True):
+    for word, is_cut in zip(found, cut, strict=True):
         if is_cut:
-            pieces.append(text[kept : word.start])
-            kept = word.end
+            pieces.append(text[kept : word.start()])
+            kept = word.end()
     return " ".join([*pieces, text[kept:]]) if pieces else text
 
 
@@ -93,8 +86,6 @@ class Capitalised:
 
 
 def _folded(word: str) -> str:
+    if word.isascii():
+        return word.lower()
     return unicodedata.normalize("NFKC", word).casefold()
-
-
-def _words(text: str) -> list[_Word]:
-    return [_Word(_folded(found.group()), found.start(), found.end()) for found in _WORD.finditer(text)]

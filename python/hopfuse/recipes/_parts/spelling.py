@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...index import Index
@@ -20,9 +20,10 @@ def is_one_case(text: str) -> bool:
     >>> [is_one_case(text) for text in ("the ISO number", "THE ISO NUMBER", "The ISO number")]
     [True, True, False]
     """
-    return (
-        text.islower() or text.isupper() or _WORD.sub(lambda word: "" if word[0].isupper() else word[0], text).islower()
-    )
+    if text.islower() or text.isupper():
+        return True
+    has_capitals = any(map(str.isupper, _WORD.findall(text)))
+    return has_capitals and _WORD.sub(lambda word: "" if word[0].isupper() else word[0], text).islower()
 
 
 def spelled(texts: Sequence[str], mentions: Sequence[Sequence[Any]], index: Index) -> list[str]:
@@ -78,10 +79,17 @@ def form_of(entity: int, typed: str, index: Index) -> str:
 
     A name with a text in parentheses at its end may be typed without it.
     """
-    names, wanted = [index.entity_names[entity], *index.entity_aliases[entity]], _letters(typed)
-    if names[0].endswith(")"):
-        names.append(names[0].rpartition(" (")[0])
-    return next((name for name in names if _letters(name) == wanted), typed)
+    wanted = _letters(typed)
+    return next((form for form in _forms(entity, index) if form == typed or _letters(form) == wanted), typed)
+
+
+def _forms(entity: int, index: Index) -> Iterator[str]:
+    """Yield the name and the aliases of an entity, and the name without a text in parentheses at its end."""
+    name = index.entity_names[entity]
+    yield name
+    yield from index.entity_aliases[entity]
+    if name.endswith(")"):
+        yield name.rpartition(" (")[0]
 
 
 def _letters(name: str) -> str:

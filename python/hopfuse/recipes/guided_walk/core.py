@@ -103,7 +103,7 @@ def guided_walk(
         The same for all questions. ``mentions`` has the entities of each passage, and ``shares`` their weights as
         second seeds (:func:`second_shares`).
     """
-    passages = np.arange(len(corpus))
+    passages = range(len(corpus))
     allow, ranked = (None, passages) if view is None else (view.allow, view.candidates)
     run: dict[str, Any] = {"backend": backend, "threads": threads}
     given = vectors

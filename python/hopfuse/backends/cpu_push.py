@@ -1,0 +1,148 @@
+"""Local walks of ppr_topk on the CPU: kernels/include/hopfuse/ppr_push.h."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _native
+from ..types import Candidates, Graph, LocalWalks
+from .calls import Evidence, HitArrays, NodeRanking, PprQueries, empty_ppr_hits
+from .prepared_graph import prepared_graph
+
+#: The share of a graph's entries that a walk may read; a pass reads all of them, and a list takes about 13 passes.
+SHARE = 0.4
+#: Graphs with fewer entries walk by passes, whose cost is then mostly that of the call.
+FEWEST_ENTRIES = 1 << 15
+#: The sample that decides whether walks of a graph are local: single seeds, at equal distances among nodes with edges.
+SAMPLE, SAMPLE_K, SAMPLE_DAMPING = 48, 10, 0.5
+#: The entries that a list by passes may cost, as a share of the graph's: what a query takes in a batch of 64.
+PASSES_SHARE = 0.3
+
+
+class Budget(NamedTuple):
+    """How many entries the local walks of a graph may read; a function of the graph alone."""
+
+    entries: int
+    """The most entries of a query; 0: walks are by passes."""
+    typical: float
+    """The mean of the sample."""
+    proven: float
+    """The share of the sample that was proven."""
+
+    def of(self, k: int, damping: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return each query's budget, (B,): 0 where a list of k at this damping is expected to need more."""
+        expected = self.typical * (k / SAMPLE_K) ** 2 * (0.5 / (1.0 - damping)) ** 2
+        return np.where((damping > 0) & (expected <= self.entries), self.entries, 0)
+
+
+def budget_of(graph: Graph) -> Budget:
+    """Return a graph's budget, which a sample decides the first time."""
+    if "push_budget" not in graph.derived:
+        graph.derived["push_budget"] = _sampled(graph)
+    made: Budget = graph.derived["push_budget"]
+    return made
+
+
+def budgets(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> NDArray[np.int64] | None:
+    """Return the entries that each query's local walk may read, (B,), or None where no query walks locally."""
+    batch = queries.damping.size
+    if batch == 0 or ranking.k == 0:
+        return None
+    if ranking.walk == "local":
+        return np.full(batch, max(int(SHARE * graph.num_stored), FEWEST_ENTRIES))
+    plain = queries.allow is None and queries.node_weights is None and not queries.per_type
+    if not (plain and ranking.stop_when_proven and budget_of(graph).entries):
+        return None
+    each = budget_of(graph).of(ranking.k, queries.damping)
+    return each if each.any() else None
+
+
+def _sampled(graph: Graph) -> Budget:
+    none, entries = Budget(0, 0.0, 0.0), int(SHARE * graph.num_stored)
+    if graph.directed or graph.num_stored < FEWEST_ENTRIES:
+        return none
+    live = np.flatnonzero(np.diff(graph.indptr))
+    if live.size < SAMPLE:
+        return none
+    seeds = live[(2 * np.arange(SAMPLE) + 1) * live.size // (2 * SAMPLE)].astype(np.int32)
+    queries = PprQueries(
+        np.arange(SAMPLE + 1),
+        seeds,
+        np.ones(SAMPLE),
+        damping=np.full(SAMPLE, SAMPLE_DAMPING),
+        edge_type_weights=None,
+        per_type=False,
+        allow=None,
+        tol=1e-6,
+        max_iter=0,
+        threads=1,
+    )
+    ranking = NodeRanking(SAMPLE_K, None, stop_when_proven=True)
+    hits, _, walks = push(graph, queries, ranking, np.full(SAMPLE, entries), gives_up=True)
+    typical, proven = float(walks.entries.mean()), float(hits["proven"].mean())
+    pays = typical <= proven * PASSES_SHARE * graph.num_stored
+    return Budget(entries if pays else 0, typical, proven)
+
+
+def push(
+    graph: Graph, queries: PprQueries, ranking: NodeRanking, budget: NDArray[np.int64], *, gives_up: bool
+) -> tuple[HitArrays, Evidence, LocalWalks]:
+    """Return the lists of local walks; those of a budget of 0 are empty and unproven."""
+    batch = queries.damping.size
+    evidence, hits = Evidence.uninitialised(batch), empty_ppr_hits(batch, ranking.k)
+    counts: dict[str, Any] = {name: np.zeros(batch, np.int64) for name in ("rounds", "rows", "entries")}
+    among = ranking.among or _among(graph, ranking.candidates)
+    typed = queries.edge_type_weights is not None
+    _native.ppr_push(
+        prepared_graph(graph),
+        degree=graph.degree if typed else _degree(graph),
+        restart_indptr=queries.indptr,
+        restart_node=queries.node,
+        restart_value=queries.value,
+        damping=queries.damping,
+        eta=queries.edge_type_weights,
+        tol=queries.tol,
+        threads=queries.threads,
+        candidate_bits=among.bits,
+        num_candidates=among.count,
+        largest_degree=among.largest_degree if typed else np.array([among.largest_total]),
+        budget=budget,
+        gives_up=gives_up,
+        prove_order=ranking.prove_order,
+        **hits,
+        **evidence._asdict(),
+        **counts,
+    )
+    return hits, evidence, LocalWalks(hits["proven"].astype(np.bool_), **counts)
+
+
+def _among(graph: Graph, nodes: NDArray[np.int32] | None) -> Candidates:
+    """Return candidates; the graph keeps those of all nodes, and those of the last array that is read-only."""
+    if nodes is None:
+        if "every_node" not in graph.derived:
+            graph.derived["every_node"] = Candidates.all_of(graph)
+        made: Candidates = graph.derived["every_node"]
+        return made
+    kept: Candidates | None = graph.derived.get("candidates")
+    if kept is not None and kept.nodes is nodes:
+        return kept
+    made = Candidates.of_internal(graph, nodes)
+    if not nodes.flags.writeable:
+        graph.derived["candidates"] = made
+    return made
+
+
+def _degree(graph: Graph) -> NDArray[np.float64]:
+    """Return (N, 1) degrees over all types, summed in their order."""
+    if graph.num_edge_types == 1:
+        return graph.degree
+    if "degree" not in graph.derived:
+        total = np.zeros((graph.num_nodes, 1))
+        for column in graph.degree.T:
+            total += column[:, None]
+        graph.derived["degree"] = total
+    made: NDArray[np.float64] = graph.derived["degree"]
+    return made

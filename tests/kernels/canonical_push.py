@@ -1,0 +1,293 @@
+"""The local walk of hopfuse/ppr_push.h, spelled out in Python floats, with the proof of hopfuse/ppr_proof.h."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import hopfuse as hf
+import numpy as np
+
+UNIT, WAVERS = 2.0**-53, 2.0**-22
+STEP, LEAST, MOST = 0.35, 0.1, 0.6
+LOOK, FREE_LOOK = 0.5, 16.0
+
+
+@dataclass
+class Bounds:
+    """A candidate with the bounds of its score."""
+
+    node: int
+    id: int
+    least: float
+    width: float
+
+    @property
+    def score(self) -> float:
+        return self.least + 0.5 * self.width
+
+
+@dataclass
+class Found:
+    """What a local walk returns."""
+
+    ids: list[int]
+    scores: list[np.float32]
+    bound: float
+    proven: bool
+    rounds: int
+    rows: int
+    entries: int
+
+
+@dataclass
+class Walk:
+    """The walk of one query on an undirected graph; ``eta`` are weights of edge types."""
+
+    graph: hf.Graph
+    seeds: dict[int, float]
+    k: int
+    candidates: list[int] | None = None
+    damping: float = 0.5
+    eta: list[float] | None = None
+    order: bool = True
+    budget: int = 1 << 15
+    residual: dict[int, float] = field(default_factory=dict)
+    estimate: dict[int, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        g = self.graph
+        self.rows = [range(int(g.indptr[v]), int(g.indptr[v + 1])) for v in range(g.num_nodes)]
+        self.degree = [self._degree(v) for v in range(g.num_nodes)]
+        among = range(g.num_nodes) if self.candidates is None else self.candidates
+        self.among = {int(g.internal_of[v]) for v in among}
+        self.rounds = self.pushed = self.entries = self.contributions = self.longest = 0
+        self.taken = self.walks = self.kth = 0.0
+
+    def _degree(self, v: int) -> float:
+        types = [float(d) for d in self.graph.degree[v]]
+        if len(types) == 1 and self.eta is None:
+            return types[0]
+        total = 0.0
+        for t, of_type in enumerate(types):
+            total += of_type if self.eta is None else self.eta[t] * of_type
+        return total
+
+    def _weight(self, e: int) -> float:
+        w = 1.0 if self.graph.weight is None else float(self.graph.weight[e])
+        if self.eta is None:
+            return w
+        return w * self.eta[0 if self.graph.edge_type is None else int(self.graph.edge_type[e])]
+
+    def run(self) -> Found:
+        d, seeds = self.damping, sorted((int(self.graph.internal_of[v]), w) for v, w in self.seeds.items())
+        total = 0.0
+        for _, weight in seeds:
+            total += weight
+        self.restarts, self.apart, lost, rho = {v for v, _ in seeds}, [], 0.0, 0.0
+        for v, weight in seeds:
+            share = weight / total
+            if self.degree[v] == 0:
+                self.apart.append((v, share))
+                lost += share
+            else:
+                self.residual[v] = share
+                self.walks += share
+                rho = max(rho, share / self.degree[v])
+        self.num_seeds, self.scale = len(seeds), 1.0 / (1.0 - d * lost)
+        threshold = rho * STEP
+        while True:
+            goes_on = self._drain(threshold)
+            shortfall = self._attempt()
+            if shortfall < 1 or not goes_on or self._is_closed():
+                break
+            wanted = 1.0 / (1.25 * shortfall) if shortfall < 1e30 else STEP
+            threshold = self.rho * min(max(wanted, LEAST), MOST)
+            if not threshold > 0:
+                break
+        best = sorted(self.bounds, key=lambda one: (-one.score, one.id))[: self.k]
+        shown = sorted(best, key=lambda one: (-np.float32(one.score), one.id))
+        scores = [np.float32(one.score) for one in shown]
+        open_ = self.scale * self.damping * self._left()
+        bound = (open_ + self._rounding()) * (1.0 + 4.0 * UNIT)
+        return Found([one.id for one in shown], scores, bound, shortfall < 1, self.rounds, self.pushed, self.entries)
+
+    def _drain(self, threshold: float) -> bool:
+        front = [v for v, r in self.residual.items() if r > threshold * self.degree[v]]
+        while front:
+            volume = sum(len(self.rows[v]) for v in front)
+            if self.entries + volume > self.budget:
+                self.rho = max(r / self.degree[v] for v, r in self.residual.items()) * (1.0 + 4.0 * UNIT)
+                return False
+            factor = {}
+            for v in sorted(front):
+                taken = self.residual[v]
+                self.estimate[v] = self.estimate.get(v, 0.0) + (1.0 - self.damping) * taken
+                self.taken += taken
+                self.residual[v] = 0.0
+                factor[v] = self.damping * taken / self.degree[v]
+                self.longest = max(self.longest, len(self.rows[v]))
+            front = []
+            for v, f in factor.items():
+                for e in self.rows[v]:
+                    to, share = int(self.graph.indices[e]), f * self._weight(e)
+                    if share == 0:
+                        continue
+                    before = self.residual.get(to, 0.0)
+                    self.residual[to] = before + share
+                    if before <= threshold * self.degree[to] < before + share:
+                        front.append(to)
+            self.rounds, self.pushed = self.rounds + 1, self.pushed + len(factor)
+            self.entries, self.contributions = self.entries + volume, self.contributions + volume
+        self.rho = threshold * (1.0 + 4.0 * UNIT)
+        return True
+
+    def _is_closed(self) -> bool:
+        return all(v in self.estimate for v in self.residual) or self.damping == 0
+
+    def _rounding(self) -> float:
+        relative = float(2 * self.longest + 264) / (1.0 - self.damping)
+        return self.scale * (UNIT * (float(self.contributions + 2 * self.pushed + 2 * self.num_seeds) + relative))
+
+    def _left(self) -> float:
+        return max(self.walks - (1.0 - self.damping) * self.taken, 0.0) + self._rounding() / self.scale
+
+    def _width(self, degree: float, rest: float) -> float:
+        return self.scale * rest * min(degree * self.rho, self.left)
+
+    def _attempt(self) -> float:
+        d = self.damping
+        self.left = self._left()
+        hits = [v for v in self.residual if v in self.among]
+        all_of = [self._bounds(v, self.estimate.get(v, 0.0), self.residual[v], d) for v in hits]
+        apart = [Bounds(v, self._id(v), self.scale * (1.0 - d) * s, 0.0) for v, s in self.apart if v in self.among]
+        lows = sorted((one.least for one in all_of + apart), reverse=True)
+        if len(lows) >= self.k:
+            self.kth = lows[self.k - 1]
+        self.bounds = apart + [one for one in all_of if one.least + 1.25 * one.width >= self.kth]
+        outside = max((one.least + one.width for one in all_of if one.least + 1.25 * one.width < self.kth), default=0.0)
+        if not self._is_closed() and len(hits) != len(self.among):
+            outside = max(outside, self._width(self._largest_degree(), d))
+        volume = sum(len(self.rows[one.node]) for one in self.bounds)
+        if volume > LOOK * self.entries + FREE_LOOK * (self.k + 4):
+            return math.inf
+        self.entries += volume
+        self.longest = max([self.longest, *(len(self.rows[one.node]) for one in self.bounds)])
+        for at, one in enumerate(self.bounds):
+            if self.degree[one.node]:
+                near = 0.0
+                for e in self.rows[one.node]:
+                    source = int(self.graph.indices[e])
+                    if self.residual.get(source, 0.0) > 0:
+                        near += self._weight(e) * (self.residual[source] / self.degree[source])
+                own = self.residual[one.node] + d * near
+                self.bounds[at] = self._bounds(one.node, self.estimate.get(one.node, 0.0), own, d * d)
+        self.bounds.sort(key=lambda one: (-one.score, one.id))
+        self._join_twins()
+        return self._shortfall(outside)
+
+    def _id(self, v: int) -> int:
+        return int(self.graph.node_of[v])
+
+    def _bounds(self, v: int, x: float, own: float, rest: float) -> Bounds:
+        least = self.scale * (x + (1.0 - self.damping) * own)
+        return Bounds(v, self._id(v), least, self._width(self.degree[v], rest))
+
+    def _largest_degree(self) -> float:
+        columns = self.graph.degree[sorted(self.among)]
+        if self.eta is None:
+            return max(self.degree[v] for v in self.among)
+        return sum((eta * float(column.max()) for eta, column in zip(self.eta, columns.T, strict=True)), 0.0)
+
+    def _row(self, v: int) -> dict[tuple[int, int], float]:
+        g, kind = self.graph, self.graph.edge_type
+        return {
+            (int(g.indices[e]), 0 if kind is None else int(kind[e])): 1.0 if g.weight is None else float(g.weight[e])
+            for e in self.rows[v]
+        }
+
+    def _are_twins(self, a: int, b: int) -> bool:
+        """Whether the rows are equal, or become equal by exchanging a with b and the one other node that differs."""
+        if self.restarts & {a, b}:
+            return False
+        first, second = self._row(a), self._row(b)
+        if first == second:
+            return True
+        lacking = [v for v, _ in first if v not in {u for u, _ in second}]
+        of_other = [v for v, _ in second if v not in {u for u, _ in first}]
+        for c, e in {(c, e) for c in (min(lacking, default=-1), max(lacking, default=-1)) for e in of_other}:
+            if self._is_symmetry(a, b, c, e):
+                return True
+        return False
+
+    def _is_symmetry(self, a: int, b: int, c: int, d: int) -> bool:
+        if c < 0 or self.restarts & {c, d}:
+            return False
+        swap = {a: b, b: a, c: d, d: c}
+        if len({a, b, c, d}) not in (2, 4):
+            return False
+        return all(
+            {(swap.get(u, u), t): w for (u, t), w in self._row(v).items()} == self._row(swap[v]) for v in (a, b, c, d)
+        )
+
+    def _join_twins(self) -> None:
+        at = 0
+        while at < min(len(self.bounds), self.k + 1):
+            first, end = self.bounds[at], at + 1
+            while end < len(self.bounds):
+                other = self.bounds[end]
+                near = other.least + other.width >= first.least * (1.0 - WAVERS)
+                if not near or not self._are_twins(first.node, other.node):
+                    break
+                other.least, other.width = first.least, first.width
+                end += 1
+            self.bounds[at:end] = sorted(self.bounds[at:end], key=lambda one: one.id)
+            at = end
+
+    def _shortfall(self, outside: float) -> float:
+        """prove_list of hopfuse/ppr_proof.h, for errors of a quarter of the widths."""
+        shown, k = self.bounds[: self.k + 1], self.k
+        kept, stays = min(len(shown), k), self._rounding()
+        if kept < k and not self._is_closed():
+            return math.inf
+
+        def parts(one: Bounds) -> tuple[float, float]:
+            share = 0.25 * one.width
+            return (0.0 if share == 0 else share * (1.0 + 1e-6)), stays + WAVERS * one.score
+
+        def ratio(error: tuple[float, float], gap: float) -> float:
+            if gap - error[1] > 0:
+                return error[0] / (gap - error[1])
+            return 2.0 * error[0] / error[1] if error[0] > error[1] > 0 else math.inf
+
+        def between(a: Bounds, b: Bounds) -> tuple[float, float]:
+            (x, y), (u, v) = parts(a), parts(b)
+            return 2.0 * (x + u), 2.0 * (y + v)
+
+        found, worst = 0.0, math.inf
+        equal = True
+        for i in reversed(range(len(shown))):
+            one = shown[i]
+            if i < k:
+                found = max(found, ratio(parts(one), one.score))
+                least = one.score - 2.0 * sum(parts(one))
+                worst = least if self.order and i == kept - 1 else min(worst, least)
+            if self.order and i > 0:
+                above = shown[i - 1]
+                if one.score != above.score or not self._are_twins(above.node, one.node):
+                    found = max(found, ratio(between(above, one), above.score - one.score))
+            if not self.order and i < k < len(shown):
+                below = shown[k]
+                equal = equal and one.score == below.score and self._are_twins(one.node, shown[i + 1].node)
+                if not equal:
+                    found = max(found, ratio(between(one, below), one.score - below.score))
+        if self.order and kept:
+            worst = shown[kept - 1].score - 2.0 * sum(parts(shown[kept - 1]))
+        if found >= 1 or kept < k or len(self.among) <= k:
+            return found
+        for one in self.bounds[k + 1 :]:
+            last = shown[k - 1]
+            if one.score != last.score or not self._are_twins(last.node, one.node):
+                outside = max(outside, one.least + one.width)
+        reach = outside * (1.0 + 2.0 * WAVERS) + 2.0 * stays
+        return 2.0 if outside > 0 and not worst > reach else found

@@ -1,0 +1,320 @@
+"""Local walks of ppr_topk: their bits, their proofs, and what decides whether a query walks so."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import hopfuse as hf
+import numpy as np
+import pytest
+from cases import awkward_graph, grid_graph, random_graph, random_restart
+from compare import assert_bitwise, assert_hits_wellformed
+from hopfuse import reference
+from hopfuse.backends import cpu_push
+from hopfuse.errors import InputError
+from hypothesis import given
+from hypothesis import strategies as st
+from kernels.canonical_push import Walk
+from numpy.typing import NDArray
+from refusals import refused
+
+FIELDS = ("ids", "scores", "counts", "score_bounds", "proven", "residual", "bound", "converged")
+KINDS = ("none", "integer", "random", "spread", "extreme")
+
+
+def local(graph: hf.Graph, restart: Any, k: int, **options: Any) -> hf.PprHits:
+    return hf.ppr_topk(graph, restart, k, walk="local", **options)
+
+
+def assert_same(some: hf.PprHits, others: hf.PprHits) -> None:
+    """Check that two results of local walks are equal in every bit."""
+    for name in FIELDS:
+        assert_bitwise(getattr(some, name), getattr(others, name), name)
+    assert some.walks is not None
+    assert others.walks is not None
+    for name in some.walks._fields:
+        assert_bitwise(getattr(some.walks, name), getattr(others.walks, name), name)
+
+
+def assert_true(hits: hf.PprHits, exact: NDArray[np.float64], among: NDArray[np.bool_], prove: str = "order") -> None:
+    """Check every claim of local walks against the exact scores (B, N)."""
+    assert_hits_wellformed(hits)
+    for b, scores in enumerate(exact):
+        n = int(hits.counts[b])
+        ids = hits.ids[b, :n]
+        assert among[ids].all()
+        assert (np.abs(hits.scores[b, :n] - scores[ids]) <= hits.score_bounds[b, :n] + 1e-13).all()
+        if not hits.proven[b]:
+            continue
+        left = among & (scores > 0)
+        left[ids] = False
+        assert n == hits.ids.shape[1] or not left.any()
+        worst = scores[ids].min(initial=np.inf)
+        assert (scores[left] <= worst * (1 + 1e-12)).all()
+        if prove == "order":
+            assert (np.diff(scores[ids]) <= 1e-12 * scores[ids[1:]]).all()
+            same = np.diff(hits.scores[b, :n]) == 0
+            assert (np.diff(ids)[same] > 0).all()
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> dict[str, Any]:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, types = draw(st.integers(1, 90)), draw(st.sampled_from([1, 1, 3]))
+    graph = random_graph(
+        rng,
+        n,
+        int(n * draw(st.sampled_from([0.5, 2, 6]))) + 1,
+        weights=draw(st.sampled_from(KINDS)),
+        types=types,
+        hub=draw(st.sampled_from([None, 0])),
+    )
+    eta = None if draw(st.booleans()) else np.where(rng.random(types) < 0.3, 0.0, rng.random(types) + 0.1)
+    if eta is not None and not eta.any():
+        eta = None
+    among = None if draw(st.booleans()) else np.flatnonzero(rng.random(n) < 0.5)
+    return {
+        "graph": graph,
+        "restart": random_restart(rng, n, 3, most=draw(st.sampled_from([1, 4, n]))),
+        "k": draw(st.sampled_from([1, 2, 5, 10, 40])),
+        "candidates": among,
+        "damping": draw(st.sampled_from([0.0, 0.3, 0.5, 0.85, 0.999])),
+        "edge_type_weights": eta,
+        "prove": draw(st.sampled_from(["order", "set"])),
+    }
+
+
+@given(case=cases())
+def test_walks_have_the_bits_of_the_contract(variant: str, case: dict[str, Any]) -> None:
+    graph, restart, k, among = (case.pop(name) for name in ("graph", "restart", "k", "candidates"))
+    hits = local(graph, restart, k, candidates=among, **case)
+    eta = case["edge_type_weights"]
+    if eta is not None:  # scaled by a power of two, as for passes
+        eta = (eta * 2.0 ** (1 - np.frexp(eta.max())[1])).tolist()
+        eta = None if all(weight == 1 for weight in eta) else eta
+    for b, seeds in enumerate(restart):
+        expected = (
+            Walk(
+                graph,
+                seeds,
+                hits.ids.shape[1],
+                None if among is None else among.tolist(),
+                case["damping"],
+                eta,
+                case["prove"] == "order",
+            ).run()
+            if hits.ids.shape[1]
+            else None
+        )
+        if expected is None:
+            continue
+        n = int(hits.counts[b])
+        assert hits.ids[b, :n].tolist() == expected.ids
+        assert_bitwise(hits.scores[b, :n], np.array(expected.scores, np.float32), "scores")
+        assert hits.walks is not None
+        walked = [int(getattr(hits.walks, name)[b]) for name in ("rounds", "rows", "entries")]
+        assert float(hits.bound[b]) == expected.bound
+        assert [bool(hits.proven[b]), *walked] == [expected.proven, expected.rounds, expected.rows, expected.entries]
+
+
+@given(case=cases())
+def test_claims_are_true(case: dict[str, Any]) -> None:
+    graph, restart, k, among = (case.pop(name) for name in ("graph", "restart", "k", "candidates"))
+    prove = case.pop("prove")
+    hits = local(graph, restart, k, candidates=among, prove=prove, **case)
+    kept = np.ones(graph.num_nodes, bool)
+    if among is not None:
+        kept = np.isin(np.arange(graph.num_nodes), among)
+    assert_true(hits, reference.ppr(graph, restart, **case), kept, prove)
+
+
+@given(case=cases())
+def test_proven_lists_are_those_of_passes(case: dict[str, Any]) -> None:
+    found, by_passes = local(**case), hf.ppr_topk(walk="passes", **case)
+    for b in np.flatnonzero(found.proven & by_passes.proven):
+        ours, theirs = (hits.ids[b, : hits.counts[b]].tolist() for hits in (found, by_passes))
+        if case["prove"] == "order":
+            assert ours == theirs
+        else:
+            assert sorted(ours) == sorted(theirs)
+
+
+@given(case=cases())
+def test_a_smaller_k_gives_a_prefix(case: dict[str, Any]) -> None:
+    case["prove"] = "order"
+    for one, more in itertools.pairwise(local(**{**case, "k": k}) for k in (2, 5, 9)):
+        for b in np.flatnonzero(one.proven & more.proven):
+            assert one.ids[b, : one.counts[b]].tolist() == more.ids[b, : one.counts[b]].tolist()
+
+
+def busy_graph(seed: int = 4, nodes: int = 4_000, edges: int = 40_000) -> hf.Graph:
+    """Return a weighted graph of popular and rare nodes, on which walks of single seeds are local."""
+    rng = np.random.default_rng(seed)
+    popular = (nodes * rng.random(edges) ** 3).astype(np.int64)
+    return hf.Graph.from_edges(rng.integers(0, nodes, edges), popular, rng.uniform(0.8, 3, edges), num_nodes=nodes)
+
+
+def test_batches_and_threads_change_no_bit(every_isa: list[str]) -> None:
+    graph = busy_graph()
+    restart = random_restart(np.random.default_rng(1), graph.num_nodes, 256, most=3)
+    among = hf.Candidates.from_nodes(graph, np.arange(0, graph.num_nodes, 3))
+    whole = local(graph, restart, 10, candidates=among, threads=1)
+    assert whole.proven.sum() > 0
+    for threads, size in ((2, 256), (3, 64), (2, 1)):
+        for first in (0, 64) if size < 256 else (0,):
+            part = local(graph, restart[first : first + size], 10, candidates=among, threads=threads)
+            for name in FIELDS:
+                assert_bitwise(getattr(part, name), getattr(whole, name)[first : first + size], name)
+
+
+def test_memory_is_clean_between_graphs_of_any_size() -> None:
+    graphs = [busy_graph(seed, nodes, 10 * nodes) for seed, nodes in ((1, 900), (2, 3_000), (3, 400))]
+    restarts = [random_restart(np.random.default_rng(5), graph.num_nodes, 5) for graph in graphs]
+    alone = [local(graph, restart, 8) for graph, restart in zip(graphs, restarts, strict=True)]
+    for turn in (1, 0, 2, 1, 0):
+        assert_same(local(graphs[turn], restarts[turn], 8), alone[turn])
+
+
+def test_a_stopped_walk_leaves_clean_memory() -> None:
+    graph = busy_graph()
+    restart = random_restart(np.random.default_rng(2), graph.num_nodes, 64)
+    expected = local(graph, restart, 40)
+    token = hf.CancelToken()
+    token.cancel()
+    with hf.cancellation(token), pytest.raises(hf.errors.CancelledError):
+        local(graph, restart, 40)
+    assert_same(local(graph, restart, 40), expected)
+
+
+def test_a_spent_budget_gives_the_best_list_so_far() -> None:
+    graph = busy_graph(nodes=20_000, edges=200_000)
+    restart = random_restart(np.random.default_rng(3), graph.num_nodes, 4)
+    hits = local(graph, restart, 400)
+    assert hits.walks is not None
+    assert not hits.proven.any()
+    assert (hits.walks.entries <= 1.5 * 0.4 * graph.num_stored + 16 * 404).all()
+    assert_true(hits, reference.ppr(graph, restart), np.ones(graph.num_nodes, bool))
+
+
+def test_nothing_beyond_reach_is_a_hit_and_the_rest_is_proven() -> None:
+    graph = awkward_graph(directed=False)
+    hits = local(graph, [{4: 1.0}, {7: 1.0}, {7: 1.0, 4: 3.0}], 8)
+    assert hits.proven.all()
+    assert hits.counts.tolist() == [3, 1, 4]
+    assert_true(hits, reference.ppr(graph, [{4: 1.0}, {7: 1.0}, {7: 1.0, 4: 3.0}]), np.ones(8, bool))
+
+
+def test_ties_that_the_graph_shows_are_proven() -> None:
+    star = hf.Graph.from_edges(np.zeros(20, np.int64), np.arange(1, 21))
+    hits = local(star, [{0: 1.0}], 5)
+    assert hits.proven.all()
+    assert hits.ids.tolist() == [[0, 1, 2, 3, 4]]
+
+
+def test_other_ties_end_unproven() -> None:
+    hits = local(grid_graph(9), [{0: 1.0}], 4)
+    assert not hits.proven.any()
+
+
+def test_auto_walks_locally_where_it_pays(every_isa: list[str]) -> None:
+    graph = busy_graph(nodes=20_000, edges=160_000)
+    restart = random_restart(np.random.default_rng(8), graph.num_nodes, 40, most=2)
+    auto, passes = hf.ppr_topk(graph, restart, 5), hf.ppr_topk(graph, restart, 5, walk="passes")
+    assert passes.walks is None
+    assert auto.walks is not None
+    own = auto.walks.local
+    assert own.any()
+    assert auto.proven[own].all()
+    assert (auto.walks.entries[own] > 0).all()
+    both = auto.proven & passes.proven
+    assert_bitwise(auto.ids[both], passes.ids[both], "ids")
+    for name in FIELDS:  # the others are those of passes, as if alone
+        assert_bitwise(getattr(auto, name)[~own], getattr(passes, name)[~own], name)
+    forced = local(graph, restart, 5)
+    assert_bitwise(auto.scores[own], forced.scores[own], "scores")
+
+
+def test_auto_walks_by_passes_where_a_sample_says_so() -> None:
+    torus = grid_graph(100)  # 40,000 entries, every list tied
+    assert cpu_push.budget_of(torus).entries == 0
+    assert hf.ppr_topk(torus, [{0: 1.0}], 4).walks is None
+    assert hf.ppr_topk(awkward_graph(directed=False), [{0: 1.0}], 2).walks is None  # small
+    graph = busy_graph(nodes=20_000, edges=160_000)
+    assert cpu_push.budget_of(graph).entries > 0
+    assert hf.ppr_topk(graph, [{0: 1.0}], 900).walks is None
+    assert hf.ppr_topk(graph, [{0: 1.0}], 5, damping=0.99).walks is None
+    assert hf.ppr_topk(graph, [{0: 1.0}], 5, stop="tol").walks is None
+    assert hf.ppr_topk(graph, [{0: 1.0}], 5, allow=np.arange(15_000)).walks is None
+    assert hf.ppr_topk(graph, [{0: 1.0}], 5, node_weights=np.ones((1, graph.num_nodes))).walks is None
+
+
+def test_a_graph_with_gaps_walks_as_one_without() -> None:
+    """Empty places change neither the budget nor a bit of the walks."""
+    dense = busy_graph(nodes=20_000, edges=160_000)
+    place = np.sort(np.random.default_rng(6).permutation(31_000)[:20_000])
+    src, dst, weight, _ = dense.edges()
+    roomy = hf.Graph.from_edges(place[src], place[dst], weight, num_nodes=31_000)
+    assert cpu_push.budget_of(roomy) == cpu_push.budget_of(dense)
+    restart = random_restart(np.random.default_rng(7), 20_000, 20)
+    moved = [{int(place[v]): w for v, w in row.items()} for row in restart]
+    for walk in ("local", "auto"):
+        expected = hf.ppr_topk(dense, restart, 8, candidates=np.arange(9_000), walk=walk)
+        found = hf.ppr_topk(roomy, moved, 8, candidates=place[:9_000], walk=walk)
+        assert_bitwise(found.ids, place[expected.ids], "ids")
+        for name in FIELDS[1:]:
+            assert_bitwise(getattr(found, name), getattr(expected, name), name)
+
+
+def test_candidates_are_checked_once_and_give_the_same_lists() -> None:
+    graph = awkward_graph(directed=False)
+    for given_as in ([5, 1, 2], np.isin(np.arange(8), [1, 2, 5])):
+        among = hf.Candidates.from_nodes(graph, given_as)
+        assert (len(among), str(among)) == (3, "Candidates(3 of 8 nodes)")
+        for walk in ("local", "passes"):
+            expected = hf.ppr_topk(graph, [{0: 1.0}], 3, candidates=[1, 2, 5], walk=walk)
+            found = hf.ppr_topk(graph, [{0: 1.0}], 3, candidates=among, walk=walk)
+            assert_bitwise(found.ids, expected.ids, "ids")
+            assert_bitwise(found.scores, expected.scores, "scores")
+
+
+def test_wrong_candidates_are_refused() -> None:
+    graph = awkward_graph(directed=False)
+    for nodes in ([8], [-2], np.ones(7, bool), np.ones((2, 8), bool)):
+        with pytest.raises(InputError) as caught:
+            hf.Candidates.from_nodes(graph, nodes)
+        assert caught.value.field is not None
+        assert caught.value.field.startswith("nodes")
+    with refused(InputError, "conflict", "candidates"):
+        hf.ppr_topk(awkward_graph(directed=False), [{0: 1.0}], 2, candidates=hf.Candidates.from_nodes(graph, [1]))
+
+
+def test_local_is_refused_where_it_is_not_defined() -> None:
+    graph, options = awkward_graph(directed=False), [{0: 1.0}]
+    for more in (
+        {"stop": "tol"},
+        {"edge_type_norm": "per_type"},
+        {"allow": [0, 1, 2]},
+        {"node_weights": np.ones((1, 8))},
+    ):
+        with refused(InputError, "unsupported", "walk"):
+            local(graph, options, 2, **more)
+    with refused(InputError, "unsupported", "walk"):
+        local(awkward_graph(directed=True), options, 2)
+    with pytest.raises(InputError) as caught:
+        hf.ppr_topk(graph, options, 2, walk="near")  # type: ignore[arg-type]
+    assert caught.value.field == "walk"
+
+
+def test_empty_lists_and_queries() -> None:
+    graph = awkward_graph(directed=False)
+    none = local(graph, [{0: 1.0}], 0)
+    assert none.ids.shape == (1, 0)
+    assert none.proven.all()
+    skipped = local(graph, [{}, {0: 1.0}], 2, empty="skip")
+    assert skipped.counts.tolist() == [0, 2]
+    assert skipped.walks is not None
+    assert skipped.walks.local.tolist() == [False, True]
+    apart = local(graph, [{0: 1.0}, {4: 1.0}], 2, candidates=[[1, 2], [5]])
+    assert apart.ids[0].tolist() == local(graph, [{0: 1.0}], 2, candidates=[1, 2]).ids[0].tolist()
+    assert apart.counts.tolist() == [2, 1]
