@@ -11,6 +11,7 @@ place of a name that several places have.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import random
 import re
@@ -76,13 +77,19 @@ class Drawn(NamedTuple):
     passages: Sequence[Sequence[str]]
 
 
+@functools.cache
+def read_atlas() -> tuple[Places, Collection]:
+    """Return the atlas's places, and the passages about them."""
+    places = read_places()
+    return places, Collection(places)
+
+
 class Facts:
     """The atlas's facts, and random choices among them."""
 
     def __init__(self, random_: random.Random) -> None:
         self.random = random_
-        self.places: Places = read_places()
-        self.collection = Collection(self.places)
+        self.places, self.collection = read_atlas()
         self.count = Counter(map(fold, self.collection.plain.values()))
         capitals = (code for code, c in self.places.countries.items() if c.capital and c.area > 1000)
         self.countries = sorted(code for code in capitals if f"country/{code}/currency" in self.collection.passages)

@@ -1,7 +1,7 @@
 """Fixtures and settings that all tests share.
 
 There are two tiers. In the quick one, the default, property tests draw 25 examples, the same in every run; tests of
-every variant run one case in seven on the emulator (none if marked ``emulator_full``); and tests marked ``full`` do not
+every variant run one case in 21 on the emulator (none if marked ``emulator_full``); and tests marked ``full`` do not
 run. ``HOPFUSE_TESTS=full`` runs every case, with 100 examples, and ``HOPFUSE_TESTS=rest`` of these only what is more
 than in the quick tier. ``HOPFUSE_DRAWS`` is another number of examples; ``.ci/soak`` counts further ones.
 
@@ -11,10 +11,15 @@ Calls run on one thread unless a test sets ``threads=``, so that tests may run i
 from __future__ import annotations
 
 import contextlib
+import functools
+import gc
+import importlib.util
 import os
 import signal
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 os.environ.setdefault("HOPFUSE_NUM_THREADS", "1")
 
@@ -49,11 +54,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
+def pytest_collection_finish() -> None:
+    """Take what was collected from the garbage collector, which would look at it for a third of a second each time."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test with the fixture ``variant`` on each; on the emulator in every order of threads if marked so."""
     if "variant" in metafunc.fixturenames:
         in_every_order = metafunc.definition.get_closest_marker("every_order") is not None
         metafunc.parametrize("variant", variants.params(in_every_order=in_every_order), indirect=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def certificates_are_read_once() -> Iterator[None]:
+    """Let clients of HTTP share the certificates of https, which each reads: that takes longer than most requests."""
+    with patch.object(ssl, "create_default_context", functools.cache(ssl.create_default_context)):
+        yield
+
+
+@pytest.fixture(scope="session")
+def model_in_memory() -> Iterator[None]:
+    """Load WordLlama's model once in this process, where it is installed, and not for each command."""
+    with contextlib.ExitStack() as stack:
+        if importlib.util.find_spec("wordllama") is not None:
+            from wordllama import WordLlama
+
+            stack.enter_context(patch.object(WordLlama, "load", functools.cache(WordLlama.load)))
+        yield
 
 
 @pytest.fixture
@@ -63,7 +92,7 @@ def variant(request: pytest.FixtureRequest) -> Iterator[str]:
     On the CPU every kernel is called on every instruction set that runs here, on a device it is called on the CPU too;
     all must leave the same bits. On the emulator a test runs in an order of threads that its name chooses, and if
     marked ``every_order`` in each, and in the full tier in the sanitizers' builds. The quick tier takes one case in
-    seven of other tests to the emulator.
+    21 of other tests to the emulator, at least one of each.
     """
     name, _, threads = request.param.partition("-")
     reason = variants.missing(name)

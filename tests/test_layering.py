@@ -8,7 +8,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -129,7 +129,7 @@ def nodes(source: str) -> list[ast.AST]:
     return list(ast.walk(ast.parse(source)))
 
 
-@lru_cache(maxsize=1)
+@cache
 def imports_of(source: str, module: str, is_package: bool) -> list[Import]:
     """Return every import statement, and every import_module("a name")."""
     return list(_walk(nodes(source)[0], module.split(".") if is_package else module.split(".")[:-1], False, False))

@@ -16,7 +16,7 @@ REST = _TIER == "rest"
 #: Examples of each property test, if the environment says how many.
 DRAWS = os.environ.get("HOPFUSE_DRAWS")
 #: The quick tier runs one in this many cases of a test on the emulator.
-EMULATED = 7
+EMULATED = 21
 #: Folders whose tests do more in the full tier: commands run in processes, other architectures, builds of the emulator.
 #: Elsewhere, the modules that import ``FULL``.
 MORE_IN_FULL = ("cli", "cuda", "simt")

@@ -40,7 +40,7 @@ class Lengths:
     attack: float = 8.0
 
 
-QUICK = Lengths(passages=PASSAGES, before=0.4, attack=1.0)
+QUICK = Lengths(passages=PASSAGES, before=0.2, attack=0.5)
 
 
 @dataclass(frozen=True)

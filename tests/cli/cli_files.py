@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 import signal
@@ -132,29 +133,43 @@ def said_error(done):
 
 
 DYING = """
-import os, shutil, signal, sys
-import hopfuse.cli
-
-module, name, at = {"os": os, "shutil": shutil}[sys.argv[1]], sys.argv[2], int(sys.argv[3])
-call, calls = getattr(module, name), 0
-
-def dying(*args, **options):
-    global calls
-    calls += 1
-    if calls == at:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return call(*args, **options)
-
-setattr(module, name, dying)
-hopfuse.cli.main(sys.argv[4:])
+import sys
+sys.path.insert(0, sys.argv[1])
+from cli.cli_files import die_at
+die_at(sys.argv[2:5], sys.argv[5:])
 """
+
+
+def die_at(moment, args):
+    """Run a command that kills this process by SIGKILL when it calls ``module.name`` for the nth time."""
+    module, name, at = sys.modules[moment[0]], moment[1], int(moment[2])
+    call, calls = getattr(module, name), itertools.count(1)
+
+    def dying(*given, **options):
+        if next(calls) == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*given, **options)
+
+    setattr(module, name, dying)
+    main([str(arg) for arg in args])
 
 
 def killed(moment, *args):
     """Run a command that is killed by SIGKILL when it calls ``module.name`` for the nth time."""
-    program = [sys.executable, "-c", DYING, *map(str, moment), *map(str, args)]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done
+    if IN_PROCESSES:
+        program = [sys.executable, "-c", DYING, str(Path(__file__).parents[1]), *map(str, moment), *map(str, args)]
+        assert subprocess.run(program, capture_output=True, check=False).returncode == -signal.SIGKILL
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
+        child = os.fork()
+    if child == 0:
+        try:
+            with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+                die_at(moment, args)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
 def write_jsonl(path, rows):

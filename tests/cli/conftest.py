@@ -11,6 +11,11 @@ pytest.importorskip("click")
 pytest.importorskip("rich")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _model(model_in_memory):
+    """Commands that run in this process load one model."""
+
+
 @pytest.fixture(scope="session")
 def files(tmp_path_factory):
     return write_files(tmp_path_factory.mktemp("files"))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 from typing import Any
 
 import hopfuse as hf
 import numpy as np
 import pytest
-from cli.cli_files import AS_DATA, about, command, hopfuse, killed, read_jsonl, said_error, write_jsonl
+from cli.cli_files import AS_DATA, about, hopfuse, killed, read_jsonl, run, said_error, write_jsonl
 from cli.recipe_files import ASKED, QUESTION, by_hand, explaining, rows_of, scoring
 from hopfuse.recipes import Policy, PolicyRAG
 from llm.chat_server import ChatServer, failure
@@ -129,9 +127,7 @@ def test_a_wrong_key_is_one_line(memory, tmp_path) -> None:
     out = tmp_path / "out.jsonl"
     with ChatServer(lambda request: failure(401, f"Incorrect API key provided: {KEY}")) as server:
         asking = ("--endpoint", server.url, "--model", "m", "--answers", "--concurrency", 1)
-        args = command(*scoring(memory, "policy-rag", out, *asking))
-        given = os.environ | AS_DATA
-        done = subprocess.run(args, capture_output=True, text=True, check=False, env=given)
+        done = run(*scoring(memory, "policy-rag", out, *asking), env=AS_DATA)
         assert len(server.requests) == 1
     refusal = said_error(done)
     assert (refusal.kind, refusal.code) == ("EndpointError", "reply")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cli.cli_files import AS_DATA, about, command, said_error
+from cli.cli_files import AS_DATA, about, command
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,7 +18,7 @@ def bench(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command("bench", *args), cwd=folder, capture_output=True, text=True, check=False, env=given)
 
 
-@pytest.mark.parametrize("folder", [".", "docs", "tests/bench"])
+@pytest.mark.parametrize("folder", [".", "tests/bench"])
 def test_arguments_go_to_the_bench_of_the_checkout(folder: str) -> None:
     done = bench(ROOT / folder, "--", "--help")
     assert done.returncode == 0, done.stderr
@@ -38,13 +39,15 @@ def test_files_are_named_from_where_it_is_started(tmp_path: Path) -> None:
     assert (tmp_path / "page.md").read_text() == (ROOT / "docs" / "performance.md").read_text()
 
 
-def test_outside_a_checkout_the_error_is_one_line(tmp_path: Path) -> None:
-    refusal = said_error(bench(tmp_path, "--quick"))
+def test_outside_a_checkout_the_error_is_one_line(refused_here: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    refusal = refused_here("bench", "--quick")
     assert refusal == about("missing")
     assert str(tmp_path) not in refusal.message
 
 
-def test_a_folder_named_bench_is_not_a_checkout(tmp_path: Path) -> None:
+def test_a_folder_named_bench_is_not_a_checkout(refused_here: Any, tmp_path: Path, monkeypatch: Any) -> None:
     (tmp_path / "bench").mkdir()
     (tmp_path / "bench" / "__main__.py").write_text("raise SystemExit('another program')")
-    assert said_error(bench(tmp_path, "--quick")) == about("missing")
+    monkeypatch.chdir(tmp_path)
+    assert refused_here("bench", "--quick") == about("missing")

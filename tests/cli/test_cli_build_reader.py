@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from cli.cli_files import AS_DATA, about, command, hopfuse, refused, said_error, write_jsonl
+from cli.cli_files import AS_DATA, about, hopfuse, refused, said_error, write_jsonl
+from cli.cli_files import run as run_command
 from hopfuse import Index
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.recipes import PhaseGraph
@@ -34,9 +34,8 @@ def passages(tmp_path):
     return write_jsonl(tmp_path / "passages.jsonl", ROWS)
 
 
-def run(*args: Any, key: str = KEY, env: Any = None) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "OPENAI_API_KEY": key, **(env or {})}
-    return subprocess.run(command(*args), capture_output=True, text=True, check=False, env=environment)
+def run(*args: Any, **env: str) -> subprocess.CompletedProcess[str]:
+    return run_command(*args, env={"OPENAI_API_KEY": KEY, **env})
 
 
 def third_hop(directory: Any) -> list[str]:
@@ -98,7 +97,7 @@ def test_by_an_endpoint(passages, tmp_path):
 def test_a_wrong_key_is_one_line(passages, tmp_path):
     with ChatServer(lambda request: failure(401, f"Incorrect API key provided: {KEY}")) as server:
         reader = ("--reader", "endpoint", "--endpoint", server.url, "--model", "m", "--concurrency", "1")
-        done = run("build", passages, *reader, "--out", tmp_path / "index", env=AS_DATA)
+        done = run("build", passages, *reader, "--out", tmp_path / "index", **AS_DATA)
         refusal = said_error(done)
         assert (refusal.kind, refusal.code) == ("EndpointError", "reply")
         assert KEY not in done.stderr
@@ -140,7 +139,7 @@ def test_cheap_checks_come_before_the_first_request(passages, tmp_path):
             ((file / "index",), about("exists", "out", file=file)),
             ((Path("/proc/index"),), about("failed", "out", folder="/proc")),
         ]:
-            assert said_error(run(*args, *wrong, env=AS_DATA)) == message
+            assert said_error(run(*args, *wrong, **AS_DATA)) == message
         assert server.requests == []
     assert not out.exists()
 

@@ -5,28 +5,24 @@ from dataclasses import replace
 
 import hopfuse as hf
 import pytest
-from cli.cli_files import command, run_here
-
-
-def run(*arguments):
-    return subprocess.run(command("selftest", *arguments), capture_output=True, text=True, check=False)
+from cli.cli_files import run, run_here
 
 
 def test_a_backend_that_agrees_ends_with_0():
-    done = run("--backend", "cpu", "--quick")
+    done = run("selftest", "--backend", "cpu", "--quick")
     assert done.returncode == 0, done.stderr
     assert "dense_topk float16" in done.stdout
     assert done.stdout.endswith("checks are equal.\n")
 
 
 def test_json():
-    report = json.loads(run("--backend", "cpu", "--quick", "--json").stdout)
+    report = json.loads(run("selftest", "--backend", "cpu", "--quick", "--json").stdout)
     assert (report["backend"], report["quick"], report["passed"]) == ("cpu", True, True)
     assert set(report["checks"][0]) == {"name", "equal", "values", "differing", "cpu_seconds", "device_seconds"}
 
 
 def test_a_report_has_what_is_asked_for_with_a_problem(tmp_path):
-    done = run("--backend", "cpu", "--quick", "--report", str(tmp_path / "report.json"))
+    done = run("selftest", "--backend", "cpu", "--quick", "--report", tmp_path / "report.json")
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("checks are equal.\n")
     report = json.loads((tmp_path / "report.json").read_text())

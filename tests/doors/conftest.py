@@ -6,8 +6,6 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from functools import cache
-from unittest.mock import patch
 
 import hopfuse as hf
 import pytest
@@ -21,17 +19,8 @@ for package in ("wordllama", "bm25s", "Stemmer", "ahocorasick"):
     pytest.importorskip(package, reason=f"the indexes of these tests need {package}")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def model_in_memory():
-    """The encoder's model is loaded once in this process, and not for each command."""
-    from wordllama import WordLlama
-
-    with patch.object(WordLlama, "load", cache(WordLlama.load)):
-        yield
-
-
 @pytest.fixture(scope="session")
-def house(tmp_path_factory):
+def house(tmp_path_factory, model_in_memory):
     """The saved indexes."""
     folder = tmp_path_factory.mktemp("doors")
     for shape, save in SHAPES.items():

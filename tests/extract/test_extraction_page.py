@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.cli_files import hopfuse
 from llm.chat_server import ChatServer
 from llm.spacy_answers import Reads
 
@@ -20,7 +19,8 @@ for package in ("click", "rich", "wordllama"):
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extraction.md"
 ADDRESS = "http://localhost:8000/v1"
-PROGRAM = f'hopfuse() {{ "{sys.executable}" -m hopfuse "$@"; }}\n'
+#: Bash prints the command's arguments, each before a NUL, instead of running it.
+PRINTED = 'hopfuse() { printf "%s\\0" "$@"; echo; }\n'
 
 
 def blocks(kind: str) -> list[str]:
@@ -28,20 +28,20 @@ def blocks(kind: str) -> list[str]:
 
 
 def shell(script: str, folder: Path) -> str:
-    done = subprocess.run(
-        ["bash", "-euc", PROGRAM + script], cwd=folder, capture_output=True, text=True, check=False, env=os.environ
-    )
+    """Run a script in a folder, then its commands in turn; return what they print."""
+    done = subprocess.run(["bash", "-euc", PRINTED + script], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
+    ran = [hopfuse(*line.split("\0")) for line in done.stdout.split("\0\n")[:-1]]
+    return "".join(one.stdout + one.stderr for one in ran)
 
 
-def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
+def test_the_examples_of_the_page_run(tmp_path, monkeypatch, model_in_memory):
+    monkeypatch.chdir(tmp_path)
     by_spacy, by_words, by_model, by_label = blocks("sh")
     said = shell(by_spacy, tmp_path)
     assert "3 facts" in said
     assert "Ridley Scott" in said
 
-    monkeypatch.chdir(tmp_path)
     assert "South Shields is a town" in shell(by_words, tmp_path)
     spacy_code, words_code, model_code, label_code = blocks("python")
     code, shown, expected = re.split(r"^(?=\[\(memory)|^# ", spacy_code, maxsplit=2, flags=re.MULTILINE)

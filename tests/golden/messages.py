@@ -8,6 +8,7 @@ rewrites tests/golden/messages/. A sentence is changed in the source and there, 
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -45,12 +46,23 @@ def rooms() -> dict[str, list[Path]]:
     return found
 
 
-def sentences(path: Path) -> Iterator[Sentence]:
-    """Yield the sentences of a file."""
+@functools.cache
+def sentences(path: Path) -> tuple[Sentence, ...]:
+    """Return the sentences of a file."""
+    return tuple(_sentences(path))
+
+
+def called(node: ast.AST) -> str:
+    """Return the last name of what a node calls; ``""`` if it calls nothing that has one."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+
+
+def _sentences(path: Path) -> Iterator[Sentence]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call):
             continue
-        kind = ast.unparse(node.func).rpartition(".")[2]
+        kind = called(node)
         place = f"{path.relative_to(PACKAGE)}:{node.lineno}"
         if kind == "MissingExtraError":
             yield Sentence(place, kind, "missing_extra", "-", " ".join(map(ast.unparse, node.args)))

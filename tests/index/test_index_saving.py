@@ -15,6 +15,7 @@ from hopfuse.errors import FormatError, InputError
 from hopfuse.index import Index
 from index.index_files import assert_same, full_index, generation_file, vectors
 from refusals import refused
+from tiers import FULL
 
 KILLED_SAVE = """
 import os, signal, sys
@@ -165,7 +166,9 @@ def test_an_index_can_be_saved_over_itself(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("generation-*"))) == 1
 
 
-@pytest.mark.parametrize(("length", "verify", "generations"), [(50_000, "full", 25), (1, "lazy", 100)])
+@pytest.mark.parametrize(
+    ("length", "verify", "generations"), [(50_000, "full", 25 if FULL else 10), (1, "lazy", 100 if FULL else 30)]
+)
 def test_opens_beside_saves_of_two_processes_always_find_a_whole_index(
     tmp_path: Path, length: int, verify: Any, generations: int
 ) -> None:

@@ -1,4 +1,4 @@
-"""A long call of every op, of a few hundred milliseconds or more, and a short one whose bits are known."""
+"""A long call of every op, of thirty milliseconds or more, and a short one whose bits are known."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def calls(op: str, threads: int | None = None) -> tuple[Callable[[], Any], Calla
 
 def _walks(op: str) -> Callable[[Any, Any], Iterator[Any]]:
     def make(rng: Any, threads: Any) -> Iterator[Any]:
-        n = 60_000
+        n = 30_000
         graph = hf.Graph.from_edges(*rng.integers(0, n, (2, 20 * n)), num_nodes=n)
-        seeds = [{int(v): 1.0} for v in rng.integers(0, n, 32)]
+        seeds = [{int(v): 1.0} for v in rng.integers(0, n, 16)]
         more = {"tol": 1e-9, "damping": 0.95, "threads": threads}
         if op == "ppr":
-            out = np.empty((16, n), np.float32)
-            yield lambda: hf.ppr(graph, seeds[:16], out=out, **more)
+            out = np.empty((8, n), np.float32)
+            yield lambda: hf.ppr(graph, seeds[:8], out=out, **more)
             yield lambda: hf.ppr(graph, seeds[:2], threads=threads).scores
         else:
             yield lambda: hf.ppr_topk(graph, seeds, 20, stop="tol", **more)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import hopfuse as hf
@@ -24,36 +20,48 @@ from variants import SIMT, missing, simt_runtime
 
 from kernels import long_calls
 
-TESTS = Path(__file__).parents[1]
+#: How often a call is stopped until it ends early. What else runs may hold up the thread that stops it, but not always.
+TRIES = 100
 
 
-def seconds(call: Callable[[], Any]) -> float:
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
+def work(call: Callable[[], Any]) -> float:
+    """Return the CPU time of a call on all its threads, which hardly depends on what else runs."""
+    times = [time.process_time()]
+    for _ in range(2):  # the first call may also derive what is kept
+        call()
+        times.append(time.process_time())
+    return min(np.diff(times))
 
 
-def cancelled_in_time(call: Callable[[], Any], whole: float) -> bool:
-    """Cancel a call after a fifth of its time; return whether it was stopped, in at most two thirds of its time."""
-    token, begun = hf.CancelToken(), threading.Event()
+def ends_early(call: Callable[[], Any], whole: float, stop: Callable[[], Any], error: type[BaseException]) -> bool:
+    """Stop a call by another thread after a quarter of its work; return whether it raised before three quarters."""
+    begun, ended = threading.Event(), threading.Event()
 
-    def cancel() -> None:
+    def stop_in_the_middle() -> None:
         begun.wait()
-        time.sleep(whole / 5)
-        token.cancel()
+        while not ended.is_set() and time.process_time() < begin + whole / 4:
+            time.sleep(0.0005)
+        stop()
 
-    other = threading.Thread(target=cancel)
+    other = threading.Thread(target=stop_in_the_middle)
     other.start()
-    begin = time.perf_counter()
+    begin = time.process_time()
     try:
-        with hf.cancellation(token):
-            begun.set()
-            call()
-    except CancelledError:
-        return time.perf_counter() - begin < 2 * whole / 3
+        begun.set()
+        call()
+        ended.set()
+        other.join()  # a signal may come as late as this
+    except error:
+        return not ended.is_set() and time.process_time() < begin + 3 * whole / 4
     finally:
         other.join()
     return False
+
+
+def cancelled_early(call: Callable[[], Any], whole: float) -> bool:
+    token = hf.CancelToken()
+    with hf.cancellation(token):
+        return ends_early(call, whole, token.cancel, CancelledError)
 
 
 @pytest.mark.parametrize(
@@ -63,23 +71,21 @@ def test_a_token_of_another_thread_stops_a_call(op: str, threads: int) -> None:
     """A kernel that does not look at the flag returns its result instead of raising, whenever it is cancelled."""
     long, short = long_calls.calls(op, threads)
     expected = short().tobytes()
-    whole = seconds(long)
-    # Another program may hold this one up at any time, but not always.
-    assert any(cancelled_in_time(long, whole) for _ in range(10))
+    whole = work(long)
+    assert any(cancelled_early(long, whole) for _ in range(TRIES))
     assert short().tobytes() == expected
 
 
 def test_a_stopped_call_leaves_pool_and_workspaces_to_the_next() -> None:
     long, short = long_calls.calls("ppr_topk", 3)
-    expected, whole = short().tobytes(), seconds(long)
-    held, threads = [], []
+    expected, whole = short().tobytes(), work(long)
+    held, threads = _native.idle_workspace_bytes(), _native.pool_size()
     for _ in range(3):
-        cancelled_in_time(long, whole)
+        cancelled_early(long, whole)
         assert short().tobytes() == expected
-        held.append(_native.idle_workspace_bytes())
-        threads.append(_native.pool_size())
-    assert held[-1] <= 2 * max(held[0], 1 << 20)
-    assert threads[-1] == threads[0]
+        # Each thread has its workspace, of which a call on a busy machine may have used one alone.
+        assert _native.idle_workspace_bytes() <= 3 * held
+        assert _native.pool_size() == threads
 
 
 def small() -> Any:
@@ -155,51 +161,32 @@ def test_a_device_looks_at_the_token_before_each_launch() -> None:
 
 # ---- Signals ---------------------------------------------------------------------------------------------------------
 
-INTERRUPTED = """
-import json, sys, time
-sys.path.insert(0, sys.argv[1])
-from kernels import long_calls
-from hopfuse import _native
-long, short = long_calls.calls(sys.argv[2], int(sys.argv[3]))
-expected = short().tobytes()
-begin = time.perf_counter()
-long()
-whole = time.perf_counter() - begin
-print(json.dumps(whole), flush=True)
-for line in sys.stdin:
-    ended, begin = False, time.perf_counter()
-    print("begun", flush=True)
+
+def interrupted_early(call: Callable[[], Any], whole: float) -> bool:
+    handled = threading.Event()
+
+    def handle(*given: Any) -> None:
+        handled.set()
+        signal.default_int_handler(*given)
+
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert handled.wait(600)
+
+    before = signal.signal(signal.SIGINT, handle)
     try:
-        long()
-        ended = True
-        time.sleep(600)  # until the signal, if it is late
-    except KeyboardInterrupt:
-        pass
-    took = time.perf_counter() - begin
-    print(json.dumps([not ended and took < 2 * whole / 3, short().tobytes() == expected]), flush=True)
-"""
+        return ends_early(call, whole, interrupt, KeyboardInterrupt)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize(("op", "threads"), [("ppr_topk", 3), ("ppr_topk", 1), ("dense_topk", 3), ("ising", 3)])
 def test_ctrl_c_stops_a_call_on_the_main_thread(op: str, threads: int) -> None:
-    command = [sys.executable, "-c", INTERRUPTED, str(TESTS), op, str(threads)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        whole, stopped = json.loads(process.stdout.readline()), False
-        for _ in range(10):
-            print("again", file=process.stdin, flush=True)
-            assert process.stdout.readline() == "begun\n"
-            time.sleep(whole / 5)
-            process.send_signal(signal.SIGINT)
-            in_time, same = json.loads(process.stdout.readline())
-            assert same
-            stopped = stopped or in_time
-            if stopped:
-                break
-        process.stdin.close()
-        assert stopped
-        assert process.wait(600) == 0
+    long, short = long_calls.calls(op, threads)
+    expected = short().tobytes()
+    whole = work(long)
+    assert any(interrupted_early(long, whole) for _ in range(TRIES))
+    assert short().tobytes() == expected
 
 
 def test_a_handler_that_raises_nothing_lets_the_call_go_on() -> None:
@@ -210,7 +197,6 @@ def test_a_handler_that_raises_nothing_lets_the_call_go_on() -> None:
     def handle(*_: Any) -> None:  # takes no lock: it may interrupt whoever holds it
         seen.append(short().tobytes() == bits)
 
-    before = signal.signal(signal.SIGUSR1, handle)
     stop = threading.Event()
 
     def disturb() -> None:
@@ -220,18 +206,21 @@ def test_a_handler_that_raises_nothing_lets_the_call_go_on() -> None:
             while len(seen) == handled and not stop.is_set():
                 time.sleep(0.005)
 
+    def handled_during_a_call() -> int:
+        before = len(seen)
+        assert long().scores.tobytes() == expected
+        return len(seen) - before
+
+    before = signal.signal(signal.SIGUSR1, handle)
     other = threading.Thread(target=disturb)
     other.start()
-    try:
-        found = long().scores.tobytes()
-        during = len(seen)
+    try:  # one could run before the kernel and one after it
+        assert any(handled_during_a_call() > 2 for _ in range(TRIES))
     finally:
         stop.set()
         other.join()
         signal.signal(signal.SIGUSR1, before)
-    assert found == expected
     assert all(seen)
-    assert during > 1
 
 
 def test_other_threads_look_at_no_signals() -> None:
@@ -242,7 +231,7 @@ def test_other_threads_look_at_no_signals() -> None:
     other = threading.Thread(target=lambda: found.append(long().scores.tobytes()))
     try:
         other.start()
-        while other.is_alive():
+        while not threads or other.is_alive():
             os.kill(os.getpid(), signal.SIGUSR1)
             other.join(0.01)
     finally:

@@ -74,9 +74,16 @@ def save(folder: Path, **options: Any) -> str:
 
 
 def configured(path: str, text: str = "", **changes: Any) -> Any:
+    """The configuration of a server over one index; without another timeout, requests have the longest one."""
+    import msgspec
     from hopfuse.serve import ServeConfig
 
-    return ServeConfig.read(text, {"port": 0, "threads": 1, "indexes": {"cities": {"path": path}}, **changes})
+    config = ServeConfig.read(text, {"port": 0, "threads": 1, "indexes": {"cities": {"path": path}}, **changes})
+    usual = type(config.limits)()
+    if config.limits.timeout_ms != usual.timeout_ms:
+        return config
+    limits = msgspec.structs.replace(config.limits, timeout_ms=config.limits.max_timeout_ms)
+    return msgspec.structs.replace(config, limits=limits)
 
 
 def until(found: Callable[[], T], seconds: float = 600.0) -> T:

@@ -732,7 +732,7 @@ class Slow(Held):
 
     def _run(self, group: Any, payloads: list[Any]) -> list[Any]:
         if group == "slow":
-            time.sleep(0.2)
+            time.sleep(0.1)
         return super()._run(group, payloads)
 
 

@@ -452,7 +452,10 @@ def long_texts(tmp_path_factory):
     return str(folder)
 
 
-@pytest.mark.parametrize("protocol", LARGE)
+@pytest.mark.parametrize(
+    "protocol",  # the one of JSON stands for the others in the quick tier
+    [pytest.param(name, marks=[pytest.mark.full] * (name in ("dify", "oip"))) for name in LARGE],
+)
 def test_an_answer_holds_its_bytes_until_it_is_read(long_texts, protocol):
     if protocol == "mcp":
         pytest.importorskip("mcp", reason="the package of the protocol")

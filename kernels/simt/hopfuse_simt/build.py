@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import functools
 import hashlib
 import json
@@ -162,13 +164,16 @@ def digest(paths: Sequence[Path], *words: object) -> str:
     return total.hexdigest()[:24]
 
 
-def put_in_place(made: Path, final: Path) -> None:
-    """Move a file to its place. If another process has made the same one meanwhile, either may remain."""
-    try:
-        os.replace(made, final)
-    except OSError:
-        if not final.is_dir():
-            raise
+@contextlib.contextmanager
+def made_once(folder: Path) -> Iterator[bool]:
+    """Give whether a folder of the cache is to be made now; whoever else needs it waits meanwhile."""
+    if folder.is_dir():
+        yield False
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{folder}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield not folder.is_dir()
 
 
 def runtime(build: str, cache: Path, options: tuple[str, ...]) -> Path:
@@ -178,18 +183,18 @@ def runtime(build: str, cache: Path, options: tuple[str, ...]) -> Path:
     headers = [SIMT / name for name in ("api.h", "fiber.h", "mma.h", "runtime.h", "traffic.h")]
     flags = ["-O2", *DEFINE[build], *options]
     folder = cache / f"runtime-{build}-{digest([*(SIMT / name for name in sources), *headers], flags)}"
-    if not folder.is_dir():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as scratch:
-            made = Path(scratch) / "runtime"
-            made.mkdir()
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
-                for job in [
-                    pool.submit(compile_cpp, SIMT / name, made / Path(name).with_suffix(".o"), *flags)
-                    for name in sources
-                ]:
-                    job.result()
-            put_in_place(made, folder)
+    with made_once(folder) as is_mine:
+        if is_mine:
+            with tempfile.TemporaryDirectory(dir=cache) as scratch:
+                made = Path(scratch) / "runtime"
+                made.mkdir()
+                with ThreadPoolExecutor(os.cpu_count()) as pool:
+                    for job in [
+                        pool.submit(compile_cpp, SIMT / name, made / Path(name).with_suffix(".o"), *flags)
+                        for name in sources
+                    ]:
+                        job.result()
+                os.replace(made, folder)
     return folder
 
 
@@ -257,12 +262,13 @@ def build_unit(source: Path, build: str, *, program: bool, include: Sequence[Pat
     key = digest(inputs, str(source), objects.name, program, [str(flag) for flag in flags], instrument(build))
     folder = cache / f"{source.stem}-{build}-{key}"
     artifact = folder / ("runner" if program else "kernels.so")
-    if not folder.is_dir():
-        with tempfile.TemporaryDirectory(dir=cache) as scratch:
-            made = Path(scratch) / "unit"
-            made.mkdir()
-            compile_unit(source, build, made, made / artifact.name, flags, objects, program)
-            put_in_place(made, folder)
+    with made_once(folder) as is_mine:
+        if is_mine:
+            with tempfile.TemporaryDirectory(dir=cache) as scratch:
+                made = Path(scratch) / "unit"
+                made.mkdir()
+                compile_unit(source, build, made, made / artifact.name, flags, objects, program)
+                os.replace(made, folder)
     kernels = json.loads((folder / "kernels.json").read_text(encoding="utf-8"))
     return Unit(source, build, artifact, program, tuple(KernelSource(**kernel) for kernel in kernels))
 
