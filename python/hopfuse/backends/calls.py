@@ -48,12 +48,12 @@ class PprQueries(NamedTuple):
     node: NDArray[np.int32]
     value: NDArray[np.float64]
     damping: NDArray[np.float64]
-    edge_type_weights: NDArray[np.float64] | None
-    per_type: bool
-    allow: NDArray[np.uint8] | None
-    tol: float
-    max_iter: int
-    threads: int
+    edge_type_weights: NDArray[np.float64] | None = None
+    per_type: bool = False
+    allow: NDArray[np.uint8] | None = None
+    tol: float = 1e-6
+    max_iter: int = 0
+    threads: int = 1
     seeds: DeviceSeeds | None = None
     node_weights: NodeWeights | None = None
 

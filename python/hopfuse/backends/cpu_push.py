@@ -68,18 +68,7 @@ def _sampled(graph: Graph) -> Budget:
     if live.size < SAMPLE:
         return none
     seeds = live[(2 * np.arange(SAMPLE) + 1) * live.size // (2 * SAMPLE)].astype(np.int32)
-    queries = PprQueries(
-        np.arange(SAMPLE + 1),
-        seeds,
-        np.ones(SAMPLE),
-        damping=np.full(SAMPLE, SAMPLE_DAMPING),
-        edge_type_weights=None,
-        per_type=False,
-        allow=None,
-        tol=1e-6,
-        max_iter=0,
-        threads=1,
-    )
+    queries = PprQueries(np.arange(SAMPLE + 1), seeds, np.ones(SAMPLE), np.full(SAMPLE, SAMPLE_DAMPING))
     ranking = NodeRanking(SAMPLE_K, None, stop_when_proven=True)
     hits, _, walks = push(graph, queries, ranking, np.full(SAMPLE, entries), gives_up=True)
     typical, proven = float(walks.entries.mean()), float(hits["proven"].mean())

@@ -218,19 +218,8 @@ def estimate(graph: Graph | None, corpus: Corpus | None, *, batch: int, k: int, 
 def _walk(device: DeviceOps, graph: Graph, batch: int, k: int, seeds: int) -> None:
     empty = device.runtime.empty
     rows = DeviceSeeds(empty((batch, seeds), np.int64), empty((batch, seeds), np.float64), True)
-    queries = PprQueries(
-        np.zeros(batch + 1, np.int64),
-        np.zeros(0, np.int32),
-        np.zeros(0),
-        damping=np.full(batch, 0.5),
-        edge_type_weights=None,
-        per_type=False,
-        allow=None,
-        tol=1e-6,
-        max_iter=0,
-        threads=1,
-        seeds=rows,
-    )
+    none = np.zeros(batch + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
+    queries = PprQueries(*none, np.full(batch, 0.5), seeds=rows)
     device.ppr_topk(graph, queries, NodeRanking(k, None, stop_when_proven=True))  # refinement takes the most memory
 
 
