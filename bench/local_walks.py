@@ -70,7 +70,7 @@ SOURCES: dict[str, Callable[[], Walks]] = {
 def counts(walks: Walks, k: int, prove: str, damping: float) -> dict[str, Any]:
     """Return the share of lists that local walks prove, and percentiles of the entries that they read, in passes."""
     graph = walks.loaded.graph
-    passages = hf.Candidates.from_nodes(graph, np.arange(walks.loaded.num_passages))
+    passages = hf.Candidates(graph, np.arange(walks.loaded.num_passages))
     options: dict[str, Any] = {"candidates": passages, "prove": prove, "damping": damping}
     hits = hf.ppr_topk(graph, walks.seeds, k, walk="local", **options)
     assert hits.walks is not None
@@ -82,7 +82,7 @@ def counts(walks: Walks, k: int, prove: str, damping: float) -> dict[str, Any]:
 def times(walks: Walks, k: int, threads: int, turns: int) -> dict[str, float]:
     """Return milliseconds of single questions and of a batch, by passes and with ``auto``; the lists must agree."""
     graph = walks.loaded.graph
-    passages = hf.Candidates.from_nodes(graph, np.arange(walks.loaded.num_passages))
+    passages = hf.Candidates(graph, np.arange(walks.loaded.num_passages))
 
     def search(seeds: list[dict[int, float]], walk: Any) -> tuple[hf.PprHits, float]:
         begin = time.perf_counter()

@@ -28,7 +28,7 @@ void search(PushWalk& walk, PushProof& proof, int64_t budget, bool gives_up) {
     for (;;) {
         const bool goes_on = walk.drain(threshold, budget);
         proof.attempt();
-        if (proof.shortfall < 1.0 || !goes_on || walk.is_closed()) return;
+        if (proof.shortfall < 1.0 || !goes_on || walk.is_spent()) return;
         if (gives_up && is_hopeless(walk, proof, budget)) return;
         threshold = ppr_push_threshold(walk.rho, proof.shortfall);
         if (!(threshold > 0.0)) return;
@@ -80,7 +80,7 @@ Status ppr_push_f64(const PprGraph& graph, const PprQueries& queries, const PprP
                          if (!worker.work || !worker.memory.reserve(*worker.work, graph.num_nodes))
                              throw std::bad_alloc();
                          PushWalk walk(graph, queries, push.candidates, query, worker.memory);
-                         PushProof proof(walk, top);
+                         PushProof proof(walk, top, push.budget[query]);
                          if (push.budget[query] > 0) search(walk, proof, push.budget[query], push.gives_up);
                          write_list(walk, proof, top);
                          write_evidence(walk, queries.tol, evidence, counts);

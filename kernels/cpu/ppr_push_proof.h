@@ -29,11 +29,15 @@ public:
     double shortfall = infinite64();  // below 1: the list is proven
     bool is_tied = false;             // hits have equal bounds, but the graph does not show that their scores are equal
 
-    PushProof(PushWalk& walk, const PprTopk& top) : walk_(walk), m_(walk.memory), k_(top.k), order_(top.prove_order) {}
+    PushProof(PushWalk& walk, const PprTopk& top, int64_t budget)
+        : walk_(walk), m_(walk.memory), possible_(walk.possible_hits()), k_(std::min(top.k, possible_)),
+          order_(top.prove_order), budget_(budget) {}
 
     // Tries to prove the list of the walk's present state.
     void attempt() {
-        shortfall = infinite64(), is_tied = false;
+        check_stop(walk_.queries.execution);
+        shortfall = k_ == 0 ? 0.0 : infinite64(), is_tied = false;
+        if (k_ == 0) return;  // an empty list is exact
         left_ = walk_.left();
         const double outside = collect();
         if (!look()) return;
@@ -44,17 +48,19 @@ public:
 
     // Puts the hits first, in the order of their float32 scores; returns their number.
     int64_t finish() {
-        const int64_t found = std::min(int64_t(m_.contenders.size()), k_);
+        int64_t found = std::min(int64_t(m_.contenders.size()), k_);
         std::partial_sort(m_.contenders.begin(), m_.contenders.begin() + found, m_.contenders.end(), ScoresBefore{});
         std::sort(m_.contenders.begin(), m_.contenders.begin() + found, ListedBefore{});
+        while (found > 0 && static_cast<float>(m_.contenders[size_t(found - 1)].score()) == 0.0f) --found;
         return found;
     }
 
 private:
     PushWalk& walk_;
     PushMemory& m_;
-    const int64_t k_;
+    const int64_t possible_, k_;
     const bool order_;
+    const int64_t budget_;
     double left_ = 0.0;  // at least ||r||_1
     double kth_ = 0.0;   // the k-th best lower bound so far, which never falls
 
@@ -91,10 +97,12 @@ private:
         }
         for (Contender& one : m_.contenders) one.id = walk_.graph.node_of[one.node];
         const PprCandidates& all = walk_.candidates;
-        if (walk_.is_closed() || int64_t(m_.hits.size) == all.count) return outside;
+        if (are_all_reached()) return outside;
         const double largest = ppr_push_degree(all.largest_degree, walk_.graph.num_types, walk_.eta);
         return std::max(outside, width(largest, walk_.damping));
     }
+
+    bool are_all_reached() const { return walk_.is_closed() || m_.hits.size == walk_.candidates.count; }
 
     // Reads the contenders' rows for narrower bounds. False: these are too many entries.
     bool look() {
@@ -104,7 +112,7 @@ private:
             longest = std::max(longest, walk_.row_length(one.node));
         }
         const double most = PPR_PUSH_LOOK * double(walk_.entries) + PPR_PUSH_FREE_LOOK * double(k_ + 4);
-        if (double(volume) > most) return false;
+        if (double(volume) > most || walk_.entries + volume > budget_) return false;
         walk_.count_look(volume, longest);
         const double d = walk_.damping;
         for (Contender& one : m_.contenders) {
@@ -178,15 +186,20 @@ private:
 
     void prove(double outside) {
         const int64_t count = int64_t(m_.contenders.size()), found = std::min(count, k_ + 1);
+        if (found == 0) {  // nothing has been reached; without seeds among the candidates either, the list is empty
+            shortfall = are_all_reached() ? 0.0 : infinite64();
+            return;
+        }
         const NodeError error = error_to_outlast(NodeError{0.0, walk_.rounding(), 0.0});
         const List list{*this};
-        const ListProof proof = prove_list(list, k_, found, walk_.candidates.count, walk_.is_closed(), error, order_);
-        shortfall = proof.shortfall;
+        const ListProof proof = prove_list(list, k_, found, possible_, are_all_reached(), error, order_);
+        const bool is_lost = static_cast<float>(list.score(std::min(found, k_) - 1)) == 0.0f;
+        shortfall = is_lost ? infinite64() : proof.shortfall;  // a score that float32 cannot hold is no hit
         for (int64_t i = 1; i < found && !(shortfall < infinite64()); ++i) {
             const bool are_equal = list.at(i - 1).least == list.at(i).least && list.at(i - 1).width == list.at(i).width;
             is_tied = is_tied || (are_equal && !list.are_twins(i));
         }
-        if (!proof.open) return;
+        if (!proof.open || is_lost) return;
         for (int64_t i = k_ + 1; i < count; ++i) {
             const bool is_tied_hit = proof.tied && list.score(i) == list.score(k_ - 1);
             if (!is_tied_hit || !are_twins(list.at(k_ - 1), list.at(i))) outside = std::max(outside, list.at(i).most());

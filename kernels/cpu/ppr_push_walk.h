@@ -55,8 +55,17 @@ public:
     bool is_candidate(int64_t node) const {
         return candidates.bits == nullptr || ((candidates.bits[node >> 6] >> (node & 63)) & 1u) != 0;
     }
+    // The candidates that can have a score: those with edges, and seeds without.
+    int64_t possible_hits() const {
+        int64_t count = candidates.count;
+        for (const Seed& seed : memory.apart) count += is_candidate(seed.node) ? 1 : 0;
+        return count;
+    }
     // Whether no other node than those that have been reached can be.
     bool is_closed() const { return pushed_ == memory.reached.size || damping == 0.0; }
+
+    // Whether no residual is left but what rounding may hide.
+    bool is_spent() const { return damping == 0.0 || walks_ - (1.0 - damping) * taken_ <= rounding() / scale; }
 
     // An upper bound of ||r||_1.
     double left() const { return std::max(walks_ - (1.0 - damping) * taken_, 0.0) + rounding() / scale; }
@@ -178,7 +187,7 @@ private:
         };
         for (int64_t i = 0; i < count; ++i) {
             const double factor = factors[i];
-            if (!is_reached(factor)) continue;  // +0: damping is 0, or the product underflows
+            if (!(factor > 0.0)) continue;  // damping is 0, or the product underflows
             const int64_t begin = indptr[front[i]], end = indptr[front[i] + 1];
             if constexpr (far) {
                 constexpr int64_t pointers = 12, rows_ahead = 5, entries_ahead = 2;
@@ -201,7 +210,7 @@ private:
                     const double w = weight == nullptr ? 1.0 : double(weight[e]);
                     share = factor * (w * type_weight[types == nullptr ? 0 : types[e]]);
                 }
-                if (weights != Weights::one && !is_reached(share)) continue;  // +0
+                if (weights != Weights::one && !(share > 0.0)) continue;  // 0 reaches nothing
                 if (far && e + AHEAD < end) fetch(indices[e + AHEAD]);
                 const double before = residual[to], after = before + share;
                 const double most = threshold * (weights == Weights::typed ? degree(to) : degrees[to]);

@@ -60,7 +60,8 @@ class Walk:
         self.rows = [range(int(g.indptr[v]), int(g.indptr[v + 1])) for v in range(g.num_nodes)]
         self.degree = [self._degree(v) for v in range(g.num_nodes)]
         among = range(g.num_nodes) if self.candidates is None else self.candidates
-        self.among = {int(g.internal_of[v]) for v in among}
+        self.all_among = {int(g.internal_of[v]) for v in among}
+        self.among = {v for v in self.all_among if self.rows[v]}
         self.rounds = self.pushed = self.entries = self.contributions = self.longest = 0
         self.taken = self.walks = self.kth = 0.0
 
@@ -95,17 +96,21 @@ class Walk:
                 self.walks += share
                 rho = max(rho, share / self.degree[v])
         self.num_seeds, self.scale = len(seeds), 1.0 / (1.0 - d * lost)
+        self.possible = len(self.among) + sum(v in self.all_among for v, _ in self.apart)
+        self.k = min(self.k, self.possible)
         threshold = rho * STEP
         while True:
             goes_on = self._drain(threshold)
             shortfall = self._attempt()
-            if shortfall < 1 or not goes_on or self._is_closed():
+            spent = d == 0 or self.walks - (1.0 - d) * self.taken <= self._rounding() / self.scale
+            if shortfall < 1 or not goes_on or spent:
                 break
             wanted = 1.0 / (1.25 * shortfall) if shortfall < 1e30 else STEP
             threshold = self.rho * min(max(wanted, LEAST), MOST)
             if not threshold > 0:
                 break
         best = sorted(self.bounds, key=lambda one: (-one.score, one.id))[: self.k]
+        best = [one for one in best if np.float32(one.score) > 0]
         shown = sorted(best, key=lambda one: (-np.float32(one.score), one.id))
         scores = [np.float32(one.score) for one in shown]
         open_ = self.scale * self.damping * self._left()
@@ -155,21 +160,27 @@ class Walk:
     def _width(self, degree: float, rest: float) -> float:
         return self.scale * rest * min(degree * self.rho, self.left)
 
+    def _are_all_reached(self) -> bool:
+        return self._is_closed() or sum(v in self.among for v in self.residual) == len(self.among)
+
     def _attempt(self) -> float:
         d = self.damping
+        self.bounds: list[Bounds] = []
+        if self.k == 0:
+            return 0.0
         self.left = self._left()
         hits = [v for v in self.residual if v in self.among]
         all_of = [self._bounds(v, self.estimate.get(v, 0.0), self.residual[v], d) for v in hits]
-        apart = [Bounds(v, self._id(v), self.scale * (1.0 - d) * s, 0.0) for v, s in self.apart if v in self.among]
+        apart = [Bounds(v, self._id(v), self.scale * (1.0 - d) * s, 0.0) for v, s in self.apart if v in self.all_among]
         lows = sorted((one.least for one in all_of + apart), reverse=True)
         if len(lows) >= self.k:
             self.kth = lows[self.k - 1]
         self.bounds = apart + [one for one in all_of if one.least + 1.25 * one.width >= self.kth]
         outside = max((one.least + one.width for one in all_of if one.least + 1.25 * one.width < self.kth), default=0.0)
-        if not self._is_closed() and len(hits) != len(self.among):
+        if not self._are_all_reached():
             outside = max(outside, self._width(self._largest_degree(), d))
         volume = sum(len(self.rows[one.node]) for one in self.bounds)
-        if volume > LOOK * self.entries + FREE_LOOK * (self.k + 4):
+        if volume > LOOK * self.entries + FREE_LOOK * (self.k + 4) or self.entries + volume > self.budget:
             return math.inf
         self.entries += volume
         self.longest = max([self.longest, *(len(self.rows[one.node]) for one in self.bounds)])
@@ -248,7 +259,9 @@ class Walk:
         """prove_list of hopfuse/ppr_proof.h, for errors of a quarter of the widths."""
         shown, k = self.bounds[: self.k + 1], self.k
         kept, stays = min(len(shown), k), self._rounding()
-        if kept < k and not self._is_closed():
+        if not kept:
+            return 0.0 if self._are_all_reached() else math.inf
+        if (kept < k and not self._are_all_reached()) or np.float32(shown[kept - 1].score) == 0:
             return math.inf
 
         def parts(one: Bounds) -> tuple[float, float]:
@@ -283,7 +296,7 @@ class Walk:
                     found = max(found, ratio(between(one, below), one.score - below.score))
         if self.order and kept:
             worst = shown[kept - 1].score - 2.0 * sum(parts(shown[kept - 1]))
-        if found >= 1 or kept < k or len(self.among) <= k:
+        if found >= 1 or kept < k or self.possible <= k:
             return found
         for one in self.bounds[k + 1 :]:
             last = shown[k - 1]

@@ -113,14 +113,15 @@ def answers(
     assert graph.keeps_order
     assert graph.weight is not None
     rows = [sorted(row.items()) for row in restart]
-    candidates = hf.Candidates.from_nodes(graph, among)
-    assert candidates.bits is not None
+    candidates = hf.Candidates(graph, among)
+    table = candidates.table
+    assert table.bits is not None
     given, answer = folder / f"in{number}", folder / f"out{number}"
     given.write_bytes(
         words(graph.num_nodes, graph.num_stored, len(rows), sum(map(len, rows)), K, order, graph.indptr, graph.indices)
         + words(graph.weight, graph.degree[:, 0], np.cumsum([0, *map(len, rows)]), [v for row in rows for v, _ in row])
-        + words([w for row in rows for _, w in row], candidates.bits.view(np.int64), candidates.count)
-        + words(candidates.largest_total)
+        + words([w for row in rows for _, w in row], table.bits.view(np.int64), table.with_edges)
+        + words(table.largest_total)
     )
     subprocess.run([str(run), str(given), str(answer)], check=True)
     whole, size = answer.read_bytes(), 8 * (2 * K + 5)

@@ -22,22 +22,26 @@
 //   ascending order and the entries of row u in their order, r_v = r_v + f w with f = d t_u / deg_u (times eta_t, if given:
 //   f (w eta_t)). Entries of weight or eta 0 are skipped. The next front are the nodes that now have r_v > eps deg_v. The
 //   stage ends when the front is empty, or before a round that would read more entries than the budget has left.
-//   After a stage, rho and ||r||_1 are computed anew over the nodes that have been reached, in the order in which they were,
-//   and the proof is tried. The next threshold is rho times PPR_PUSH_STEP, or, from the proof's shortfall f, rho / (1.25 f),
-//   limited to rho [PPR_PUSH_LEAST, PPR_PUSH_MOST].
+//   After a stage, rho is its threshold (or the largest r / deg, if the budget ended it), ||r||_1 is what the seeds have minus
+//   (1 - d) times all that was taken, both with their rounding, and the proof is tried. The next threshold is rho times
+//   PPR_PUSH_STEP, or, from the proof's shortfall f, rho / (1.25 f), limited to rho [PPR_PUSH_LEAST, PPR_PUSH_MOST].
 //
-// PROOF  Of the candidates, those that may be in the list are looked at more closely: their rows are read for q_v, unless that
-//   reads more than PPR_PUSH_LOOK of the entries read so far. A node's score is the middle of its bounds, its error half of
-//   their distance, plus the rounding below, plus PPR_WAVERS of the score. hopfuse/ppr_proof.h decides from these, so gaps are
-//   at least twice the sum of two errors, and the rounded scores stand in the proven order. Scores that cannot be told apart
-//   are equal if the graph shows that (have_equal_scores); they get one score, and the lower id comes first.
+// PROOF  k is at most the number of candidates that can have a score: those with edges, and seeds without. Of the candidates
+//   whose least score plus 1.25 times the width of its bounds is at least the k-th best least score, the rows are read for q_v,
+//   unless that reads more than PPR_PUSH_LOOK of the entries read so far and PPR_PUSH_FREE_LOOK for each of k + 4 candidates,
+//   or more than the budget. A node's score is the middle of its bounds. A list is proven when the bounds of its hits are apart
+//   from each other (a set: from all others), and all of them from those of other candidates, by more than twice the sum of
+//   the parts of the errors that stay: the rounding below, and PPR_WAVERS of a score, so that a list of more hits that float32
+//   passes find keeps the order. hopfuse/ppr_proof.h decides. Scores that cannot be told apart are equal if the graph shows
+//   that (have_equal_scores); they get one score, and the lower id comes first. Fewer than k hits are proven if no other
+//   candidate can be reached. A list with a score that is 0 in float32 is not proven; such a node is no hit.
 //
 // ROUNDING  Each contribution, push and seed adds at most one unit roundoff of a sum that is at most 1, and f and deg carry
 //   relative errors: the computed r and x are those of an exact walk up to a sum of errors of
-//     PPR_UNIT (contributions + 2 pushes + 2 seeds + (longest row pushed + types + 8) / (1 - d)),
+//     PPR_UNIT (contributions + 2 pushes + 2 seeds + (2 longest row + 256 types + 8) / (1 - d)),
 //   and x*_v differs by no more, because (1 - d) sum_t d^t P'^t does not raise the sum of what it is applied to.
 //
-// STOP  A query ends when its list is proven; when no further round fits the budget; or, with `gives_up`, when the proof's
+// STOP  A query ends when its list is proven; when no further round fits the budget; when ||r||_1 is below the rounding; or, with `gives_up`, when the proof's
 //   shortfall, which is about the factor of entries still to be read, says that the budget will not do. An unproven list is
 //   that of the last stage, with its bounds.
 //
@@ -63,7 +67,7 @@ constexpr double PPR_PUSH_TIE = 16.0;        // and with hits that seem tied
 
 // The candidates of a graph, with what a proof needs to know of those that no push reaches.
 struct PprCandidates {
-    int64_t count;
+    int64_t count;                 // of those with edges
     const uint64_t* bits;          // (ceil(N / 64),) by internal node, or null: all nodes
     const double* largest_degree;  // (T,) the largest degree by type among them
 };

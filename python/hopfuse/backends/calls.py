@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from .._arrays.rows import entries_of, indptr_of_counts
 from ..errors import BackendError
-from ..types import Candidates, Corpus, Graph, Incidence, LabelSets
+from ..types import Corpus, Graph, Incidence, LabelSets
+from ..types.candidates import CandidateTable
 from .node_weights import NodeWeights
 
 #: Suffixes of the names of dense kernels, by the precision of the vectors.
@@ -126,7 +127,7 @@ class NodeRanking(NamedTuple):
     stop_when_proven: bool = False
     prove_order: bool = True  # otherwise prove only the set
     walk: str = "passes"  # or "auto", "local", which only the CPU takes, with stop_when_proven
-    among: Candidates | None = None  # the same candidates, if the caller has checked them
+    among: CandidateTable | None = None  # the same candidates, if the caller has checked them
 
 
 class Evidence(NamedTuple):

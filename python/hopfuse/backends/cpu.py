@@ -146,18 +146,18 @@ def ppr(graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evide
 def ppr_topk(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[HitArrays, Evidence]:
     """Return ids, scores, counts, score_bounds and proven, and walks if queries walked locally, with the evidence."""
     if ranking.walk != "passes":
-        budget = cpu_push.budgets(graph, queries, ranking)
-        if budget is not None:
-            return _after_pushes(graph, queries, ranking, budget)
+        plan = cpu_push.plan(graph, queries, ranking)
+        if plan is not None:
+            return _after_pushes(graph, queries, ranking, plan)
     return _by_passes(graph, queries, ranking)
 
 
 def _after_pushes(
-    graph: Graph, queries: PprQueries, ranking: NodeRanking, budget: NDArray[np.int64]
+    graph: Graph, queries: PprQueries, ranking: NodeRanking, plan: cpu_push.Plan
 ) -> tuple[HitArrays, Evidence]:
     """Walk locally; with ``auto``, queries that this does not prove walk by passes."""
-    hits, evidence, walks = cpu_push.push(graph, queries, ranking, budget, gives_up=ranking.walk == "auto")
-    local = walks.local if ranking.walk == "auto" else budget > 0
+    hits, evidence, walks = cpu_push.push(graph, queries, ranking, plan, gives_up=ranking.walk == "auto")
+    local = walks.local if ranking.walk == "auto" else plan.budget > 0
     left = np.flatnonzero(~local)
     _record("ppr_push_f64", queries.threads, queries=local.size, entries=walks.entries, local=local.size - left.size)
     walks = walks._replace(local=local)

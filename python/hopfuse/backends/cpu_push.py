@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from ..types import Candidates, Graph, LocalWalks
+from ..types import Graph, LocalWalks
+from ..types.candidates import CandidateTable, candidate_table
 from .calls import Evidence, HitArrays, NodeRanking, PprQueries, empty_ppr_hits
 from .prepared_graph import prepared_graph
 
@@ -16,6 +17,8 @@ from .prepared_graph import prepared_graph
 SHARE = 0.4
 #: Graphs with fewer entries walk by passes, whose cost is then mostly that of the call.
 FEWEST_ENTRIES = 1 << 15
+#: With ``auto``, lists of a looser tol are found by passes, whose order of hits that are not proven may be anything.
+MOST_TOL = 1e-4
 #: The sample that decides whether walks of a graph are local: single seeds, at equal distances among nodes with edges.
 SAMPLE, SAMPLE_K, SAMPLE_DAMPING = 48, 10, 0.5
 #: The entries that a list by passes may cost, as a share of the graph's: what a query takes in a batch of 64.
@@ -46,18 +49,28 @@ def budget_of(graph: Graph) -> Budget:
     return made
 
 
-def budgets(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> NDArray[np.int64] | None:
-    """Return the entries that each query's local walk may read, (B,), or None where no query walks locally."""
+class Plan(NamedTuple):
+    """How a batch may walk locally."""
+
+    budget: NDArray[np.int64]
+    """(B,) the entries that each query may read; 0: it walks by passes."""
+    among: CandidateTable
+
+
+def plan(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> Plan | None:
+    """Return how a batch may walk locally, or None where no query of these options does."""
     batch = queries.damping.size
     if batch == 0 or ranking.k == 0:
         return None
     if ranking.walk == "local":
-        return np.full(batch, max(int(SHARE * graph.num_stored), FEWEST_ENTRIES))
+        entries = max(int(SHARE * graph.num_stored), FEWEST_ENTRIES)
+        return Plan(np.full(batch, entries), ranking.among or _among(graph, ranking.candidates))
     plain = queries.allow is None and queries.node_weights is None and not queries.per_type
-    if not (plain and ranking.stop_when_proven and budget_of(graph).entries):
+    exact = ranking.stop_when_proven and queries.max_iter == 0 and queries.tol <= MOST_TOL
+    if not (plain and exact and budget_of(graph).entries):
         return None
-    each = budget_of(graph).of(ranking.k, queries.damping)
-    return each if each.any() else None
+    among = ranking.among or _among(graph, ranking.candidates)
+    return Plan(budget_of(graph).of(min(ranking.k, among.with_edges), queries.damping), among)
 
 
 def _sampled(graph: Graph) -> Budget:
@@ -70,20 +83,21 @@ def _sampled(graph: Graph) -> Budget:
     seeds = live[(2 * np.arange(SAMPLE) + 1) * live.size // (2 * SAMPLE)].astype(np.int32)
     queries = PprQueries(np.arange(SAMPLE + 1), seeds, np.ones(SAMPLE), np.full(SAMPLE, SAMPLE_DAMPING))
     ranking = NodeRanking(SAMPLE_K, None, stop_when_proven=True)
-    hits, _, walks = push(graph, queries, ranking, np.full(SAMPLE, entries), gives_up=True)
+    made = Plan(np.full(SAMPLE, entries), _among(graph, None))
+    hits, _, walks = push(graph, queries, ranking, made, gives_up=True)
     typical, proven = float(walks.entries.mean()), float(hits["proven"].mean())
     pays = typical <= proven * PASSES_SHARE * graph.num_stored
     return Budget(entries if pays else 0, typical, proven)
 
 
 def push(
-    graph: Graph, queries: PprQueries, ranking: NodeRanking, budget: NDArray[np.int64], *, gives_up: bool
+    graph: Graph, queries: PprQueries, ranking: NodeRanking, made: Plan, *, gives_up: bool
 ) -> tuple[HitArrays, Evidence, LocalWalks]:
     """Return the lists of local walks; those of a budget of 0 are empty and unproven."""
     batch = queries.damping.size
     evidence, hits = Evidence.uninitialised(batch), empty_ppr_hits(batch, ranking.k)
     counts: dict[str, Any] = {name: np.zeros(batch, np.int64) for name in ("rounds", "rows", "entries")}
-    among = ranking.among or _among(graph, ranking.candidates)
+    among = made.among
     typed = queries.edge_type_weights is not None
     _native.ppr_push(
         prepared_graph(graph),
@@ -96,9 +110,9 @@ def push(
         tol=queries.tol,
         threads=queries.threads,
         candidate_bits=among.bits,
-        num_candidates=among.count,
+        num_candidates=among.with_edges,
         largest_degree=among.largest_degree if typed else np.array([among.largest_total]),
-        budget=budget,
+        budget=made.budget,
         gives_up=gives_up,
         prove_order=ranking.prove_order,
         **hits,
@@ -108,19 +122,15 @@ def push(
     return hits, evidence, LocalWalks(hits["proven"].astype(np.bool_), **counts)
 
 
-def _among(graph: Graph, nodes: NDArray[np.int32] | None) -> Candidates:
+def _among(graph: Graph, nodes: NDArray[np.int32] | None) -> CandidateTable:
     """Return candidates; the graph keeps those of all nodes, and those of the last array that is read-only."""
-    if nodes is None:
-        if "every_node" not in graph.derived:
-            graph.derived["every_node"] = Candidates.all_of(graph)
-        made: Candidates = graph.derived["every_node"]
-        return made
-    kept: Candidates | None = graph.derived.get("candidates")
+    name = "every_candidate" if nodes is None else "candidates"
+    kept: CandidateTable | None = graph.derived.get(name)
     if kept is not None and kept.nodes is nodes:
         return kept
-    made = Candidates.of_internal(graph, nodes)
-    if not nodes.flags.writeable:
-        graph.derived["candidates"] = made
+    made = candidate_table(graph, nodes)
+    if nodes is None or not nodes.flags.writeable:
+        graph.derived[name] = made
     return made
 
 

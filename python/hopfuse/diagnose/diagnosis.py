@@ -241,7 +241,7 @@ def _local_walks(index: Index, legs: Legs, k: int, damping: float, threads: int 
     if graph is None or graph.directed or not graph.num_stored or not seeded:
         return {}
     walk: dict[str, Any] = {
-        "candidates": Candidates.from_nodes(graph, np.arange(index.num_passages)),
+        "candidates": Candidates(graph, np.arange(index.num_passages)),
         "damping": damping,
         "threads": threads,
     }
@@ -254,7 +254,7 @@ def _local_walks(index: Index, legs: Legs, k: int, damping: float, threads: int 
         f"lists of {k} proven": float(hits.proven.mean()),
         "passes over the graph read, median": float(np.median(read)),
         "passes read, 95th percentile": float(np.percentile(read, 95)),
-        "ppr_topk walks locally": chosen.walks is not None,
+        "ppr_topk walks locally": chosen.walks is not None and bool(chosen.walks.entries.any()),
     }
 
 

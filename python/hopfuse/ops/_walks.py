@@ -126,14 +126,14 @@ def _read_weights(
 def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
     if type(damping) is float and 0.0 <= damping < MOST_DAMPING:
         made = np.empty(batch)
-        made.fill(damping)
+        made.fill(damping + 0.0)  # -0.0 is 0
         return made
     d = to_numpy(damping, "damping")
     check_real(d, "damping")
     if d.ndim:
         refuse_per_query("damping")
     check_shape(d.shape, "damping", (), (batch,), reason="one number, or one per query")
-    d = to_float64(d.reshape(-1))
+    d = to_float64(d.reshape(-1)) + 0.0  # -0.0 is 0
     bad = ~((d >= 0) & (d < MOST_DAMPING))
     if np.count_nonzero(bad):
         raise wrong_value(float(d[bad][0]), "damping", "in [0, 1), and below 1 in float32 too")
@@ -153,7 +153,7 @@ def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -
     if eta.ndim == 2:
         refuse_per_query("edge_type_weights")
     check_shape(eta.shape, "edge_type_weights", (types,), (batch, types))
-    eta = to_float64(eta)
+    eta = to_float64(eta) + 0.0  # -0.0 is 0
     check_weights(eta, "edge_type_weights")
     eta = np.array(np.broadcast_to(eta, (batch, types)), order="C")
     if per_type:

@@ -197,8 +197,9 @@ def ppr_topk(
     walk : {"auto", "passes", "local"}
         How hits are found. "passes" reads the whole graph in every pass and has the same bits on every backend; a GPU
         walks so. "local", on a CPU, pushes mass from the seeds and reads only the rows that it needs, until the list is
-        proven or two fifths of the graph's entries are read; then ``proven`` is False and the list is the best so far.
-        It needs an undirected graph, ``joint``, ``stop="proven"``, and neither ``allow`` nor ``node_weights``. "auto"
+        proven or two fifths of the graph's entries (at least 32,768) are read; then ``proven`` is False and the list is
+        the best so far. It needs an undirected graph, ``joint``, ``stop="proven"``, and neither ``allow``,
+        ``node_weights`` nor ``max_iter``; these, and a ``tol`` above 1e-4, walk by passes with "auto". "auto"
         walks locally where a sample of the graph says that this pays, and by passes where it does not, or where a
         local walk has not proven the list. Proven lists have the same ids in the same order with every ``walk``;
         scores differ by less than their bounds. ``walks`` of the result says how each query walked.
@@ -224,7 +225,7 @@ def ppr_topk(
     check_choice(walk, "walk", ("auto", "passes", "local"))
     check_choice(empty, "empty", ("error", "skip"))
     if walk == "local":
-        _check_local(graph, stop, edge_type_norm, allow, node_weights)
+        _check_local(graph, stop, max_iter, edge_type_norm, allow, node_weights)
     options = WalkOptions(
         damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes, threads
     )
@@ -264,7 +265,7 @@ def ppr_topk(
     walks = queries.indptr[1:] > queries.indptr[:-1]
     rankings = _read_candidates(graph, candidates, batch)
     k = _width(k, graph, rankings)
-    among = candidates if isinstance(candidates, Candidates) else None
+    among = candidates.table if isinstance(candidates, Candidates) else None
     for ranked, rows in rankings:
         at = np.flatnonzero(walks) if rows is None else rows[walks[rows]]
         ranking = NodeRanking(k, ranked, stop == "proven", prove == "order", walk, among)
@@ -278,7 +279,7 @@ def ppr_topk(
 def _ppr_hits(arrays: dict[str, Any], wrap: Callable[[Any], Any]) -> PprHits:
     for flags in ("proven", "converged"):
         arrays[flags] = arrays[flags].view(np.bool_)
-    walks = {"local_walks": arrays.pop("walks")} if "walks" in arrays else {}
+    walks = {"_walks": arrays.pop("walks")} if "walks" in arrays else {}
     wrapped = PprHits.unchecked(**{name: wrap(array) for name, array in arrays.items()}, **walks)
     assert isinstance(wrapped, PprHits)
     return wrapped
@@ -306,13 +307,13 @@ def _joined(parts: list[tuple[NDArray[np.int64], dict[str, Any]]], batch: int, k
     return joined
 
 
-def _check_local(graph: Graph, stop: str, norm: str, allow: Any, node_weights: Any) -> None:
+def _check_local(graph: Graph, stop: str, max_iter: int | None, norm: str, allow: Any, node_weights: Any) -> None:
     """Raise unless local walks are defined for these options."""
     if stop != "proven":
         raise _not_local(f"stop={stop!r}; pass stop='proven', or walk='passes'")
     if norm != "joint":
         raise _not_local(f"edge_type_norm={norm!r}; pass walk='auto'")
-    for name, given in (("allow", allow), ("node_weights", node_weights)):
+    for name, given in (("max_iter", max_iter), ("allow", allow), ("node_weights", node_weights)):
         if given is not None:
             raise _not_local(f"{name}; pass walk='auto'")
     if isinstance(graph, Graph) and graph.directed:
@@ -339,9 +340,9 @@ def _read_candidates(graph: Graph, candidates: Any, batch: int) -> list[_Ranking
             raise InputError(
                 "conflict",
                 "candidates",
-                "{field} are those of another graph; make them with Candidates.from_nodes(graph, ...)",
+                "{field} are those of another graph; make them with Candidates(graph, ...)",
             )
-        return [_Ranking(candidates.nodes, None)]
+        return [_Ranking(candidates.table.nodes, None)]
     ranged = nodes_of_range(graph, candidates)
     if ranged is not None:
         return [_Ranking(ranged, None)]

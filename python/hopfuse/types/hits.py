@@ -167,7 +167,7 @@ class PprHits(Hits):
     @property
     def walks(self) -> LocalWalks | None:
         """How queries walked locally, also if this did not prove their hits; None if no query did."""
-        return vars(self).get("local_walks")
+        return vars(self).get("_walks")
 
 
 def pad_rows(rows: Sequence[tuple[Any, Any]], width: int) -> Hits:
