@@ -23,6 +23,14 @@ bool is_hopeless(const PushWalk& walk, const PushProof& proof, int64_t budget) {
     return is_late && factor * double(walk.entries) > double(budget);
 }
 
+// Whether a query is walked at all: with `gives_up`, not if the rows of its seeds take too much of the budget.
+bool is_walked(const PprGraph& graph, const PprQueries& queries, int64_t query, int64_t budget, bool gives_up) {
+    int64_t volume = 0;
+    for (int64_t i = queries.restart_indptr[query]; gives_up && i < queries.restart_indptr[query + 1]; ++i)
+        volume += graph.indptr[queries.restart_node[i] + 1] - graph.indptr[queries.restart_node[i]];
+    return budget > 0 && double(volume) <= PPR_PUSH_SEEDS * double(budget);
+}
+
 void search(PushWalk& walk, PushProof& proof, int64_t budget, bool gives_up) {
     double threshold = walk.rho * PPR_PUSH_STEP;
     for (;;) {
@@ -81,7 +89,9 @@ Status ppr_push_f64(const PprGraph& graph, const PprQueries& queries, const PprP
                              throw std::bad_alloc();
                          PushWalk walk(graph, queries, push.candidates, query, worker.memory);
                          PushProof proof(walk, top, push.budget[query]);
-                         if (push.budget[query] > 0) search(walk, proof, push.budget[query], push.gives_up);
+                         const int64_t budget = push.budget[query];
+                         if (is_walked(graph, queries, query, budget, push.gives_up))
+                             search(walk, proof, budget, push.gives_up);
                          write_list(walk, proof, top);
                          write_evidence(walk, queries.tol, evidence, counts);
                      });

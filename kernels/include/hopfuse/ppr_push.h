@@ -41,9 +41,10 @@
 //     PPR_UNIT (contributions + 2 pushes + 2 seeds + (2 longest row + 256 types + 8) / (1 - d)),
 //   and x*_v differs by no more, because (1 - d) sum_t d^t P'^t does not raise the sum of what it is applied to.
 //
-// STOP  A query ends when its list is proven; when no further round fits the budget; when ||r||_1 is below the rounding; or, with `gives_up`, when the proof's
-//   shortfall, which is about the factor of entries still to be read, says that the budget will not do. An unproven list is
-//   that of the last stage, with its bounds.
+// STOP  With `gives_up`, a query is not walked if the rows of its seeds have more than PPR_PUSH_SEEDS of its budget. A query
+//   ends when its list is proven; when no further round fits the budget; when ||r||_1 is below the rounding; or, with
+//   `gives_up`, when the proof's shortfall, which is about the factor of entries still to be read, says that the budget will
+//   not do. An unproven list is that of the last stage, with its bounds.
 //
 // EVIDENCE  Of x^ = x + (1 - d) r: residual (1 - d) d ||r||_1, bound d ||r||_1 plus rounding; no iterations. Rounds, rows that
 //   were pushed, and entries that pushes and looks have read.
@@ -61,6 +62,7 @@ constexpr double PPR_PUSH_LEAST = 0.1;  // the least and the largest such thresh
 constexpr double PPR_PUSH_MOST = 0.6;
 constexpr double PPR_PUSH_LOOK = 0.5;        // the entries of a look, relative to those read so far,
 constexpr double PPR_PUSH_FREE_LOOK = 16.0;  // and those for each of k + 4 candidates, which it may always read
+constexpr double PPR_PUSH_SEEDS = 0.125;     // the share of the budget that the rows of a query's seeds may take
 constexpr double PPR_PUSH_TRIAL = 0.0625;    // the share of the budget within which no walk gives up
 constexpr double PPR_PUSH_UNKNOWN = 4.0;     // the factor of entries expected without a shortfall,
 constexpr double PPR_PUSH_TIE = 16.0;        // and with hits that seem tied

@@ -14,7 +14,7 @@ from .calls import Evidence, HitArrays, NodeRanking, PprQueries, empty_ppr_hits
 from .prepared_graph import prepared_graph
 
 #: The share of a graph's entries that a walk may read; a pass reads all of them, and a list takes about 13 passes.
-SHARE = 0.4
+SHARE = 0.3
 #: Graphs with fewer entries walk by passes, whose cost is then mostly that of the call.
 FEWEST_ENTRIES = 1 << 15
 #: With ``auto``, lists of a looser tol are found by passes, whose order of hits that are not proven may be anything.

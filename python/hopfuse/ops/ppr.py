@@ -197,8 +197,8 @@ def ppr_topk(
     walk : {"auto", "passes", "local"}
         How hits are found. "passes" reads the whole graph in every pass and has the same bits on every backend; a GPU
         walks so. "local", on a CPU, pushes mass from the seeds and reads only the rows that it needs, until the list is
-        proven or two fifths of the graph's entries (at least 32,768) are read; then ``proven`` is False and the list is
-        the best so far. It needs an undirected graph, ``joint``, ``stop="proven"``, and neither ``allow``,
+        proven or three tenths of the graph's entries (at least 32,768) are read; then ``proven`` is False and the list
+        is the best so far. It needs an undirected graph, ``joint``, ``stop="proven"``, and neither ``allow``,
         ``node_weights`` nor ``max_iter``; these, and a ``tol`` above 1e-4, walk by passes with "auto". "auto"
         walks locally where a sample of the graph says that this pays, and by passes where it does not, or where a
         local walk has not proven the list. Proven lists have the same ids in the same order with every ``walk``;
