@@ -13,7 +13,7 @@ from .. import _native
 from .._arrays import codes
 from .._threads import thread_count
 from ..errors import BackendError
-from ..types import Corpus, Graph
+from ..types import Corpus, Graph, LocalWalks
 from ..types.continued_corpus import ContinuedCorpus
 from . import cpu_continued, cpu_push
 from .calls import (
@@ -156,6 +156,9 @@ def _after_pushes(
     graph: Graph, queries: PprQueries, ranking: NodeRanking, plan: cpu_push.Plan
 ) -> tuple[HitArrays, Evidence]:
     """Walk locally; with ``auto``, queries that this does not prove walk by passes."""
+    if not plan.budget.any():
+        hits, evidence = _by_passes(graph, queries, ranking)
+        return {**hits, "walks": LocalWalks.none(plan.budget.size)}, evidence
     hits, evidence, walks = cpu_push.push(graph, queries, ranking, plan, gives_up=ranking.walk == "auto")
     local = walks.local if ranking.walk == "auto" else plan.budget > 0
     left = np.flatnonzero(~local)

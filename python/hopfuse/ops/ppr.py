@@ -300,7 +300,7 @@ def _joined(parts: list[tuple[NDArray[np.int64], dict[str, Any]]], batch: int, k
         for name, array in arrays.items():
             joined[name][rows] = array
     if walked:
-        joined["walks"] = LocalWalks(np.zeros(batch, np.bool_), *(np.zeros(batch, np.int64) for _ in range(3)))
+        joined["walks"] = LocalWalks.none(batch)
         for rows, walks in walked:
             for to, array in zip(joined["walks"], walks, strict=True):
                 to[rows] = array

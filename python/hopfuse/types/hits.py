@@ -130,6 +130,11 @@ class LocalWalks(NamedTuple):
     entries: NDArray[np.int64]
     """(B,) entries that were read, of pushed rows and of rows that the proof looked at."""
 
+    @classmethod
+    def none(cls, batch: int) -> LocalWalks:
+        """Return those of a batch of which no query walks locally."""
+        return cls(np.zeros(batch, np.bool_), *(np.zeros(batch, np.int64) for _ in range(3)))
+
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class PprHits(Hits):
