@@ -33,21 +33,6 @@ std::vector<int> lanes_of(int64_t queries, int32_t at_once) {
     return lanes;
 }
 
-// The status of a body: ok, or why it ended early.
-template <class Body>
-Status status_of(const Body& body) {
-    try {
-        body();
-        return Status::ok;
-    } catch (const Stopped&) {
-        return Status::stopped;
-    } catch (const std::bad_alloc&) {
-        return Status::out_of_memory;
-    } catch (const std::length_error&) {  // of a vector that no memory could hold
-        return Status::out_of_memory;
-    }
-}
-
 }  // namespace
 
 std::vector<int> ppr_lanes(int64_t nodes, int64_t stored, int64_t queries, int32_t threads) {
@@ -83,6 +68,7 @@ Status PreparedGraph::in_turn(const Execution& execution, const Make& make) {
     return status_of([&] {
         const Turn turn(*this, execution);
         make();
+        return Status::ok;
     });
 }
 
@@ -95,10 +81,11 @@ Status PreparedGraph::view(const PprQueries& queries, bool regroups, const PprGr
     const Status status = status_of([&] {
         const std::vector<int> lanes = lanes_of(queries.batch, at_once);
         const auto [least, most] = std::minmax_element(lanes.begin(), lanes.end());
-        if (least == lanes.end()) return;
+        if (least == lanes.end()) return Status::ok;
         few = few || *least <= (is_large ? PPR_TILE_LANES : PPR_FEW_LANES);
         many = !is_large && *most > PPR_FEW_LANES;
         course = {at_once > 1 ? at_once : ppr_threads(nodes, stored, *most, threads), *most};
+        return Status::ok;
     });
     if (status != Status::ok) return status;
     const bool with_out = arrays_.directed && (queries.allow != nullptr || queries.node_weight != nullptr);

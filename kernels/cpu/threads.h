@@ -40,6 +40,21 @@ void ready_to_throw();
 // The number of threads that the pool has started in this process: at most the largest number of any call, minus 1.
 int pool_size();
 
+// The status of a kernel's body: what it returns, or why it ended early. Static, like all inline code that is compiled for
+// several instruction sets.
+template <class Body>
+static inline Status status_of(const Body& body) {
+    try {
+        return body();
+    } catch (const Stopped&) {
+        return Status::stopped;
+    } catch (const std::bad_alloc&) {
+        return Status::out_of_memory;
+    } catch (const std::length_error&) {  // of a vector that no memory could hold
+        return Status::out_of_memory;
+    }
+}
+
 #if defined(HOPFUSE_ISA_NS)
 namespace HOPFUSE_ISA_NS {
 
@@ -66,20 +81,6 @@ void parallel_for(int64_t count, const Execution& execution, const Body& body) {
     constexpr int64_t most = 1 << 13;
     const int64_t equal = 1 + count / (8 * int64_t{execution.threads});
     parallel_for(count, equal < most ? equal : most, execution, body);
-}
-
-// The status of a kernel's body: what it returns, or why it ended early.
-template <class Body>
-Status status_of(const Body& body) {
-    try {
-        return body();
-    } catch (const Stopped&) {
-        return Status::stopped;
-    } catch (const std::bad_alloc&) {
-        return Status::out_of_memory;
-    } catch (const std::length_error&) {  // of a vector that no memory could hold
-        return Status::out_of_memory;
-    }
 }
 
 }  // namespace HOPFUSE_ISA_NS
