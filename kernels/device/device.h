@@ -92,6 +92,9 @@ public:
     // Whether launches may be cooperative; the self-test clears it if they give other results.
     std::atomic<bool> cooperative{true};
     Sizes sizes;
+    // Called once before an allocation fails for good, without a lock: it may free what only a garbage collector finds. Then the
+    // allocation is tried again. Set before the first queue.
+    std::function<void()> collect;
 
     // ---- Memory. Queues allocate from a pool of this library's own.
     size_t free_bytes();             // that an allocation can still get: of the device, of this pool, below its cap
@@ -242,6 +245,10 @@ public:
             copy_bytes(to.data() + static_cast<size_t>(rows[i]) * row, from.data() + i * row, row * sizeof(T));
     }
     void wait();
+    // Orders work of the device without waiting on the host: what is queued here from now on runs after all that another stream has
+    // now; what another stream gets from now on runs after all that is queued here. Nothing is done if both are the same stream.
+    void after(const Stream& other);
+    void before(const Stream& other);
 
     // ---- Work
     template <class... P>
