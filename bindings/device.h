@@ -41,6 +41,7 @@ struct DeviceArray {
     DType dtype{};
     // Where work on it was queued last, here or by its library; nothing if no work is pending.
     std::optional<native::Stream> stream;
+    bool readonly = false;
 
     size_t size() const;
     size_t nbytes() const { return size() * dtype.bits / 8; }
@@ -48,8 +49,8 @@ struct DeviceArray {
 
 // A run of a recording, on the thread that makes it.
 struct RecordingRun {
-    native::Queue* queue;                           // null once the run is over
-    std::vector<native::Array<int32_t>> statuses{}; // (B,), of the operations in it
+    native::Queue* queue;                            // null once the run is over
+    std::vector<native::Array<int32_t>> statuses{};  // (B,), of the operations in it
 };
 
 // Where a call is queued: in a recording, on the stream of the caller's arrays, or on a stream of its own. Python's
@@ -173,18 +174,17 @@ private:
     struct Slot {
         Shape shape;
         size_t size = 0, itemsize = 1;
-        bool is_none = false, is_there = false, stays = false;  // on the device already; on the host, not to be uploaded
-        Py_buffer view{};                                        // of the host; obj is null if it is on the device
+        bool is_none = false, is_there = false,
+             stays = false;  // on the device already; on the host, not to be uploaded
+        Py_buffer view{};    // of the host; obj is null if it is on the device
         native::Owner owner;
         void* data = nullptr;
     };
 
     template <class T>
     static DType type_of() {
-        if constexpr (std::is_same_v<T, std::byte>)
-            return DType{};
-        else
-            return nb::dtype<T>();
+        if constexpr (std::is_same_v<T, std::byte>) return DType{};
+        else return nb::dtype<T>();
     }
     size_t add(nb::handle given, DType type, int rank, bool stays);
     size_t add_target(nb::handle given, DType type, int rank);
@@ -282,9 +282,8 @@ private:
     int32_t fault_ = 0;
 };
 
-// A NumPy array over a part of a block of pinned memory, which it keeps alive.
+// A NumPy array over a part of a block of pinned memory, an object with Python's buffer interface, which it keeps alive.
 nb::object pinned_array(const nb::object& block, size_t begin, const Shape& shape, DType dtype);
 // The dtype of NumPy, and the other way round.
 nb::object numpy_dtype(DType dtype);
 DType dtype_from(nb::handle dtype);
-

@@ -97,9 +97,9 @@ public:
     std::function<void()> collect;
 
     // ---- Memory. Queues allocate from a pool of this library's own.
-    size_t free_bytes();             // that an allocation can still get: of the device, of this pool, below its cap
+    size_t free_bytes();  // that an allocation can still get: of the device, of this pool, below its cap
     void require(size_t bytes, const std::string& what);  // throws NoRoom
-    void trim();                     // gives cached memory back to the device
+    void trim();                                          // gives cached memory back to the device
     // Memory of its own, not of the pool, freed once all work of the device is over: for what is resident and for recordings.
     Owner fixed_memory(size_t bytes);
     template <class T>
@@ -215,10 +215,8 @@ public:
                 read_bytes(from, to, nbytes);
             },
             found);
-        if constexpr (sizeof...(T) == 1)
-            return std::move(std::get<0>(found));
-        else
-            return found;
+        if constexpr (sizeof...(T) == 1) return std::move(std::get<0>(found));
+        else return found;
     }
     void read_bytes(std::span<const void* const> from, std::span<void* const> to, std::span<const size_t> nbytes);
     // Reads arrays into one block of pinned memory, waiting; returns the block and the offset of each array in it.
