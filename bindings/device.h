@@ -110,6 +110,7 @@ public:
     operator native::Array<T>() const { return array(); }
     // What Python gave: None, or an array of this shape.
     bool is_none() const;
+    bool on_device() const;
     size_t rank() const;
     int64_t dim(size_t axis) const;
     size_t size() const;
@@ -207,6 +208,10 @@ native::Array<T> Operand<T>::array() const {
 template <class T>
 bool Operand<T>::is_none() const {
     return of_->slots_[at_].is_none;
+}
+template <class T>
+bool Operand<T>::on_device() const {
+    return of_->slots_[at_].is_there;
 }
 template <class T>
 size_t Operand<T>::rank() const {

@@ -23,6 +23,7 @@ constexpr int WARP = 32, MOST_THREADS = 256;
 constexpr int LISTS_PER_BLOCK = 4;  // of calibrate_f32, a warp each
 
 void add_rule(Uploads& uploads, CalibrationRule& rule, int32_t lists) {
+    if (rule.method != Calibration::theoretical_min_max) rule.lower = rule.upper = nullptr;  // not read
     uploads.add(rule.lower, static_cast<size_t>(lists));
     uploads.add(rule.upper, static_cast<size_t>(lists));
 }
