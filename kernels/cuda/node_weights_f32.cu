@@ -1,5 +1,6 @@
 // Converts a batch's node weights for walks, on a device. Contract: hopfuse/ppr.h, NODE WEIGHTS; kernels/cpu/inputs.cpp gives
 // the same bits.
+#include "arguments/node_weights_f32.h"
 #include "hopfuse/device.h"
 #include "hopfuse/node_weights.h"
 #include "hopfuse/query_status.h"
@@ -97,3 +98,6 @@ extern "C" __global__ void __launch_bounds__(256)
     if (columns > 0 && !(any > 0.0)) note_fault(status + at.query, status_no_node_weight);
     if (is_faint(other[at.query])) note_fault(status + at.query, status_faint_node_weight);
 }
+
+HOPFUSE_KERNEL_TYPE(node_weights_largest, LargestWeightsKernel);
+HOPFUSE_KERNEL_TYPE(node_weights_read, ReadWeightsKernel);
