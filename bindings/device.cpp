@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "../kernels/cpu/threads.h"
+#include "device_place.h"
 
 namespace {
 
@@ -94,13 +95,6 @@ struct NumPy {
     }
 };
 
-nb::object as_tuple(const Shape& shape) {
-    const nb::object made = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
-    for (size_t axis = 0; axis < shape.size(); ++axis)
-        PyTuple_SetItem(made.ptr(), static_cast<Py_ssize_t>(axis), PyLong_FromLongLong(shape[axis]));
-    return made;
-}
-
 }  // namespace
 
 nb::object numpy_dtype(DType dtype) {
@@ -120,6 +114,10 @@ DType dtype_from(nb::handle dtype) {
     throw nb::type_error("an array of a device holds numbers in the machine's order");
 }
 
+nb::object block_object(std::shared_ptr<std::byte[]> block, size_t size) {
+    return nb::cast(PinnedBlock{std::move(block), static_cast<Py_ssize_t>(size)});
+}
+
 nb::object pinned_array(const nb::object& block, size_t begin, const Shape& shape, DType dtype) {
     PyObject* const given[] = {as_tuple(shape).release().ptr(), numpy_dtype(dtype).release().ptr(), block.ptr(),
                                PyLong_FromSize_t(begin)};
@@ -127,6 +125,12 @@ nb::object pinned_array(const nb::object& block, size_t begin, const Shape& shap
     for (const size_t own : {0, 1, 3}) Py_DECREF(given[own]);
     if (!made.is_valid()) throw nb::python_error();
     return made;
+}
+
+void raise_query_fault(int32_t fault, int64_t row) {
+    nb::handle raise(raise_fault);
+    raise(fault, row);
+    throw std::logic_error("a fault of a query raised nothing");
 }
 
 size_t DeviceArray::size() const { return product(shape); }
@@ -205,7 +209,7 @@ void Operands::add_device(const DeviceArray& array, DType type, int rank) {
     call_.order(array);
     if (call_.queue().fixed()) call_.queue().keep(array.owner);
     Slot& slot = slots_.emplace_back();
-    slot.shape = array.shape, slot.size = array.size(), slot.itemsize = array.dtype.bits / 8;
+    slot.shape = array.shape, slot.dtype = array.dtype, slot.size = array.size(), slot.itemsize = array.dtype.bits / 8;
     slot.is_there = true, slot.owner = array.owner, slot.data = array.data;
 }
 
@@ -213,7 +217,8 @@ void Operands::add_host(nb::handle given, DType type, int rank, int flags) {
     Slot& slot = slots_.emplace_back();
     if (PyObject_GetBuffer(given.ptr(), &slot.view, flags) != 0) throw nb::python_error();
     const Py_buffer& view = slot.view;
-    check(type_of_buffer(view.format, view.itemsize), static_cast<size_t>(view.ndim), type, rank);
+    slot.dtype = type_of_buffer(view.format, view.itemsize);
+    check(slot.dtype, static_cast<size_t>(view.ndim), type, rank);
     slot.shape.assign(view.shape, view.shape + view.ndim);
     slot.itemsize = static_cast<size_t>(view.itemsize), slot.size = static_cast<size_t>(view.len) / slot.itemsize;
 }
@@ -281,11 +286,7 @@ void Results::read() {
 }
 
 nb::dict Results::dict() {
-    if (faulty_ >= 0) {
-        nb::handle raise(raise_fault);
-        raise(fault_, faulty_);
-        throw std::logic_error("a fault of a query raised nothing");
-    }
+    if (faulty_ >= 0) raise_query_fault(fault_, faulty_);
     nb::dict made;
     const std::byte* last = nullptr;  // results are mostly in one block
     nb::object block;
@@ -297,7 +298,7 @@ nb::dict Results::dict() {
                 size_t size = 0;
                 for (const Result& other : results_)
                     if (other.block == result.block) size = std::max(size, other.begin + other.nbytes());
-                block = nb::cast(PinnedBlock{result.block, static_cast<Py_ssize_t>(size)});
+                block = block_object(result.block, size);
             }
             array = pinned_array(block, result.begin, result.shape, result.dtype);
         } else {
@@ -315,4 +316,7 @@ void bind_device(Module& m) {
     m.def(
         "use_faults", [](nb::object raise) { raise_fault = raise.release().ptr(); }, nb::arg("raise_fault"),
         "Take the function that raises the error of a query, by its status and row.");
+    bind_device_array(m);
+    bind_device_place(m);
+    bind_device_recording(m);
 }

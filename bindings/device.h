@@ -115,6 +115,8 @@ public:
     int64_t dim(size_t axis) const;
     size_t size() const;
     size_t itemsize() const;
+    const Shape& shape() const;
+    DType dtype() const;
     // The elements on the host; empty if the array is on a device.
     std::span<const T> host() const;
 
@@ -174,6 +176,7 @@ public:
 private:
     struct Slot {
         Shape shape;
+        DType dtype{};
         size_t size = 0, itemsize = 1;
         bool is_none = false, is_there = false,
              stays = false;  // on the device already; on the host, not to be uploaded
@@ -230,6 +233,14 @@ size_t Operand<T>::itemsize() const {
     return of_->slots_[at_].itemsize;
 }
 template <class T>
+const Shape& Operand<T>::shape() const {
+    return of_->slots_[at_].shape;
+}
+template <class T>
+DType Operand<T>::dtype() const {
+    return of_->slots_[at_].dtype;
+}
+template <class T>
 std::span<const T> Operand<T>::host() const {
     const Operands::Slot& slot = of_->slots_[at_];
     if (slot.view.obj == nullptr) return {};
@@ -249,6 +260,10 @@ public:
     template <class T>
     void add(const char* name, const native::Array<T>& array, Shape shape) {
         add_array(name, array.owner(), array.data(), nb::dtype<T>(), std::move(shape));
+    }
+    // The bytes of an array as they are.
+    void add_bytes(const char* name, const DeviceArray& array) {
+        add_array(name, array.owner, array.data, array.dtype, array.shape);
     }
     // A result that has been read by Queue::read_pinned already: `begin` bytes into its block.
     template <class T>
@@ -286,9 +301,3 @@ private:
     int64_t faulty_ = -1;  // the first query with a fault
     int32_t fault_ = 0;
 };
-
-// A NumPy array over a part of a block of pinned memory, an object with Python's buffer interface, which it keeps alive.
-nb::object pinned_array(const nb::object& block, size_t begin, const Shape& shape, DType dtype);
-// The dtype of NumPy, and the other way round.
-nb::object numpy_dtype(DType dtype);
-DType dtype_from(nb::handle dtype);
