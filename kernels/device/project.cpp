@@ -47,6 +47,8 @@ DeviceIncidence::DeviceIncidence(Queue& queue, std::span<const int64_t> indptr, 
     const Queue::Resident resident(queue);
     std::tie(indptr_, indices_) = queue.upload(indptr, indices);
     if (weights) weights_ = std::get<0>(queue.upload(*weights));
+    for (size_t row = 0; row + 1 < indptr.size(); ++row)
+        longest_row_ = std::max(longest_row_, indptr[row + 1] - indptr[row]);
 }
 
 Projected project(Queue& queue, const Projection& given) {

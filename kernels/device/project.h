@@ -15,6 +15,7 @@ public:
                     std::optional<std::span<const float>> weights);
 
     int64_t rows() const { return static_cast<int64_t>(indptr_.size()) - 1; }
+    int64_t longest_row() const { return longest_row_; }  // entries
     const Array<int64_t>& indptr() const { return indptr_; }
     const Array<int32_t>& indices() const { return indices_; }
     const Array<float>& weights() const { return weights_; }  // or null
@@ -23,6 +24,7 @@ private:
     Array<int64_t> indptr_;
     Array<int32_t> indices_;
     Array<float> weights_;
+    int64_t longest_row_ = 0;
 };
 
 // What is projected.

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "hits.h"
-#include "incidence.h"
+#include "project.h"
 
 namespace hopfuse::device {
 
