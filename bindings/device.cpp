@@ -2,7 +2,9 @@
 #include "device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <mutex>
 
 #include "../kernels/cpu/threads.h"
 #include "device_place.h"
@@ -63,6 +65,52 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 }
 
 PyType_Slot block_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)}, {0, nullptr}};
+
+// Arrays that calls still read, of libraries that do not know of it.
+class Borrowed {
+public:
+    static Borrowed& get() {
+        static Borrowed* const all = new Borrowed();
+        return *all;
+    }
+
+    // Keeps them alive until what is queued now is over.
+    void hold(native::Queue& queue, std::vector<native::Owner> owners) {
+        const native::Driver& driver = queue.device().driver();
+        native::CUevent event = nullptr;
+        if (driver.cuEventCreate(&event, native::CU_EVENT_DISABLE_TIMING) != native::CUDA_SUCCESS ||
+            driver.cuEventRecord(event, queue.stream().handle) != native::CUDA_SUCCESS) {
+            if (event != nullptr) driver.cuEventDestroy(event);
+            queue.wait();
+            return;
+        }
+        const std::lock_guard<std::mutex> lock(mutex_);
+        held_.push_back({&driver, event, std::move(owners)});
+        count_ = held_.size();
+    }
+
+    // Drops those whose work is over; the device's context is current.
+    void sweep() {
+        if (count_ == 0) return;
+        std::vector<Held> over;  // dropped after the lock, since objects of Python may be behind them
+        const std::lock_guard<std::mutex> lock(mutex_);
+        for (Held& one : held_)
+            if (one.driver->cuEventQuery(one.event) != native::CUDA_ERROR_NOT_READY) over.push_back(std::move(one));
+        std::erase_if(held_, [](const Held& one) { return one.owners.empty(); });
+        count_ = held_.size();
+        for (const Held& one : over) one.driver->cuEventDestroy(one.event);
+    }
+
+private:
+    struct Held {
+        const native::Driver* driver;
+        native::CUevent event;
+        std::vector<native::Owner> owners;
+    };
+    std::mutex mutex_;
+    std::vector<Held> held_;
+    std::atomic<size_t> count_{0};
+};
 
 // Objects of NumPy, found once and never freed.
 struct NumPy {
@@ -145,6 +193,7 @@ DeviceCall::DeviceCall(const DeviceQueue& queue) : place_(queue), stop_(executio
         queue_ = &own_.emplace(place_.device, place_.stream);
     }
     queue_->check_with(&checkpoint, this);
+    Borrowed::get().sweep();
 }
 
 DeviceCall::~DeviceCall() { queue_->check_with(nullptr, nullptr); }
@@ -158,7 +207,15 @@ void DeviceCall::checkpoint(void* context) {
 }
 
 void DeviceCall::order(const DeviceArray& array) {
-    if (!array.stream.has_value() || array.stream->handle == queue_->stream().handle || queue_->fixed()) return;
+    if (queue_->fixed()) {
+        queue_->keep(array.owner);
+        if (place_.run != nullptr && !place_.run->records && array.stream.has_value() &&
+            array.stream->handle != queue_->stream().handle)
+            native::Queue(place_.device, *array.stream).wait();
+        return;
+    }
+    if (array.borrowed) borrowed_.push_back(array.owner);
+    if (!array.stream.has_value() || array.stream->handle == queue_->stream().handle) return;
     for (const native::Stream& other : others_)
         if (other.handle == array.stream->handle) return;
     queue_->after(*array.stream);
@@ -167,6 +224,7 @@ void DeviceCall::order(const DeviceArray& array) {
 
 void DeviceCall::order_after() {
     for (const native::Stream& other : others_) queue_->before(other);
+    if (!borrowed_.empty()) Borrowed::get().hold(*queue_, std::move(borrowed_));
 }
 
 // ---- Operands -----------------------------------------------------------------------------------------------------------
@@ -207,7 +265,6 @@ void Operands::add_device(const DeviceArray& array, DType type, int rank) {
     check(array.dtype, array.shape.size(), type, rank);
     if (array.device != call_.place().device) throw nb::type_error("an operand is on another device than the call");
     call_.order(array);
-    if (call_.queue().fixed()) call_.queue().keep(array.owner);
     Slot& slot = slots_.emplace_back();
     slot.shape = array.shape, slot.dtype = array.dtype, slot.size = array.size(), slot.itemsize = array.dtype.bits / 8;
     slot.is_there = true, slot.owner = array.owner, slot.data = array.data;
@@ -312,7 +369,8 @@ nb::dict Results::dict() {
 
 void bind_device(Module& m) {
     nb::class_<PinnedBlock>(m, "PinnedBlock", nb::type_slots(block_slots), "Pinned host memory behind NumPy arrays.");
-    nb::class_<DeviceQueue>(m, "DeviceQueue", "Where a call is queued on a device.");
+    nb::class_<DeviceQueue>(m, "DeviceQueue", "Where a call is queued on a device.")
+        .def_prop_ro("stream", [](const DeviceQueue& queue) { return reinterpret_cast<uint64_t>(queue.stream.handle); });
     m.def(
         "use_faults", [](nb::object raise) { raise_fault = raise.release().ptr(); }, nb::arg("raise_fault"),
         "Take the function that raises the error of a query, by its status and row.");

@@ -42,6 +42,7 @@ struct DeviceArray {
     // Where work on it was queued last, here or by its library; nothing if no work is pending.
     std::optional<native::Stream> stream;
     bool readonly = false;
+    bool borrowed = false;  // its library may reuse the memory as soon as `owner` is dropped, whatever work is pending
 
     size_t size() const;
     size_t nbytes() const { return size() * dtype.bits / 8; }
@@ -50,6 +51,7 @@ struct DeviceArray {
 // A run of a recording, on the thread that makes it.
 struct RecordingRun {
     native::Queue* queue;                            // null once the run is over
+    bool records = false;                            // whether work is recorded, and not executed
     std::vector<native::Array<int32_t>> statuses{};  // (B,), of the operations in it
 };
 
@@ -84,7 +86,8 @@ public:
         }
     }
 
-    // Waits, on the device, for what is pending on an array of another stream, and lets that stream wait for this call.
+    // Waits, on the device, for what is pending on an array of another stream, and lets that stream wait for this call. A recording
+    // keeps the array instead, and waits before it.
     void order(const DeviceArray& array);
 
 private:
@@ -94,6 +97,7 @@ private:
     std::optional<native::Queue> own_;
     native::Queue* queue_;
     std::vector<native::Stream> others_;
+    std::vector<native::Owner> borrowed_;
 
     static void checkpoint(void* context);
     void order_after();

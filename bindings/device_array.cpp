@@ -105,7 +105,7 @@ native::Owner owner_of(Tensor* managed) {
 }
 
 // An array over the tensor of a capsule, which it takes, and its strides in elements, or None.
-nb::tuple from_capsule(std::shared_ptr<native::Device> device, nb::handle capsule, std::optional<int64_t> stream) {
+nb::tuple from_capsule(std::shared_ptr<native::Device> device, nb::handle capsule, const DeviceQueue& queue) {
     DeviceArray array;
     array.device = std::move(device);
     const nb::dlpack::dltensor* tensor;
@@ -129,7 +129,7 @@ nb::tuple from_capsule(std::shared_ptr<native::Device> device, nb::handle capsul
     array.dtype = tensor->dtype;
     array.data = static_cast<char*>(tensor->data) + tensor->byte_offset;
     array.shape.assign(tensor->shape, tensor->shape + tensor->ndim);
-    if (stream.has_value()) array.stream = {reinterpret_cast<native::CUstream>(*stream), nullptr};
+    array.stream = queue.stream, array.borrowed = true;
     nb::object strides = nb::none();
     if (tensor->strides != nullptr) {
         nb::list made;
@@ -141,11 +141,13 @@ nb::tuple from_capsule(std::shared_ptr<native::Device> device, nb::handle capsul
 
 // An array over memory that an object of Python owns.
 DeviceArray over(std::shared_ptr<native::Device> device, uint64_t address, Shape shape, nb::handle dtype,
-                 nb::object owner, std::optional<int64_t> stream, bool readonly) {
-    DeviceArray made{std::move(device), python_owner(owner), reinterpret_cast<void*>(address),
-                     std::move(shape),  dtype_from(dtype),   std::nullopt,
-                     readonly};
-    if (stream.has_value()) made.stream = {reinterpret_cast<native::CUstream>(*stream), made.owner};
+                 nb::object owner, std::optional<uint64_t> stream, nb::object stream_owner, bool readonly) {
+    DeviceArray made;
+    made.device = std::move(device), made.owner = python_owner(std::move(owner));
+    made.data = reinterpret_cast<void*>(address), made.shape = std::move(shape), made.dtype = dtype_from(dtype);
+    made.readonly = readonly;
+    if (stream.has_value())
+        made.stream = {reinterpret_cast<native::CUstream>(*stream), python_owner(std::move(stream_owner))};
     return made;
 }
 
@@ -317,10 +319,10 @@ void bind_device_array(Module& m) {
              [](const DeviceArray& array) { return nb::make_tuple(ON_CUDA, array.device->properties().ordinal); })
         .def_prop_ro("__cuda_array_interface__", &interface_of);
     m.def("device_array_over", &over, nb::arg("device"), nb::arg("address"), nb::arg("shape"), nb::arg("dtype"),
-          nb::arg("owner"), nb::arg("stream").none(), nb::arg("readonly"),
+          nb::arg("owner"), nb::arg("stream").none(), nb::arg("stream_owner").none(), nb::arg("readonly"),
           "An array over the memory of an object, which it keeps alive; its work is ordered after that of the stream.");
-    m.def("device_array_of_capsule", &from_capsule, nb::arg("device"), nb::arg("capsule"), nb::arg("stream").none(),
-          "An array over the tensor of DLPack, and its strides in elements, or None.");
+    m.def("device_array_of_capsule", &from_capsule, nb::arg("device"), nb::arg("capsule"), nb::arg("queue"),
+          "An array over the tensor of a capsule, which is ready on the stream of the queue, and its strides or None.");
     m.def("device_of_address", &ordinal_of, nb::arg("device"), nb::arg("address"),
           "The number of the device that holds an address.");
 }

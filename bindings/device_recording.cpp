@@ -91,8 +91,7 @@ public:
         if (run_ != nullptr || is_recording(*device_)) throw std::runtime_error("captures cannot be nested");
         const DeviceQueue caller = queue_of_thread(device_);
         native::Queue& queue = work_->begin(caller.stream, records, for_host);
-        run_ = std::make_shared<RecordingRun>(RecordingRun{&queue});
-        records_ = records;
+        run_ = std::make_shared<RecordingRun>(RecordingRun{&queue, records, {}});
         enter_queue({device_, queue.stream(), run_});
         nb::list made;
         for (size_t number = 0; number < inputs_.size(); ++number) {
@@ -124,7 +123,7 @@ public:
         outputs_ = std::move(found), num_statuses_ = statuses, has_run_ = true;
         {
             const nb::gil_scoped_release release;
-            if (records_) work_->end_recorded(from, nbytes);
+            if (run_->records) work_->end_recorded(from, nbytes);
             else work_->end_first();
         }
         leave();
@@ -300,7 +299,7 @@ private:
     std::vector<Leaf> inputs_, outputs_;
     int64_t rows_ = 0;
     size_t num_statuses_ = 0;
-    bool has_run_ = false, records_ = false;
+    bool has_run_ = false;
     std::shared_ptr<RecordingRun> run_;
     mutable std::optional<native::Recording> work_;
 };

@@ -9,9 +9,12 @@ from typing import Any
 
 from ...errors import BackendError
 from ..first_use import INSTALL, no_cupy
+from .compatibility import check_driver
 from .cupy_errors import first_line
 from .device_ops import DeviceOps
 from .kernel_cache import KernelCache, cache_folder
+from .kernel_code import KernelCode
+from .kernel_compiler import FoundNvrtc
 from .kernel_sources import KernelSources, find_sources
 
 #: The lowest compute capability that the kernels are compiled for.
@@ -23,13 +26,15 @@ def make_backend() -> DeviceOps:
     cupy = _import_cupy()
     _check_device(cupy)
     from .cupy_runtime import CupyRuntime
-    from .kernel_code import KernelCode
-    from .nvrtc import CupyNvrtc
 
-    sources = find_sources()
-    cache = KernelCache(cache_folder(_version()))
-    runtime = CupyRuntime(lambda capability: KernelCode(sources, CupyNvrtc(), capability, cache))
-    return DeviceOps(runtime)
+    driver = int(cupy.cuda.runtime.driverGetVersion())
+    check_driver(driver)
+    sources, cache = find_sources(), KernelCache(cache_folder(_version()))
+
+    def code(capability: int) -> KernelCode:
+        return KernelCode(sources, FoundNvrtc(capability, driver), capability, cache, driver)
+
+    return DeviceOps(CupyRuntime(code))
 
 
 class SelfTestMark:
