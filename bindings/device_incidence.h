@@ -1,8 +1,9 @@
-// An incidence on a device, which Python keeps with the one on the host.
+// An incidence on a device, as Python holds it: hopfuse._native.DeviceIncidence.
 #pragma once
 
-#include "../kernels/device/project.h"
-#include "common.h"
+#include <memory>
+
+#include "../kernels/device/incidence.h"
 
 struct Incidence {
     std::shared_ptr<const hopfuse::device::DeviceIncidence> there;

@@ -84,9 +84,9 @@ private:
     }
 
     void read_hits(const TopkHits& hits, DenseFound& found) {
-        const void* const from[] = {hits.ids.data(), hits.scores.data(), hits.counts.data(), hits.status.data(),
-                                    hits.rescored.data()};
-        const size_t nbytes[] = {hits.ids.nbytes(), hits.scores.nbytes(), hits.counts.nbytes(), hits.status.nbytes(),
+        const auto& [ids, scores, counts] = std::tie(hits.hits.ids, hits.hits.scores, hits.hits.counts);
+        const void* const from[] = {ids.data(), scores.data(), counts.data(), hits.status.data(), hits.rescored.data()};
+        const size_t nbytes[] = {ids.nbytes(), scores.nbytes(), counts.nbytes(), hits.status.nbytes(),
                                  hits.rescored.nbytes()};
         found.read = queue_.read_pinned(from, nbytes, found.begins);
     }
@@ -107,12 +107,12 @@ private:
         for (int64_t& query : chosen) query += range.begin;
         const FilterPart part(allowed_, chosen, corpus_.rows());
         const Array<float> vectors = queue_.take_rows(queries, static_cast<size_t>(corpus_.dim()), chosen);
-        const TopkHits found = TopkHits::empty(queue_, count, hits.width);
+        const TopkHits found = TopkHits::empty(queue_, count, hits.hits.k);
         exhaustively(take(vectors, count, part.filter(), found), part.filter());
-        const auto width = static_cast<size_t>(hits.width);
-        queue_.put_rows(hits.ids, width, left, found.ids);
-        queue_.put_rows(hits.scores, width, left, found.scores);
-        queue_.put_rows(hits.counts, 1, left, found.counts);
+        const auto width = static_cast<size_t>(hits.hits.k);
+        queue_.put_rows(hits.hits.ids, width, left, found.hits.ids);
+        queue_.put_rows(hits.hits.scores, width, left, found.hits.scores);
+        queue_.put_rows(hits.hits.counts, 1, left, found.hits.counts);
         queue_.put_rows(hits.status, 1, left, found.status);
         return part.filter().total(count, corpus_.rows());
     }
@@ -244,7 +244,7 @@ DenseFound dense_topk(Queue& queue, const std::shared_ptr<const DeviceCorpus>& c
     queue.keep(corpus);
     const int64_t kept = std::min(k, allowed.most_rows(corpus->rows()));
     if (batch == 0 || kept == 0) {
-        const TopkHits none = TopkHits::without_hits(queue, batch, k);
+        const TopkHits none = TopkHits::none(queue, batch, k);
         if (batch > 0) {
             const Array<float> norms = queue.empty<float>(static_cast<size_t>(batch));
             check_queries(queue, queries, batch, corpus->dim(), corpus->is_cosine(), norms, none.status);

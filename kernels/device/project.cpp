@@ -29,8 +29,8 @@ ScaledRows rows_of(Queue& queue, const Projection& given) {
     const DeviceIncidence& there = *given.incidence;
     ScaledRows made;
     if (given.scale != nullptr)
-        made.scale = std::get<0>(queue.upload(std::span<const float>(given.scale, static_cast<size_t>(there.rows()))));
-    made.rows = {there.rows(), given.columns, there.indptr(), there.indices(), there.weights(), made.scale};
+        made.scale = std::get<0>(queue.upload(std::span<const float>(given.scale, static_cast<size_t>(there.rows))));
+    made.rows = {there.rows, given.columns, there.indptr, there.indices, there.weights, made.scale};
     return made;
 }
 
@@ -40,19 +40,8 @@ Grid grid_of(int64_t rows, int64_t batch) {
 
 }  // namespace
 
-DeviceIncidence::DeviceIncidence(Queue& queue, std::span<const int64_t> indptr, std::span<const int32_t> indices,
-                                 std::optional<std::span<const float>> weights) {
-    const size_t of_weights = weights ? weights->size_bytes() : 0;
-    queue.device().require(indptr.size_bytes() + indices.size_bytes() + of_weights, "the incidence");
-    const Queue::Resident resident(queue);
-    std::tie(indptr_, indices_) = queue.upload(indptr, indices);
-    if (weights) weights_ = std::get<0>(queue.upload(*weights));
-    for (size_t row = 0; row + 1 < indptr.size(); ++row)
-        longest_row_ = std::max(longest_row_, indptr[row + 1] - indptr[row]);
-}
-
 Projected project(Queue& queue, const Projection& given) {
-    const int64_t rows = given.incidence->rows();
+    const int64_t rows = given.incidence->rows;
     const Array<float> out = queue.empty<float>(static_cast<size_t>(given.batch * rows));
     const Array<int32_t> status = check(queue, given);
     if (given.batch > 0 && rows > 0)
@@ -62,9 +51,9 @@ Projected project(Queue& queue, const Projection& given) {
 }
 
 TopkHits project_topk(Queue& queue, const Projection& given, int64_t k) {
-    const int64_t rows = given.incidence->rows(), kept = std::min(k, rows);
+    const int64_t rows = given.incidence->rows, kept = std::min(k, rows);
     if (given.batch == 0 || kept == 0) {
-        TopkHits none = TopkHits::without_hits(queue, given.batch, k);
+        TopkHits none = TopkHits::none(queue, given.batch, k);
         none.status = check(queue, given);
         return none;
     }

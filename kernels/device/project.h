@@ -2,30 +2,10 @@
 #pragma once
 
 #include "arguments/project_f32.h"
-#include "device.h"
+#include "incidence.h"
 #include "selection.h"
 
 namespace hopfuse::device {
-
-// An incidence on a device. Resident: made once, and read by any queue.
-class DeviceIncidence {
-public:
-    // Host arrays: indptr (rows + 1,), indices and weights of its entries; no weights are weights of 1.
-    DeviceIncidence(Queue& queue, std::span<const int64_t> indptr, std::span<const int32_t> indices,
-                    std::optional<std::span<const float>> weights);
-
-    int64_t rows() const { return static_cast<int64_t>(indptr_.size()) - 1; }
-    int64_t longest_row() const { return longest_row_; }  // entries
-    const Array<int64_t>& indptr() const { return indptr_; }
-    const Array<int32_t>& indices() const { return indices_; }
-    const Array<float>& weights() const { return weights_; }  // or null
-
-private:
-    Array<int64_t> indptr_;
-    Array<int32_t> indices_;
-    Array<float> weights_;
-    int64_t longest_row_ = 0;
-};
 
 // What is projected.
 struct Projection {

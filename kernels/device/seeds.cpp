@@ -35,7 +35,7 @@ SeedArrays add_passage_seeds(Queue& queue, const SeedArrays& seeds, const HitArr
 CheckedSeeds add_entity_seeds(Queue& queue, const std::shared_ptr<const DeviceIncidence>& mentions,
                               const SeedArrays& seeds, const HitArrays& hits, const Frequency& frequency, double mass) {
     const int64_t batch = seeds.batch;
-    int64_t places = hits.k * mentions->longest_row();
+    int64_t places = hits.k * mentions->longest_row;
     if (queue.fixed()) places = std::min(places, queue.sizes().most_places);
     queue.keep(mentions);
     const SeedArrays made = empty_seeds(queue, batch, seeds.width + places);
@@ -46,12 +46,12 @@ CheckedSeeds add_entity_seeds(Queue& queue, const std::shared_ptr<const DeviceIn
                                         .ids = hits.ids,
                                         .counts = hits.counts,
                                         .k = to_int32(hits.k),
-                                        .indptr = mentions->indptr(),
-                                        .indices = mentions->indices(),
-                                        .weight = mentions->weights(),
+                                        .indptr = mentions->indptr,
+                                        .indices = mentions->indices,
+                                        .weight = mentions->weights,
                                         .frequency = frequency.of,
                                         .frequency_stride = frequency.stride,
-                                        .rows = mentions->rows(),
+                                        .rows = mentions->rows,
                                         .mass = mass,
                                         .places = to_int32(places),
                                         .held_node = held_node,
@@ -76,10 +76,10 @@ CheckedHits cover_seeds(Queue& queue, const std::shared_ptr<const DeviceIncidenc
                                    .scores = hits.scores,
                                    .counts = hits.counts,
                                    .width = to_int32(hits.k),
-                                   .indptr = mentions->indptr(),
-                                   .indices = mentions->indices(),
-                                   .weight = mentions->weights(),
-                                   .rows = mentions->rows(),
+                                   .indptr = mentions->indptr,
+                                   .indices = mentions->indices,
+                                   .weight = mentions->weights,
+                                   .rows = mentions->rows,
                                    .least = least,
                                    .k = to_int32(k),
                                    .first = first,

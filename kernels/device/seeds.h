@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "hits.h"
-#include "project.h"
+#include "incidence.h"
 
 namespace hopfuse::device {
 

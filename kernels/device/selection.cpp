@@ -1,7 +1,6 @@
 #include "selection.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "hopfuse/query_status.h"
 
@@ -22,31 +21,27 @@ int64_t sort_length(const Sizes& sizes, int64_t k, int64_t rows) {
 
 }  // namespace
 
-TopkHits TopkHits::empty(Queue& queue, int64_t batch, int64_t width) {
-    const int64_t size = batch * width;
+TopkHits TopkHits::empty(Queue& queue, int64_t batch, int64_t k) {
+    const int64_t size = batch * k;
     auto [ids, scores, counts, status, rescored] =
         queue.arrays<int64_t, float, int64_t, int32_t, int64_t>(size, size, batch, batch, batch);
-    return {width, ids, scores, counts, status, rescored};
+    return {{batch, k, ids, scores, counts}, status, rescored};
 }
 
-TopkHits TopkHits::without_hits(Queue& queue, int64_t batch, int64_t width) {
-    const auto size = static_cast<size_t>(batch * width), queries = static_cast<size_t>(batch);
-    const std::vector<int64_t> ids(size, -1), counts(queries, 0), rescored(queries, 0);
-    const std::vector<float> scores(size, -std::numeric_limits<float>::infinity());
-    const std::vector<int32_t> status(queries, status_complete);
-    auto [made_ids, made_scores, made_counts, made_status, made_rescored] =
-        queue.upload(std::span<const int64_t>(ids), std::span<const float>(scores), std::span<const int64_t>(counts),
-                     std::span<const int32_t>(status), std::span<const int64_t>(rescored));
-    return {width, made_ids, made_scores, made_counts, made_status, made_rescored};
+TopkHits TopkHits::none(Queue& queue, int64_t batch, int64_t k) {
+    const std::vector<int32_t> status(static_cast<size_t>(batch), status_complete);
+    const std::vector<int64_t> rescored(static_cast<size_t>(batch), 0);
+    const HitArrays hits = no_hits(queue, batch, k);
+    auto [there_status, there_rescored] =
+        queue.upload(std::span<const int32_t>(status), std::span<const int64_t>(rescored));
+    return {hits, there_status, there_rescored};
 }
 
 TopkHits TopkHits::rows(int64_t begin, int64_t end) const {
     const auto first = static_cast<size_t>(begin), count = static_cast<size_t>(end - begin);
-    const auto columns = static_cast<size_t>(width);
-    return {width,
-            ids.part(first * columns, count * columns),
-            scores.part(first * columns, count * columns),
-            counts.part(first, count),
+    const auto k = static_cast<size_t>(hits.k);
+    return {{end - begin, hits.k, hits.ids.part(first * k, count * k), hits.scores.part(first * k, count * k),
+             hits.counts.part(first, count)},
             status.part(first, count),
             rescored.part(first, count)};
 }
@@ -175,9 +170,10 @@ void Selection::sort_chunks(const Array<uint64_t>& keys, int64_t length, int64_t
 void Selection::emit(const Array<uint64_t>& keys, int64_t stride, bool sorts, const Array<uint64_t>& bounds,
                      int64_t width) {
     const size_t shared = sorts ? sizeof(uint64_t) * static_cast<size_t>(stride) : 16;
-    const SelectedHits hits{hits_.ids, hits_.scores, hits_.counts, hits_.status};
-    queue_.launch(emit_kernel, {queries_, SELECT_THREADS, shared}, keys, stride, sorts ? 1 : 0, k_, hits_.width, bounds,
-                  static_cast<int>(width), status_, hits, hits_.rescored);
+    const HitArrays& hits = hits_.hits;
+    const SelectedHits out{hits.ids, hits.scores, hits.counts, hits_.status};
+    queue_.launch(emit_kernel, {queries_, SELECT_THREADS, shared}, keys, stride, sorts ? 1 : 0, k_, hits.k, bounds,
+                  static_cast<int>(width), status_, out, hits_.rescored);
 }
 
 }  // namespace hopfuse::device

@@ -4,22 +4,20 @@
 #include <functional>
 
 #include "arguments/topk.h"
-#include "device.h"
+#include "hits.h"
 
 namespace hopfuse::device {
 
 // Hits on the device, with each query's status (hopfuse/query_status.h).
 struct TopkHits {
-    int64_t width;
-    Array<int64_t> ids;     // (B, width)
-    Array<float> scores;    // (B, width)
-    Array<int64_t> counts;  // (B,)
+    HitArrays hits;
     Array<int32_t> status;  // (B,)
     // (B,) candidates scored for each query where a bound selects them, otherwise uninitialised.
     Array<int64_t> rescored;
 
-    static TopkHits empty(Queue& queue, int64_t batch, int64_t width);
-    static TopkHits without_hits(Queue& queue, int64_t batch, int64_t width);
+    static TopkHits empty(Queue& queue, int64_t batch, int64_t k);
+    // Empty lists, of queries that are complete.
+    static TopkHits none(Queue& queue, int64_t batch, int64_t k);
     // Of queries begin .. end - 1, sharing the memory.
     TopkHits rows(int64_t begin, int64_t end) const;
 };
