@@ -66,6 +66,7 @@ NB_MODULE(_native, module) {
     m.def("pool_size", &hopfuse::pool_size, "Threads that the pool has started in this process.");
     m.def("release_workspaces", &hopfuse::release_workspaces, "Give the idle workspaces back to the system.");
     bind_cancel(m);
+    bind_device(m);
     bind_inputs(m);
     bind_prepared_graph(m);
     bind_ppr(m);

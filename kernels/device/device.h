@@ -51,6 +51,8 @@ struct Sizes {
     int64_t split_candidates = 1 << 10;
     // Items of a query that a block sums or weighs: passages of similarity_weights, nodes of node weights.
     int64_t part = 4096;
+    // The most entries of a query that fuse sorts in shared memory, a power of two.
+    int64_t shared_entries = 2048;
     // Device memory for sorting long lists (fuse) and couplings (ising), bytes.
     int64_t workspace = 256 << 20;
     // Columns for entities of hits in a recording, whose width is fixed.
@@ -92,11 +94,14 @@ public:
     // Whether launches may be cooperative; the self-test clears it if they give other results.
     std::atomic<bool> cooperative{true};
     Sizes sizes;
+    // Called once before an allocation fails for good, without a lock: it may free what only a garbage collector finds. Then the
+    // allocation is tried again. Set before the first queue.
+    std::function<void()> collect;
 
     // ---- Memory. Queues allocate from a pool of this library's own.
-    size_t free_bytes();             // that an allocation can still get: of the device, of this pool, below its cap
+    size_t free_bytes();  // that an allocation can still get: of the device, of this pool, below its cap
     void require(size_t bytes, const std::string& what);  // throws NoRoom
-    void trim();                     // gives cached memory back to the device
+    void trim();                                          // gives cached memory back to the device
     // Memory of its own, not of the pool, freed once all work of the device is over: for what is resident and for recordings.
     Owner fixed_memory(size_t bytes);
     template <class T>
@@ -212,10 +217,8 @@ public:
                 read_bytes(from, to, nbytes);
             },
             found);
-        if constexpr (sizeof...(T) == 1)
-            return std::move(std::get<0>(found));
-        else
-            return found;
+        if constexpr (sizeof...(T) == 1) return std::move(std::get<0>(found));
+        else return found;
     }
     void read_bytes(std::span<const void* const> from, std::span<void* const> to, std::span<const size_t> nbytes);
     // Reads arrays into one block of pinned memory, waiting; returns the block and the offset of each array in it.
@@ -242,6 +245,10 @@ public:
             copy_bytes(to.data() + static_cast<size_t>(rows[i]) * row, from.data() + i * row, row * sizeof(T));
     }
     void wait();
+    // Orders work of the device without waiting on the host: what is queued here from now on runs after all that another stream has
+    // now; what another stream gets from now on runs after all that is queued here. Nothing is done if both are the same stream.
+    void after(const Stream& other);
+    void before(const Stream& other);
 
     // ---- Work
     template <class... P>

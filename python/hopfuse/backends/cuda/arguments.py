@@ -340,16 +340,16 @@ FUSE = ArgumentStruct(
     room="*u1",
 )  # fmt: skip
 
-QUERIES = ArgumentStruct("Queries", "dense_topk.cu", data="c*f4", norm="c*f4", batch="i4", dim="i4", cosine="i4")
-TILE_MASK = ArgumentStruct("Mask", "dense_topk.cu", bytes="c*u1", stride="i8", first="i8")
+QUERIES = ArgumentStruct("QueryVectors", "dense_topk.cu", data="c*f4", norm="c*f4", batch="i4", dim="i4", cosine="i4")
+TILE_MASK = ArgumentStruct("RowMask", "dense_topk.cu", bytes="c*u1", stride="i8", first="i8")
 KEY_COLUMNS = ArgumentStruct("KeyColumns", "dense_topk.cu", keys="*u8", stride="i8", first="i8", columns="i4")
 LISTED = ArgumentStruct(
-    "Listed", "dense_topk.cu",
+    "ListedRows", "dense_topk.cu",
     keys="c*u8", width="i4", indptr="c*i8", ids="c*i8", shared="i4", first="i8",
 )  # fmt: skip
 DOT_BOUND = ArgumentStruct("DotBound", "topk.cu", slack="f4", norm_floor="f4", underflow="f4")
 RUNNING_LISTS = ArgumentStruct("RunningLists", "topk.cu", splits="i4", keys="*u8", fresh="i4", width="i4", room="i4")
-HITS = ArgumentStruct("Hits", "topk.cu", ids="*i8", scores="*f4", counts="*i8", status="*i4")
+HITS = ArgumentStruct("SelectedHits", "topk.cu", ids="*i8", scores="*f4", counts="*i8", status="*i4")
 PROJECT_ROWS = ArgumentStruct(
     "ProjectRows", "project_f32.cu",
     rows="i8", columns="i8", indptr="c*i8", indices="c*i4", weight="c*f4", scale="c*f4",

@@ -36,7 +36,7 @@ SHORT_LIST = 8
 
 QUERIES_PER_ROW = 4
 #: Rows, as many as threads, and queries of a block of dense_product, and the dimensions that it multiplies at a time.
-PRODUCT_ROWS, PRODUCT_QUERIES, PRODUCT_DEPTH = 128, 32, 32
+PRODUCT_ROWS, PRODUCT_QUERIES, PRODUCT_DEPTH = 128, {"f32": 64, "f16": 32, "bf16": 32}, 32
 #: The largest relative error of rounding to a type of rows.
 LAST_BIT = {"f16": 2.0**-11, "bf16": 2.0**-8}
 #: The assumed error of a matrix unit's step of 16 products, relative to the sum of all magnitudes.
@@ -149,7 +149,7 @@ class _Search:
 
     def _reads_once(self, queries: int) -> bool:
         """Return whether to score all rows canonically."""
-        return self.corpus.suffix != "f32" and queries <= self.sizes.scored_at_once
+        return queries <= self.sizes.scored_at_once
 
     def _read(self, vectors: DeviceArray, allowed: RowFilter, hits: TopkHits) -> _Queries:
         count = int(vectors.shape[0])
@@ -179,12 +179,9 @@ class _Search:
     def _multiply(self, queries: _Queries, first: int, rows: int, out: DeviceArray) -> None:
         """Write the dot products of a tile, (queries, rows), with errors that the bound covers."""
         corpus, tile = self.corpus, self.corpus.vectors[first : first + rows]
-        if corpus.suffix == "f32":
-            self.runtime.matmul(queries.vectors, tile, out.reshape((queries.count, rows)))
-            return
         floor = dot_bound(corpus.dim, corpus.suffix).values["norm_floor"]
         arguments = [tile, np.int64(rows), self._query_arguments(queries), floor, out]
-        grid = blocks(rows, PRODUCT_ROWS) * blocks(queries.count, PRODUCT_QUERIES)
+        grid = blocks(rows, PRODUCT_ROWS) * blocks(queries.count, PRODUCT_QUERIES[corpus.suffix])
         self.runtime.launch(f"dense_product_{corpus.suffix}", grid, PRODUCT_ROWS, arguments)
 
     def _select(
