@@ -9,19 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _native
+from ..._arrays import codes
 from ...errors import BackendError, InputError
-from ...types import Graph, Incidence, LabelSets
+from ...types import Corpus, Incidence, LabelSets
 from ..calls import (
+    DENSE_SUFFIXES,
     Array,
     BoostCall,
     CalibrateCall,
     CoverCall,
+    DenseCall,
     DiceCall,
     EntitySeedCall,
     FuseCall,
     HitArrays,
     IsingCall,
+    ProjectCall,
     SeedCall,
+    SimilarityCall,
 )
 from .residents import resident
 from .runtime import Runtime
@@ -72,6 +77,57 @@ class DeviceOps:
 
     def _labels(self, labels: LabelSets) -> _native.DeviceLabels:
         return resident(self.runtime, labels, lambda queue: _native.device_labels(queue, labels.indptr, labels.members))
+
+    def _corpus(self, corpus: Corpus) -> _native.DeviceCorpus:
+        if corpus.num_vectors > _native.DEVICE_MOST_ROWS:
+            raise InputError(
+                "limit",
+                "corpus",
+                "{field} has {given:,} rows; a device searches up to {allowed:,}",
+                given=corpus.num_vectors,
+                allowed=_native.DEVICE_MOST_ROWS,
+            )
+        kind = {"type": codes.types()[corpus.precision], "cosine": corpus.metric == "cosine"}
+        given = corpus.vectors if corpus.precision == "float32" else corpus.vectors.view(np.uint16)
+        return resident(self.runtime, corpus, lambda queue: _native.device_corpus(queue, given, **kind))
+
+    def _incidence(self, incidence: Incidence) -> _native.DeviceIncidence:
+        rows = {"indptr": incidence.indptr, "indices": incidence.indices, "weights": incidence.weights}
+        return resident(self.runtime, incidence, lambda queue: _native.device_incidence(queue, **rows))
+
+    # ---- Dense search ------------------------------------------------------------------------------------------------
+
+    def dense_topk(self, call: DenseCall) -> HitArrays:
+        corpus = call.corpus
+        if not call.is_checked:
+            corpus.checked()
+        found = _native.device_dense_topk(
+            self._device.queue(),
+            self._corpus(corpus),
+            queries=call.queries,
+            k=call.k,
+            **call.allow._asdict(),
+            on_device=call.on_device,
+        )
+        how: dict[str, Any] = {"storage": corpus.storage}
+        if corpus.storage == "int8":
+            how["resident"] = f"the original vectors, in {corpus.precision}; only the CPU uses 8-bit codes"
+        name, rescored = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}", found.pop("rescored_rows")
+        self._record(name, **how, queries=call.queries.shape[0], rescored_rows=rescored)
+        return found
+
+    def similarity_weights(self, call: SimilarityCall) -> Array:
+        found = _native.device_similarity_weights(
+            self._device.queue(),
+            self._corpus(call.corpus),
+            queries=call.queries,
+            **call.allow._asdict(),
+            tau=call.tau,
+            floor=call.floor,
+            on_device=call.on_device,
+        )
+        self._record("similarity_f32", queries=call.queries.shape[0], passages=call.corpus.num_vectors)
+        return found["weights"]
 
     # ---- Seeds -------------------------------------------------------------------------------------------------------
 
@@ -143,7 +199,7 @@ class DeviceOps:
         self._record("ising_f32", queries=ids.shape[0])
         return best
 
-    # ---- Labels ------------------------------------------------------------------------------------------------------
+    # ---- Labels and projection ------------------------------------------------------------------------------------------------------
 
     def dice(self, call: DiceCall) -> NDArray[np.float32]:
         scores = _native.device_dice(
@@ -156,3 +212,15 @@ class DeviceOps:
         )
         self._record("dice_f32", queries=call.indptr.size - 1, candidates=call.candidates.shape[0])
         return scores
+
+    def project(self, call: ProjectCall) -> Array:
+        given = {"scores": call.scores, "scale": call.scale, "on_device": call.on_device}
+        found = _native.device_project(self._device.queue(), self._incidence(call.incidence), **given)
+        self._record("project_f32", queries=call.scores.shape[0], rows=call.incidence.num_rows)
+        return found["scores"]
+
+    def project_topk(self, call: ProjectCall) -> HitArrays:
+        given = {"scores": call.scores, "scale": call.scale, "k": call.k, "on_device": call.on_device}
+        found = _native.device_project_topk(self._device.queue(), self._incidence(call.incidence), **given)
+        self._record("project_f32", queries=call.scores.shape[0], rows=call.incidence.num_rows)
+        return found
