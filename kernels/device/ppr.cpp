@@ -167,10 +167,6 @@ std::vector<LaneBlock> lane_blocks(int64_t batch, int most) {
     return made;
 }
 
-bool counts_edges(const WalkQueries& queries) {
-    return queries.allow.data() != nullptr || queries.node_weights.has_value();
-}
-
 WalkAnswers ppr(Queue& queue, const std::shared_ptr<const DeviceGraph>& graph, const WalkQueries& queries,
                 ScoreTarget& scores) {
     queue.keep(graph);
