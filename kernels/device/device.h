@@ -24,6 +24,8 @@ namespace hopfuse::device {
 struct Image {
     std::string bytes;
     std::string origin;
+    // What to load if the driver refuses this, for the reason given: code of a newer toolkit, or of other devices.
+    std::function<Image(const std::string& why)> otherwise = nullptr;
 };
 
 // A stream of the device. 0 is the legacy default stream, 1 and 2 are CUDA's own names of it and of the thread's default stream.
@@ -51,8 +53,6 @@ struct Sizes {
     int64_t split_candidates = 1 << 10;
     // Items of a query that a block sums or weighs: passages of similarity_weights, nodes of node weights.
     int64_t part = 4096;
-    // The most entries of a query that fuse sorts in shared memory, a power of two.
-    int64_t shared_entries = 2048;
     // Device memory for sorting long lists (fuse) and couplings (ising), bytes.
     int64_t workspace = 256 << 20;
     // Columns for entities of hits in a recording, whose width is fixed.
@@ -62,6 +62,7 @@ struct Sizes {
 };
 
 class Queue;
+class Staging;
 class Tape;
 
 // One device of this process, for all threads. Its primary context is retained and never reset.
@@ -94,14 +95,16 @@ public:
     // Whether launches may be cooperative; the self-test clears it if they give other results.
     std::atomic<bool> cooperative{true};
     Sizes sizes;
-    // Called once before an allocation fails for good, without a lock: it may free what only a garbage collector finds. Then the
-    // allocation is tried again. Set before the first queue.
-    std::function<void()> collect;
 
-    // ---- Memory. Queues allocate from a pool of this library's own.
+    // ---- Memory. Queues allocate from a pool of this library's own. It keeps at most an eighth of the device's memory for later
+    // calls, and less after trim(). The environment variable HOPFUSE_CUDA_MEMORY_LIMIT caps what is in use: bytes, or a number
+    // with KiB, MiB or GiB.
     size_t free_bytes();  // that an allocation can still get: of the device, of this pool, below its cap
     void require(size_t bytes, const std::string& what);  // throws NoRoom
     void trim();                                          // gives cached memory back to the device
+    // What an allocation does that finds no memory, before it tries once more: free what nobody uses any more. It is called on any
+    // thread, without a lock held.
+    void collect_with(std::function<void()> collect);
     // Memory of its own, not of the pool, freed once all work of the device is over: for what is resident and for recordings.
     Owner fixed_memory(size_t bytes);
     template <class T>
@@ -111,7 +114,7 @@ public:
     }
     // Pinned host memory of at least this size; it goes back to a list of free blocks when it is dropped.
     std::shared_ptr<std::byte[]> pinned(size_t bytes);
-    // For estimates, on a counting device: bytes in use now, and the most since the last call of reset_peak().
+    // Bytes in use now, in units of 512 for each allocation, and the most since the last call of reset_peak().
     size_t used_bytes() const;
     size_t peak_bytes() const;
     void reset_peak();
@@ -125,14 +128,30 @@ public:
     void start_timing();
     std::vector<LaunchTime> read_times();
 
-    // A stream from a list of idle ones, returned when it is dropped (its work is over then: queues on it are waited for).
+    // A stream from a list of idle ones, to which it returns when it is dropped: later work on it comes after.
     Stream own_stream();
 
+    struct State;  // of this folder alone: state.h
+    State& state() { return *state_; }
+
 private:
-    struct State;
     explicit Device(std::unique_ptr<State> state);
     std::unique_ptr<State> state_;
-    friend class Queue;
+};
+
+// Makes the device's context current on this thread, and restores the caller's at the end. Captures of other libraries in other
+// threads do not forbid its calls meanwhile, nor are broken by them.
+class Current {
+public:
+    explicit Current(Device& device);
+    ~Current();
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+
+private:
+    const Device::State* state_;
+    const Device::State* outer_;
+    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
 // What a call looks at before each launch; throws Cancelled.
@@ -154,6 +173,9 @@ public:
     bool fixed() const;
     // Keeps something alive as long as the recording that is being made, if one is: what its kernels read.
     void keep(Owner owner);
+    // Lets later work of this queue wait for what is queued on another stream now, or the other way round; the host does not wait.
+    void after(const Stream& other);
+    void before(const Stream& other);
     void check_with(Checkpoint checkpoint, void* context);
 
     // ---- Memory
@@ -214,16 +236,22 @@ public:
                 const void* const from[] = {arrays.data()...};
                 void* const to[] = {host.data()...};
                 const size_t nbytes[] = {arrays.nbytes()...};
-                read_bytes(from, to, nbytes);
+                const Owner* const owners[] = {&arrays.owner()...};
+                read_bytes(from, to, nbytes, owners);
             },
             found);
         if constexpr (sizeof...(T) == 1) return std::move(std::get<0>(found));
         else return found;
     }
-    void read_bytes(std::span<const void* const> from, std::span<void* const> to, std::span<const size_t> nbytes);
-    // Reads arrays into one block of pinned memory, waiting; returns the block and the offset of each array in it.
+    // `owners` tell which arrays are of one allocation; without them, each is copied by itself.
+    void read_bytes(std::span<const void* const> from, std::span<void* const> to, std::span<const size_t> nbytes,
+                    std::span<const Owner* const> owners = {});
+    // Queues a copy of an array to pinned memory, which is there after a later read or wait. Null if it is too large to be pinned.
+    std::shared_ptr<std::byte[]> begin_read(const void* from, size_t nbytes);
+    // Reads arrays into one block of pinned memory, waiting; returns the block and the offset of each array in it. What is too
+    // large to be pinned comes in pageable memory.
     std::shared_ptr<std::byte[]> read_pinned(std::span<const void* const> from, std::span<const size_t> nbytes,
-                                             std::span<size_t> begins);
+                                             std::span<size_t> begins, std::span<const Owner* const> owners = {});
 
     // All of `to` from as many elements elsewhere on the device.
     template <class T>
@@ -245,10 +273,6 @@ public:
             copy_bytes(to.data() + static_cast<size_t>(rows[i]) * row, from.data() + i * row, row * sizeof(T));
     }
     void wait();
-    // Orders work of the device without waiting on the host: what is queued here from now on runs after all that another stream has
-    // now; what another stream gets from now on runs after all that is queued here. Nothing is done if both are the same stream.
-    void after(const Stream& other);
-    void before(const Stream& other);
 
     // ---- Work
     template <class... P>
@@ -272,9 +296,15 @@ public:
     private:
         Queue& queue_;
         bool outer_;
+        int exceptions_;
     };
 
 private:
+    bool is_recorded_run() const;
+    Owner take(size_t nbytes);
+    void synchronize(const char* what);
+    void copy_up(char* base, std::span<const void* const> data, std::span<const size_t> nbytes,
+                 std::span<const size_t> begins, size_t total);
     Owner allocate_side_by_side(std::span<const size_t> nbytes, std::span<size_t> begins);
     template <class T>
     static Array<T> next_array(const Owner& owner, char* base, const size_t* begins, size_t& at, size_t size) {
@@ -288,10 +318,12 @@ private:
     }
 
     std::shared_ptr<Device> device_;
+    Current current_;
     Stream stream_;
     Tape* tape_;
     bool resident_ = false;
-    CUcontext before_ = nullptr;
+    Staging* staging_ = nullptr;
+    std::vector<std::shared_ptr<std::byte[]>> on_way_;  // pinned memory of copies that may not be complete
     Checkpoint checkpoint_ = nullptr;
     void* checkpoint_context_ = nullptr;
     friend class Resident;
