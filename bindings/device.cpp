@@ -2,9 +2,12 @@
 #include "device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <mutex>
 
 #include "../kernels/cpu/threads.h"
+#include "device_place.h"
 
 namespace {
 
@@ -63,6 +66,52 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 
 PyType_Slot block_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)}, {0, nullptr}};
 
+// Arrays that calls still read, of libraries that do not know of it.
+class Borrowed {
+public:
+    static Borrowed& get() {
+        static Borrowed* const all = new Borrowed();
+        return *all;
+    }
+
+    // Keeps them alive until what is queued now is over.
+    void hold(native::Queue& queue, std::vector<native::Owner> owners) {
+        const native::Driver& driver = queue.device().driver();
+        native::CUevent event = nullptr;
+        if (driver.cuEventCreate(&event, native::CU_EVENT_DISABLE_TIMING) != native::CUDA_SUCCESS ||
+            driver.cuEventRecord(event, queue.stream().handle) != native::CUDA_SUCCESS) {
+            if (event != nullptr) driver.cuEventDestroy(event);
+            queue.wait();
+            return;
+        }
+        const std::lock_guard<std::mutex> lock(mutex_);
+        held_.push_back({&driver, event, std::move(owners)});
+        count_ = held_.size();
+    }
+
+    // Drops those whose work is over; the device's context is current.
+    void sweep() {
+        if (count_ == 0) return;
+        std::vector<Held> over;  // dropped after the lock, since objects of Python may be behind them
+        const std::lock_guard<std::mutex> lock(mutex_);
+        for (Held& one : held_)
+            if (one.driver->cuEventQuery(one.event) != native::CUDA_ERROR_NOT_READY) over.push_back(std::move(one));
+        std::erase_if(held_, [](const Held& one) { return one.owners.empty(); });
+        count_ = held_.size();
+        for (const Held& one : over) one.driver->cuEventDestroy(one.event);
+    }
+
+private:
+    struct Held {
+        const native::Driver* driver;
+        native::CUevent event;
+        std::vector<native::Owner> owners;
+    };
+    std::mutex mutex_;
+    std::vector<Held> held_;
+    std::atomic<size_t> count_{0};
+};
+
 // Objects of NumPy, found once and never freed.
 struct NumPy {
     struct Named {
@@ -94,13 +143,6 @@ struct NumPy {
     }
 };
 
-nb::object as_tuple(const Shape& shape) {
-    const nb::object made = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
-    for (size_t axis = 0; axis < shape.size(); ++axis)
-        PyTuple_SetItem(made.ptr(), static_cast<Py_ssize_t>(axis), PyLong_FromLongLong(shape[axis]));
-    return made;
-}
-
 }  // namespace
 
 nb::object numpy_dtype(DType dtype) {
@@ -120,6 +162,10 @@ DType dtype_from(nb::handle dtype) {
     throw nb::type_error("an array of a device holds numbers in the machine's order");
 }
 
+nb::object block_object(std::shared_ptr<std::byte[]> block, size_t size) {
+    return nb::cast(PinnedBlock{std::move(block), static_cast<Py_ssize_t>(size)});
+}
+
 nb::object pinned_array(const nb::object& block, size_t begin, const Shape& shape, DType dtype) {
     PyObject* const given[] = {as_tuple(shape).release().ptr(), numpy_dtype(dtype).release().ptr(), block.ptr(),
                                PyLong_FromSize_t(begin)};
@@ -127,6 +173,12 @@ nb::object pinned_array(const nb::object& block, size_t begin, const Shape& shap
     for (const size_t own : {0, 1, 3}) Py_DECREF(given[own]);
     if (!made.is_valid()) throw nb::python_error();
     return made;
+}
+
+void raise_query_fault(int32_t fault, int64_t row) {
+    nb::handle raise(raise_fault);
+    raise(fault, row);
+    throw std::logic_error("a fault of a query raised nothing");
 }
 
 size_t DeviceArray::size() const { return product(shape); }
@@ -141,6 +193,7 @@ DeviceCall::DeviceCall(const DeviceQueue& queue) : place_(queue), stop_(executio
         queue_ = &own_.emplace(place_.device, place_.stream);
     }
     queue_->check_with(&checkpoint, this);
+    Borrowed::get().sweep();
 }
 
 DeviceCall::~DeviceCall() { queue_->check_with(nullptr, nullptr); }
@@ -154,7 +207,13 @@ void DeviceCall::checkpoint(void* context) {
 }
 
 void DeviceCall::order(const DeviceArray& array) {
-    if (!array.stream.has_value() || array.stream->handle == queue_->stream().handle || queue_->fixed()) return;
+    if (queue_->fixed()) {
+        queue_->keep(array.owner);
+        if (array.stream.has_value()) queue_->after(*array.stream);
+        return;
+    }
+    if (array.borrowed) borrowed_.push_back(array.owner);
+    if (!array.stream.has_value() || array.stream->handle == queue_->stream().handle) return;
     for (const native::Stream& other : others_)
         if (other.handle == array.stream->handle) return;
     queue_->after(*array.stream);
@@ -163,6 +222,7 @@ void DeviceCall::order(const DeviceArray& array) {
 
 void DeviceCall::order_after() {
     for (const native::Stream& other : others_) queue_->before(other);
+    if (!borrowed_.empty()) Borrowed::get().hold(*queue_, std::move(borrowed_));
 }
 
 // ---- Operands -----------------------------------------------------------------------------------------------------------
@@ -203,9 +263,8 @@ void Operands::add_device(const DeviceArray& array, DType type, int rank) {
     check(array.dtype, array.shape.size(), type, rank);
     if (array.device != call_.place().device) throw nb::type_error("an operand is on another device than the call");
     call_.order(array);
-    if (call_.queue().fixed()) call_.queue().keep(array.owner);
     Slot& slot = slots_.emplace_back();
-    slot.shape = array.shape, slot.size = array.size(), slot.itemsize = array.dtype.bits / 8;
+    slot.shape = array.shape, slot.dtype = array.dtype, slot.size = array.size(), slot.itemsize = array.dtype.bits / 8;
     slot.is_there = true, slot.owner = array.owner, slot.data = array.data;
 }
 
@@ -213,7 +272,8 @@ void Operands::add_host(nb::handle given, DType type, int rank, int flags) {
     Slot& slot = slots_.emplace_back();
     if (PyObject_GetBuffer(given.ptr(), &slot.view, flags) != 0) throw nb::python_error();
     const Py_buffer& view = slot.view;
-    check(type_of_buffer(view.format, view.itemsize), static_cast<size_t>(view.ndim), type, rank);
+    slot.dtype = type_of_buffer(view.format, view.itemsize);
+    check(slot.dtype, static_cast<size_t>(view.ndim), type, rank);
     slot.shape.assign(view.shape, view.shape + view.ndim);
     slot.itemsize = static_cast<size_t>(view.itemsize), slot.size = static_cast<size_t>(view.len) / slot.itemsize;
 }
@@ -268,12 +328,17 @@ void Results::read() {
     }
     std::vector<const void*> from;
     std::vector<size_t> nbytes, begins;
-    for (const Result& result : results_)
-        if (result.block == nullptr) from.push_back(result.data), nbytes.push_back(result.nbytes());
-    if (status_.size() != 0) from.push_back(status_.data()), nbytes.push_back(status_.nbytes());
+    std::vector<const native::Owner*> owners;
+    for (const Result& result : results_) {
+        if (result.block != nullptr) continue;
+        from.push_back(result.data), nbytes.push_back(result.nbytes()), owners.push_back(&result.owner);
+    }
+    if (status_.size() != 0) {
+        from.push_back(status_.data()), nbytes.push_back(status_.nbytes()), owners.push_back(&status_.owner());
+    }
     if (from.empty()) return;
     begins.resize(from.size());
-    const std::shared_ptr<std::byte[]> block = queue.read_pinned(from, nbytes, begins);
+    const std::shared_ptr<std::byte[]> block = queue.read_pinned(from, nbytes, begins, owners);
     size_t at = 0;
     for (Result& result : results_)
         if (result.block == nullptr) result.block = block, result.begin = begins[at++];
@@ -281,11 +346,7 @@ void Results::read() {
 }
 
 nb::dict Results::dict() {
-    if (faulty_ >= 0) {
-        nb::handle raise(raise_fault);
-        raise(fault_, faulty_);
-        throw std::logic_error("a fault of a query raised nothing");
-    }
+    if (faulty_ >= 0) raise_query_fault(fault_, faulty_);
     nb::dict made;
     const std::byte* last = nullptr;  // results are mostly in one block
     nb::object block;
@@ -297,7 +358,7 @@ nb::dict Results::dict() {
                 size_t size = 0;
                 for (const Result& other : results_)
                     if (other.block == result.block) size = std::max(size, other.begin + other.nbytes());
-                block = nb::cast(PinnedBlock{result.block, static_cast<Py_ssize_t>(size)});
+                block = block_object(result.block, size);
             }
             array = pinned_array(block, result.begin, result.shape, result.dtype);
         } else {
@@ -311,8 +372,13 @@ nb::dict Results::dict() {
 
 void bind_device(Module& m) {
     nb::class_<PinnedBlock>(m, "PinnedBlock", nb::type_slots(block_slots), "Pinned host memory behind NumPy arrays.");
-    nb::class_<DeviceQueue>(m, "DeviceQueue", "Where a call is queued on a device.");
+    nb::class_<DeviceQueue>(m, "DeviceQueue", "Where a call is queued on a device.")
+        .def_prop_ro("stream",
+                     [](const DeviceQueue& queue) { return reinterpret_cast<uint64_t>(queue.stream.handle); });
     m.def(
         "use_faults", [](nb::object raise) { raise_fault = raise.release().ptr(); }, nb::arg("raise_fault"),
         "Take the function that raises the error of a query, by its status and row.");
+    bind_device_array(m);
+    bind_device_place(m);
+    bind_device_recording(m);
 }

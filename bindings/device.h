@@ -42,6 +42,7 @@ struct DeviceArray {
     // Where work on it was queued last, here or by its library; nothing if no work is pending.
     std::optional<native::Stream> stream;
     bool readonly = false;
+    bool borrowed = false;  // its library may reuse the memory as soon as `owner` is dropped, whatever work is pending
 
     size_t size() const;
     size_t nbytes() const { return size() * dtype.bits / 8; }
@@ -50,6 +51,7 @@ struct DeviceArray {
 // A run of a recording, on the thread that makes it.
 struct RecordingRun {
     native::Queue* queue;                            // null once the run is over
+    bool records = false;                            // whether work is recorded, and not executed
     std::vector<native::Array<int32_t>> statuses{};  // (B,), of the operations in it
 };
 
@@ -84,7 +86,8 @@ public:
         }
     }
 
-    // Waits, on the device, for what is pending on an array of another stream, and lets that stream wait for this call.
+    // Waits, on the device, for what is pending on an array of another stream, and lets that stream wait for this call. A recording
+    // keeps the array instead, and waits before it.
     void order(const DeviceArray& array);
 
 private:
@@ -94,6 +97,7 @@ private:
     std::optional<native::Queue> own_;
     native::Queue* queue_;
     std::vector<native::Stream> others_;
+    std::vector<native::Owner> borrowed_;
 
     static void checkpoint(void* context);
     void order_after();
@@ -115,6 +119,8 @@ public:
     int64_t dim(size_t axis) const;
     size_t size() const;
     size_t itemsize() const;
+    const Shape& shape() const;
+    DType dtype() const;
     // The elements on the host; empty if the array is on a device.
     std::span<const T> host() const;
 
@@ -174,6 +180,7 @@ public:
 private:
     struct Slot {
         Shape shape;
+        DType dtype{};
         size_t size = 0, itemsize = 1;
         bool is_none = false, is_there = false,
              stays = false;  // on the device already; on the host, not to be uploaded
@@ -230,6 +237,14 @@ size_t Operand<T>::itemsize() const {
     return of_->slots_[at_].itemsize;
 }
 template <class T>
+const Shape& Operand<T>::shape() const {
+    return of_->slots_[at_].shape;
+}
+template <class T>
+DType Operand<T>::dtype() const {
+    return of_->slots_[at_].dtype;
+}
+template <class T>
 std::span<const T> Operand<T>::host() const {
     const Operands::Slot& slot = of_->slots_[at_];
     if (slot.view.obj == nullptr) return {};
@@ -249,6 +264,10 @@ public:
     template <class T>
     void add(const char* name, const native::Array<T>& array, Shape shape) {
         add_array(name, array.owner(), array.data(), nb::dtype<T>(), std::move(shape));
+    }
+    // The bytes of an array as they are.
+    void add_bytes(const char* name, const DeviceArray& array) {
+        add_array(name, array.owner, array.data, array.dtype, array.shape);
     }
     // A result that has been read by Queue::read_pinned already: `begin` bytes into its block.
     template <class T>
@@ -286,9 +305,3 @@ private:
     int64_t faulty_ = -1;  // the first query with a fault
     int32_t fault_ = 0;
 };
-
-// A NumPy array over a part of a block of pinned memory, an object with Python's buffer interface, which it keeps alive.
-nb::object pinned_array(const nb::object& block, size_t begin, const Shape& shape, DType dtype);
-// The dtype of NumPy, and the other way round.
-nb::object numpy_dtype(DType dtype);
-DType dtype_from(nb::handle dtype);

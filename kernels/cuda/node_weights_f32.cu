@@ -43,7 +43,7 @@ using namespace hopfuse;
 // and the largest weight of any column: float32 bits, (queries, 2), 0 beforehand. Invalid weights are ignored.
 // Unit: a part of a query's nodes; a block. Block: 256. Shared memory: 8 bytes. Registers: <= 40 (occupancy 75 %).
 // Bytes: 20 N, and 4 a weight, gathered.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 4)
     node_weights_largest(const float* given, int64_t columns, const int32_t* column, const int64_t* indptr,
                          const int64_t* out_indptr, const uint8_t* allowed, int64_t allowed_stride, int64_t num_nodes,
                          int64_t part, unsigned* largest) {

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import math
+import contextlib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from ... import _native
+from ..._native import DeviceArray
 from ...errors import InputError
 
 _ON_HOST = (1, 3, 11)  # DLPack's kDLCPU, kDLCUDAHost, kDLROCMHost
 _ON_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
+_LEGACY_STREAM = 1  # in both protocols
 
 
 def interface_of(array: Any) -> dict[str, Any] | None:
@@ -32,21 +36,22 @@ def dlpack_device_of(array: Any) -> tuple[int, int] | None:
 
 
 def is_device_array(array: Any) -> bool:
+    if isinstance(array, DeviceArray):
+        return True
     device = dlpack_device_of(array)  # first, because torch makes __cuda_array_interface__ slowly
     if device is not None and device[0] not in _ON_HOST:
         return True
     return interface_of(array) is not None
 
 
-def adopt(cupy: Any, device: int, array: Any) -> Any:
-    """Return a CuPy array over the caller's memory; raise InputError if it is elsewhere or not C-contiguous."""
-    if isinstance(array, cupy.ndarray):
-        _check_device(array.device.id, device)
-        _check_contiguous(array.shape, array.strides, array.dtype.itemsize)
+def adopt(device: _native.Device, array: Any) -> DeviceArray:
+    """Return a view of the caller's memory; raise InputError if it is elsewhere or not C-contiguous."""
+    if isinstance(array, DeviceArray):
+        _check_device(array.device, device.ordinal)
         return array
     interface = interface_of(array)
     if interface is not None:
-        return _adopt_interface(cupy, device, array, interface)
+        return _adopt_interface(device, array, interface)
     found = dlpack_device_of(array)
     if found is None or found[0] not in _ON_CUDA:
         where = "on an unknown device" if found is None else f"on the DLPack device {found}"
@@ -58,9 +63,9 @@ def adopt(cupy: Any, device: int, array: Any) -> Any:
             given=type(array).__name__,
             where=where,
         )
-    _check_device(found[1], device)
+    _check_device(found[1], device.ordinal)
     try:
-        adopted = cupy.from_dlpack(array)
+        adopted, steps = _from_dlpack(device, array)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(
             "type",
@@ -70,24 +75,34 @@ def adopt(cupy: Any, device: int, array: Any) -> Any:
             given=type(array).__name__,
             error=error,
         ) from error
-    _check_contiguous(adopted.shape, adopted.strides, adopted.dtype.itemsize)
+    itemsize = adopted.dtype.itemsize
+    _check_contiguous(adopted.shape, None if steps is None else [step * itemsize for step in steps], itemsize)
     return adopted
 
 
-def _adopt_interface(cupy: Any, device: int, array: Any, interface: dict[str, Any]) -> Any:
+def _from_dlpack(device: _native.Device, array: Any) -> tuple[DeviceArray, Sequence[int] | None]:
+    """Return a view, ordered after the array's pending work by its library, and its strides in elements."""
+    queue = device.queue()
+    stream = queue.stream or _LEGACY_STREAM
+    try:
+        capsule = array.__dlpack__(stream=stream, max_version=(1, 0))
+    except TypeError:  # a library of before version 1
+        capsule = array.__dlpack__(stream=stream)
+    return _native.device_array_of_capsule(device, capsule, queue)
+
+
+def _adopt_interface(device: _native.Device, array: Any, interface: dict[str, Any]) -> DeviceArray:
     if interface.get("mask") is not None:
         raise InputError(
             "unsupported", None, "the device array has a mask, which is not supported; fill the masked elements first"
         )
-    shape, (address, _) = tuple(interface["shape"]), interface["data"]
-    dtype = cupy.dtype(interface["typestr"])
+    shape, (address, readonly) = tuple(interface["shape"]), interface["data"]
+    dtype = np.dtype(interface["typestr"])
     _check_contiguous(shape, interface.get("strides"), dtype.itemsize)
-    if not address:  # no elements
-        return cupy.ndarray(shape, dtype)
-    found = int(cupy.cuda.runtime.pointerGetAttributes(address).device)
-    _check_device(found, device)
-    memory = cupy.cuda.UnownedMemory(address, math.prod(shape) * dtype.itemsize, array, found)
-    return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0))
+    if address:  # there is none without elements
+        _check_device(_native.device_of_address(device, address), device.ordinal)
+    stream, owner = _stream_of(array, interface)
+    return _native.device_array_over(device, address, shape, dtype, array, stream, owner, bool(readonly))
 
 
 def _check_device(found: int, device: int) -> None:
@@ -102,7 +117,7 @@ def _check_device(found: int, device: int) -> None:
         )
 
 
-def _check_contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int) -> None:
+def _check_contiguous(shape: Sequence[int], strides: Sequence[int] | None, itemsize: int) -> None:
     """Raise unless the array is C-contiguous; strides are in bytes, and None means contiguous."""
     if strides is None or 0 in shape:
         return
@@ -114,21 +129,21 @@ def _check_contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, i
                 None,
                 "the device array of the shape {shape} has the strides {strides}; it must be C-contiguous: use "
                 "cupy.ascontiguousarray(x), or x.contiguous() in torch",
-                shape=shape,
-                strides=strides,
+                shape=tuple(shape),
+                strides=tuple(strides),
             )
         step *= size
 
 
-def export(cupy: Any, array: Any, like: Any) -> Any:
-    """Return the device array in the library of ``like``, or as a CuPy array if that library cannot import it."""
-    if isinstance(like, cupy.ndarray):
+def export(array: DeviceArray, like: Any) -> Any:
+    """Return the device array in the library of ``like``, or as it is if that library cannot import it."""
+    if isinstance(like, DeviceArray) or not is_device_array(like):
         return array
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(like, torch.Tensor):
-        return torch.from_dlpack(array) if like.is_cuda else array
-    if not is_device_array(like):
-        return array
+    for library in ("torch", "cupy"):
+        module = sys.modules.get(library)
+        kind = getattr(module, "Tensor" if library == "torch" else "ndarray", None)
+        if kind is not None and isinstance(like, kind):
+            return module.from_dlpack(array)
     try:
         namespace = like.__array_namespace__()
     except (AttributeError, TypeError, ValueError):
@@ -136,39 +151,23 @@ def export(cupy: Any, array: Any, like: Any) -> Any:
     return namespace.from_dlpack(array)
 
 
-class _Borrowed:
-    """Another library's stream, wrapped in the CUDA stream protocol; keeps ``owner`` alive."""
-
-    def __init__(self, address: int, owner: Any) -> None:
-        self._address, self._owner = address, owner
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self._address
-
-
-@contextmanager
-def on_stream_of(cupy: Any, array: Any) -> Iterator[None]:
-    """Make the stream of the array's library current, if it is known."""
-    stream = None if array is None or isinstance(array, cupy.ndarray) else _stream_of(cupy, array)
-    if stream is None:
-        yield
-        return
-    with stream:
-        yield
+def on_stream_of(device: _native.Device, array: Any) -> contextlib.AbstractContextManager[Any]:
+    """Queue calls of this thread on the stream of the array's library; on the default stream if it is not known."""
+    if array is None:
+        return contextlib.nullcontext()
+    if isinstance(array, DeviceArray):
+        return device.on_stream_of(array)
+    stream, owner = _stream_of(array, None)
+    return device.on_stream(_LEGACY_STREAM if stream is None else stream, owner)
 
 
-def _stream_of(cupy: Any, array: Any) -> Any:
+def _stream_of(array: Any, interface: dict[str, Any] | None) -> tuple[int | None, Any]:
+    """Return the stream on which an array may be used, if its library tells it, and the object that keeps it alive."""
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(array, torch.Tensor) and array.is_cuda:
-        stream = torch.cuda.current_stream(array.device)
-        return _stream(cupy, int(stream.cuda_stream), stream)
-    interface = interface_of(array)
-    address = None if interface is None else interface.get("stream")
-    return None if address is None else _stream(cupy, int(address), array)
-
-
-def _stream(cupy: Any, address: int, owner: Any) -> Any:
-    """Return a CuPy stream; addresses 0 and 1 are the legacy default stream, 2 is the per-thread one."""
-    if address in (0, 1):
-        return cupy.cuda.Stream.null
-    return cupy.cuda.Stream.ptds if address == 2 else cupy.cuda.Stream.from_external(_Borrowed(address, owner))
+    tensor = getattr(torch, "Tensor", None)
+    if tensor is not None and isinstance(array, tensor) and array.is_cuda:
+        stream = torch.cuda.current_stream(array.device)  # type: ignore[union-attr]
+        return int(stream.cuda_stream), stream
+    found = interface_of(array) if interface is None else interface
+    stream = None if found is None else found.get("stream")
+    return (None, None) if stream is None else (int(stream), array)
