@@ -24,6 +24,8 @@ namespace hopfuse::device {
 struct Image {
     std::string bytes;
     std::string origin;
+    // What to load if the driver refuses this, for the reason given: code of a newer toolkit, or of other devices.
+    std::function<Image(const std::string& why)> otherwise = nullptr;
 };
 
 // A stream of the device. 0 is the legacy default stream, 1 and 2 are CUDA's own names of it and of the thread's default stream.
@@ -62,6 +64,7 @@ struct Sizes {
 };
 
 class Queue;
+class Staging;
 class Tape;
 
 // One device of this process, for all threads. Its primary context is retained and never reset.
@@ -94,14 +97,16 @@ public:
     // Whether launches may be cooperative; the self-test clears it if they give other results.
     std::atomic<bool> cooperative{true};
     Sizes sizes;
-    // Called once before an allocation fails for good, without a lock: it may free what only a garbage collector finds. Then the
-    // allocation is tried again. Set before the first queue.
-    std::function<void()> collect;
 
-    // ---- Memory. Queues allocate from a pool of this library's own.
-    size_t free_bytes();  // that an allocation can still get: of the device, of this pool, below its cap
+    // ---- Memory. Queues allocate from a pool of this library's own. It keeps at most an eighth of the device's memory for later
+    // calls, and less after trim(). The environment variable HOPFUSE_CUDA_MEMORY_LIMIT caps what is in use: bytes, or a number
+    // with KiB, MiB or GiB.
+    size_t free_bytes();             // that an allocation can still get: of the device, of this pool, below its cap
     void require(size_t bytes, const std::string& what);  // throws NoRoom
-    void trim();                                          // gives cached memory back to the device
+    void trim();                     // gives cached memory back to the device
+    // What an allocation does that finds no memory, before it tries once more: free what nobody uses any more. It is called on any
+    // thread, without a lock held.
+    void collect_with(std::function<void()> collect);
     // Memory of its own, not of the pool, freed once all work of the device is over: for what is resident and for recordings.
     Owner fixed_memory(size_t bytes);
     template <class T>
@@ -111,7 +116,7 @@ public:
     }
     // Pinned host memory of at least this size; it goes back to a list of free blocks when it is dropped.
     std::shared_ptr<std::byte[]> pinned(size_t bytes);
-    // For estimates, on a counting device: bytes in use now, and the most since the last call of reset_peak().
+    // Bytes in use now, in units of 512 for each allocation, and the most since the last call of reset_peak().
     size_t used_bytes() const;
     size_t peak_bytes() const;
     void reset_peak();
@@ -125,14 +130,30 @@ public:
     void start_timing();
     std::vector<LaunchTime> read_times();
 
-    // A stream from a list of idle ones, returned when it is dropped (its work is over then: queues on it are waited for).
+    // A stream from a list of idle ones, to which it returns when it is dropped: later work on it comes after.
     Stream own_stream();
 
+    struct State;  // of this folder alone: state.h
+    State& state() { return *state_; }
+
 private:
-    struct State;
     explicit Device(std::unique_ptr<State> state);
     std::unique_ptr<State> state_;
-    friend class Queue;
+};
+
+// Makes the device's context current on this thread, and restores the caller's at the end. Captures of other libraries in other
+// threads do not forbid its calls meanwhile, nor are broken by them.
+class Current {
+public:
+    explicit Current(Device& device);
+    ~Current();
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+
+private:
+    const Device::State* state_;
+    const Device::State* outer_;
+    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
 // What a call looks at before each launch; throws Cancelled.
@@ -154,6 +175,9 @@ public:
     bool fixed() const;
     // Keeps something alive as long as the recording that is being made, if one is: what its kernels read.
     void keep(Owner owner);
+    // Lets later work of this queue wait for what is queued on another stream now, or the other way round; the host does not wait.
+    void after(const Stream& other);
+    void before(const Stream& other);
     void check_with(Checkpoint checkpoint, void* context);
 
     // ---- Memory
@@ -214,16 +238,20 @@ public:
                 const void* const from[] = {arrays.data()...};
                 void* const to[] = {host.data()...};
                 const size_t nbytes[] = {arrays.nbytes()...};
-                read_bytes(from, to, nbytes);
+                const Owner* const owners[] = {&arrays.owner()...};
+                read_bytes(from, to, nbytes, owners);
             },
             found);
         if constexpr (sizeof...(T) == 1) return std::move(std::get<0>(found));
         else return found;
     }
-    void read_bytes(std::span<const void* const> from, std::span<void* const> to, std::span<const size_t> nbytes);
-    // Reads arrays into one block of pinned memory, waiting; returns the block and the offset of each array in it.
+    // `owners` tell which arrays are of one allocation; without them, each is copied by itself.
+    void read_bytes(std::span<const void* const> from, std::span<void* const> to, std::span<const size_t> nbytes,
+                    std::span<const Owner* const> owners = {});
+    // Reads arrays into one block of pinned memory, waiting; returns the block and the offset of each array in it. What is too
+    // large to be pinned comes in pageable memory.
     std::shared_ptr<std::byte[]> read_pinned(std::span<const void* const> from, std::span<const size_t> nbytes,
-                                             std::span<size_t> begins);
+                                             std::span<size_t> begins, std::span<const Owner* const> owners = {});
 
     // All of `to` from as many elements elsewhere on the device.
     template <class T>
@@ -272,9 +300,15 @@ public:
     private:
         Queue& queue_;
         bool outer_;
+        int exceptions_;
     };
 
 private:
+    bool is_recorded_run() const;
+    Owner take(size_t nbytes);
+    void synchronize(const char* what);
+    void copy_up(char* base, std::span<const void* const> data, std::span<const size_t> nbytes, std::span<const size_t> begins,
+                 size_t total);
     Owner allocate_side_by_side(std::span<const size_t> nbytes, std::span<size_t> begins);
     template <class T>
     static Array<T> next_array(const Owner& owner, char* base, const size_t* begins, size_t& at, size_t size) {
@@ -288,10 +322,11 @@ private:
     }
 
     std::shared_ptr<Device> device_;
+    Current current_;
     Stream stream_;
     Tape* tape_;
     bool resident_ = false;
-    CUcontext before_ = nullptr;
+    Staging* staging_ = nullptr;
     Checkpoint checkpoint_ = nullptr;
     void* checkpoint_context_ = nullptr;
     friend class Resident;

@@ -15,6 +15,7 @@ public:
     int code;
     std::string call, name, text;
     bool is_no_memory() const;
+    bool is_sticky() const;  // whether every later call of this process fails too
 };
 
 // The device cannot allocate, even after everything cached was freed.
@@ -37,6 +38,13 @@ class NoDriver : public std::runtime_error {
 public:
     explicit NoDriver(const std::string& why, int version = 0);
     int version;
+};
+
+// An environment variable that is read when a device is opened has no valid value.
+class InvalidSetting : public std::invalid_argument {
+public:
+    InvalidSetting(std::string variable, std::string given, std::string allowed);
+    std::string variable, given, allowed;
 };
 
 // A core does in a recording what cannot be replayed: it reads results, uploads other values, or requests other memory.

@@ -36,12 +36,16 @@ public:
     void end_recorded(std::span<const void* const> results, std::span<const size_t> nbytes);
     void abandon();  // after an exception in a run: frees what the run made
 
+    bool has_run() const;  // whether there was a first run, of which recorded runs can be made
     bool is_recorded(bool for_host) const;
-    // Replays with the inputs in staged(), and waits; results are in result(number), until the next replay.
-    void replay_on_host();
+    // Replays with the inputs in staged(), and waits; results are in result(number), until the next replay. False: grids of the
+    // recording no longer run at once, because another process took its share of the device; nothing ran, and all runs must be
+    // made anew.
+    bool replay_on_host();
     const std::byte* result(size_t number) const;
-    // Queues a replay on a stream, with the inputs on the device in input(); results are copied to `to` there.
-    void replay(Queue& queue, std::span<void* const> to);
+    // Queues a replay on a stream, with the inputs on the device in input(); results are copied to `to` there. Replays of one memory
+    // wait for each other on the device. False: as above.
+    bool replay(Queue& queue, std::span<void* const> to);
 
 private:
     struct State;

@@ -1,0 +1,55 @@
+// Which arrays are copied to the host together, of this folder alone.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "state.h"
+
+namespace hopfuse::device {
+
+// Bytes of one allocation that are copied at once, to the offset `at` of a block of the host.
+struct Group {
+    const char* begin;
+    size_t nbytes, at;
+    size_t used;   // bytes of arrays in it
+    size_t first;  // one of its arrays
+};
+
+// Groups arrays that are in one allocation and near each other; begins[i] becomes the offset of array i in the block.
+template <class Together>
+std::vector<Group> group_arrays(std::span<const void* const> from, std::span<const size_t> nbytes,
+                                std::span<size_t> begins, const Together& are_of_one_allocation) {
+    std::vector<Group> groups;
+    std::vector<size_t> of(from.size());
+    for (size_t i = 0; i < from.size(); ++i) {
+        if (!nbytes[i]) continue;
+        const char* const begin = static_cast<const char*>(from[i]);
+        size_t at = 0;
+        for (; at < groups.size(); ++at) {
+            Group& group = groups[at];
+            const char* const low = std::min(begin, group.begin);
+            const char* const high = std::max(begin + nbytes[i], group.begin + group.nbytes);
+            if (!are_of_one_allocation(group.first, i) ||
+                static_cast<size_t>(high - low) > group.used + nbytes[i] + MOST_BETWEEN)
+                continue;
+            group = {low, static_cast<size_t>(high - low), 0, group.used + nbytes[i], group.first};
+            break;
+        }
+        if (at == groups.size()) groups.push_back({begin, nbytes[i], 0, nbytes[i], i});
+        of[i] = at;
+    }
+    size_t total = 0;
+    for (Group& group : groups) {
+        group.at = rounded(total, ALIGNMENT);
+        total = group.at + group.nbytes;
+    }
+    for (size_t i = 0; i < from.size(); ++i)
+        begins[i] =
+            nbytes[i] ? groups[of[i]].at + static_cast<size_t>(static_cast<const char*>(from[i]) - groups[of[i]].begin)
+                      : 0;
+    return groups;
+}
+
+}  // namespace hopfuse::device

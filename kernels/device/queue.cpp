@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <cstring>
+
+#include "groups.h"
+#include "tape.h"
+
+namespace hopfuse::device {
+
+Queue::Queue(std::shared_ptr<Device> device, Stream stream, Tape* tape)
+    : device_(std::move(device)), current_(*device_), stream_(std::move(stream)), tape_(tape) {
+    device_->state().throw_if_broken();
+}
+
+Queue::~Queue() {
+    if (staging_ && !is_forked()) device_->state().give_staging(staging_, stream_.handle);
+}
+
+bool Queue::fixed() const { return tape_ || device_->state().is_counting; }
+bool Queue::is_recorded_run() const { return tape_ && tape_->is_recording(); }
+
+void Queue::keep(Owner owner) {
+    if (tape_) tape_->keep(std::move(owner));
+}
+
+void Queue::after(const Stream& other) {
+    // In the recorded run, the first run has waited for it.
+    if (!is_recorded_run()) device_->state().order(other.handle, stream_.handle);
+}
+
+void Queue::before(const Stream& other) {
+    if (!is_recorded_run()) device_->state().order(stream_.handle, other.handle);
+}
+
+void Queue::check_with(Checkpoint checkpoint, void* context) {
+    checkpoint_ = checkpoint;
+    checkpoint_context_ = context;
+}
+
+// ---- Memory
+
+Owner Queue::take(size_t nbytes) {
+    if (resident_) return device_->fixed_memory(nbytes);
+    if (tape_) return tape_->take(nbytes);
+    return device_->state().take(*device_, nbytes, stream_);
+}
+
+namespace {
+
+size_t side_by_side(std::span<const size_t> nbytes, std::span<size_t> begins) {
+    size_t total = 0;
+    for (size_t i = 0; i < nbytes.size(); ++i) {
+        begins[i] = rounded(total, ALIGNMENT);
+        total = begins[i] + nbytes[i];
+    }
+    return total;
+}
+
+}  // namespace
+
+Owner Queue::allocate_side_by_side(std::span<const size_t> nbytes, std::span<size_t> begins) {
+    return take(side_by_side(nbytes, begins));
+}
+
+void Queue::clear(void* data, size_t nbytes) {
+    if (!nbytes) return;
+    Device::State& state = device_->state();
+    state.check(state.driver.cuMemsetD8Async(address_of(data), 0, nbytes, stream_.handle), "clearing memory");
+}
+
+void Queue::copy_bytes(void* to, const void* from, size_t nbytes) {
+    if (!nbytes) return;
+    Device::State& state = device_->state();
+    state.check(state.driver.cuMemcpyDtoDAsync(address_of(to), address_of(from), nbytes, stream_.handle), "a copy");
+}
+
+void Queue::upload_bytes(std::span<const void* const> data, std::span<const size_t> nbytes, std::span<void*> there,
+                         std::span<Owner> owners) {
+    constexpr size_t FEW = 32;
+    size_t few[FEW];
+    std::vector<size_t> many;
+    if (data.size() > FEW) many.resize(data.size());
+    const std::span<size_t> begins(many.empty() ? few : many.data(), data.size());
+    const size_t total = side_by_side(nbytes, begins);
+    Owner owner;
+    if (tape_ && !resident_)
+        owner = tape_->is_recording() ? tape_->next_constant(data, nbytes) : tape_->add_constant(data, nbytes, total);
+    else owner = take(total);
+    char* const base = static_cast<char*>(const_cast<void*>(owner.get()));
+    if (!is_recorded_run()) copy_up(base, data, nbytes, begins, total);
+    for (size_t i = 0; i < data.size(); ++i) {
+        there[i] = base + begins[i];
+        owners[i] = owner;
+    }
+}
+
+void Queue::copy_up(char* base, std::span<const void* const> data, std::span<const size_t> nbytes,
+                    std::span<const size_t> begins, size_t total) {
+    Device::State& state = device_->state();
+    if (!total) return;
+    if (total <= MOST_STAGED) {
+        if (!staging_) staging_ = state.take_staging();
+        std::byte* const part = staging_->take(total, stream_.handle);
+        for (size_t i = 0; i < data.size(); ++i)
+            if (nbytes[i]) std::memcpy(part + begins[i], data[i], nbytes[i]);
+        state.check(state.driver.cuMemcpyHtoDAsync(address_of(base), part, total, stream_.handle), "an upload");
+        return;
+    }
+    for (size_t i = 0; i < data.size(); ++i)
+        if (nbytes[i])
+            state.check(
+                state.driver.cuMemcpyHtoDAsync(address_of(base + begins[i]), data[i], nbytes[i], stream_.handle),
+                "an upload");
+    // The arrays may be gone on return, and the driver need not have read them by then.
+    synchronize("an upload");
+}
+
+void Queue::synchronize(const char* what) {
+    Device::State& state = device_->state();
+    state.check(state.driver.cuStreamSynchronize(stream_.handle), what);
+    if (staging_) staging_->waited();
+}
+
+void Queue::wait() {
+    if (tape_) throw NotRecordable("the captured work waits for the device");
+    synchronize("waiting for the device");
+}
+
+void Queue::read_bytes(std::span<const void* const> from, std::span<void* const> to, std::span<const size_t> nbytes,
+                       std::span<const Owner* const> owners) {
+    size_t total = 0;
+    for (const size_t each : nbytes) total += each;
+    if (total > MOST_READ_PINNED) {
+        if (fixed()) throw NotRecordable("the captured work reads results");
+        Device::State& state = device_->state();
+        for (size_t i = 0; i < from.size(); ++i)
+            if (nbytes[i])
+                state.check(state.driver.cuMemcpyDtoHAsync(to[i], address_of(from[i]), nbytes[i], stream_.handle),
+                            "a read");
+        synchronize("a read");
+        return;
+    }
+    std::vector<size_t> begins(from.size());
+    const std::shared_ptr<std::byte[]> block = read_pinned(from, nbytes, begins, owners);
+    for (size_t i = 0; i < from.size(); ++i)
+        if (nbytes[i]) std::memcpy(to[i], block.get() + begins[i], nbytes[i]);
+}
+
+std::shared_ptr<std::byte[]> Queue::read_pinned(std::span<const void* const> from, std::span<const size_t> nbytes,
+                                                std::span<size_t> begins, std::span<const Owner* const> owners) {
+    if (fixed()) throw NotRecordable("the captured work reads results");
+    Device::State& state = device_->state();
+    const std::vector<Group> groups = group_arrays(from, nbytes, begins, [&](size_t i, size_t j) {
+        return !owners.empty() && !owners[i]->owner_before(*owners[j]) && !owners[j]->owner_before(*owners[i]);
+    });
+    const size_t total = groups.empty() ? 0 : groups.back().at + groups.back().nbytes;
+    std::shared_ptr<std::byte[]> block;
+    if (total <= MOST_PINNED) {
+        try {
+            block = device_->pinned(total);
+        } catch (const DriverError& error) {
+            if (!error.is_no_memory()) throw;  // the host has enough, but not to be pinned
+        }
+    }
+    if (!block) block.reset(new std::byte[total]);
+    for (const Group& group : groups)
+        state.check(state.driver.cuMemcpyDtoHAsync(block.get() + group.at, address_of(group.begin), group.nbytes,
+                                                   stream_.handle),
+                    "a read");
+    synchronize("a read");
+    return block;
+}
+
+// ---- Work
+
+void Queue::launch_function(std::string_view unit, std::string_view name, const Grid& grid, void** arguments) {
+    if (checkpoint_) checkpoint_(checkpoint_context_);
+    Device::State& state = device_->state();
+    if (state.is_counting) return;
+    if (grid.blocks > INT32_MAX) throw std::length_error(std::string(name) + " is launched with too many blocks");
+    const bool is_recorded = is_recorded_run();
+    Function& function = state.function(*device_, unit, name, !is_recorded);
+    if (grid.shared > FREE_SHARED) state.allow_shared(function, grid.shared);
+    const bool is_timed = !is_recorded && state.is_timed();
+    const CUevent begin = is_timed ? state.time_event(stream_.handle) : nullptr;
+    const auto blocks = static_cast<unsigned>(grid.blocks), threads = static_cast<unsigned>(grid.threads),
+               shared = static_cast<unsigned>(grid.shared);
+    const CUresult result = grid.cooperative
+                                ? state.driver.cuLaunchCooperativeKernel(function.handle, blocks, 1, 1, threads, 1, 1,
+                                                                         shared, stream_.handle, arguments)
+                                : state.driver.cuLaunchKernel(function.handle, blocks, 1, 1, threads, 1, 1, shared,
+                                                              stream_.handle, arguments, nullptr);
+    state.check(result, [&] {
+        return std::string(name) + " of " + std::to_string(blocks) + " blocks of " + std::to_string(threads) +
+               " threads";
+    });
+    if (is_timed) state.time_launch(name, begin, stream_.handle);
+}
+
+// ---- Residents
+
+Queue::Resident::Resident(Queue& queue) : queue_(queue), outer_(queue.resident_) {
+    if (queue.is_recorded_run()) throw NotRecordable("the captured work makes a graph or a corpus in its recording");
+    queue.resident_ = true;
+    exceptions_ = std::uncaught_exceptions();
+}
+
+Queue::Resident::~Resident() noexcept(false) {
+    queue_.resident_ = outer_;
+    // Other streams may read what was made.
+    if (std::uncaught_exceptions() == exceptions_) queue_.synchronize("an upload");
+}
+
+}  // namespace hopfuse::device
