@@ -15,6 +15,9 @@ namespace {
 // launches, and the chain of a row of 10,000 entries.
 constexpr int64_t SECTOR = 32, PASS_BYTES = 1 << 23;
 
+// The most bytes of scores that are copied while the next block walks.
+constexpr size_t MOST_ON_WAY = 64 << 20;
+
 std::vector<LaneBlock> blocks_of(Queue& queue, const GraphRows& graph, int64_t batch) {
     const Device::Properties& device = queue.device().properties();
     int most = static_cast<int>(queue.sizes().most_lanes);
@@ -129,9 +132,9 @@ Array<float> ScoreTarget::part(Queue& queue, size_t first, size_t size) const {
 void ScoreTarget::begin(Queue& queue, const Array<float>& scores, size_t first) {
     if (there_) return;
     first_ = first, size_ = scores.size();
-    on_way_ = queue.begin_read(scores.data(), scores.nbytes());
+    if (scores.nbytes() <= MOST_ON_WAY) on_way_ = queue.begin_read(scores.data(), scores.nbytes());
     if (on_way_) return;
-    void* const to[] = {host_.data() + first};  // too large to be pinned
+    void* const to[] = {host_.data() + first};
     const void* const from[] = {scores.data()};
     const size_t nbytes[] = {scores.nbytes()};
     queue.read_bytes(from, to, nbytes);
@@ -165,10 +168,6 @@ std::vector<LaneBlock> lane_blocks(int64_t batch, int most) {
         first += count;
     }
     return made;
-}
-
-bool counts_edges(const WalkQueries& queries) {
-    return queries.allow.data() != nullptr || queries.node_weights.has_value();
 }
 
 WalkAnswers ppr(Queue& queue, const std::shared_ptr<const DeviceGraph>& graph, const WalkQueries& queries,

@@ -22,10 +22,6 @@ struct LaneBlock {
 };
 std::vector<LaneBlock> lane_blocks(int64_t batch, int most = LANES.back());
 
-// Whether degrees depend on the query and are summed over the edges out of each node, so that a directed graph needs its
-// outgoing rows.
-bool counts_edges(const WalkQueries& queries);
-
 // Where (B, N) scores are written, by the caller's node ids: on the device, or in host memory. Those for the host are copied to
 // pinned memory behind each block's walk, and from there while the next block walks.
 class ScoreTarget {
@@ -33,7 +29,6 @@ public:
     explicit ScoreTarget(const Array<float>& there) : there_(there) {}
     explicit ScoreTarget(std::span<float> host) : host_(host) {}
 
-    bool on_device() const { return bool(there_); }
     // The scores of a block on the device, which are elements `first` .. of the target.
     Array<float> part(Queue& queue, size_t first, size_t size) const;
     // Begins to copy them.

@@ -192,7 +192,7 @@ PprBlock::Given PprBlock::upload_lanes(Queue& queue, std::span<const int64_t> ch
     given.owners = {begins.owner(), ends.owner(), nodes.owner(), values.owner()};
     given.seeds.width = -1;
     if (queries.seeds) {
-        const SeedArrays& seeds = *queries.seeds;
+        const DeviceSeeds& seeds = *queries.seeds;
         const size_t columns = static_cast<size_t>(seeds.width);
         const Array<int64_t> seed_node = rows_of(queue, seeds.node, columns, chosen);
         const Array<double> seed_weight = rows_of(queue, seeds.weight, columns, chosen);

@@ -14,7 +14,7 @@ namespace hopfuse::device {
 constexpr int PPR_THREADS = 256;
 
 // Restarts on the device, not yet checked.
-struct SeedArrays {
+struct DeviceSeeds {
     Array<int64_t> node;   // (B, width) the caller's ids; -1 is padding
     Array<double> weight;  // (B, width)
     int64_t width;
@@ -35,7 +35,7 @@ struct WalkQueries {
     std::span<const int64_t> indptr;  // (B + 1,)
     std::span<const int32_t> node;    // internal, ascending in a query
     std::span<const double> value;
-    std::optional<SeedArrays> seeds{};
+    std::optional<DeviceSeeds> seeds{};
     std::span<const double> eta{};  // (B, T) edge_type_weights, or no address: all 1
     bool per_type = false;
     std::span<const uint8_t> allow{};  // (B, N) or, shared, (1, N), or no address: all nodes
