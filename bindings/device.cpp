@@ -209,9 +209,7 @@ void DeviceCall::checkpoint(void* context) {
 void DeviceCall::order(const DeviceArray& array) {
     if (queue_->fixed()) {
         queue_->keep(array.owner);
-        if (place_.run != nullptr && !place_.run->records && array.stream.has_value() &&
-            array.stream->handle != queue_->stream().handle)
-            native::Queue(place_.device, *array.stream).wait();
+        if (array.stream.has_value()) queue_->after(*array.stream);
         return;
     }
     if (array.borrowed) borrowed_.push_back(array.owner);
@@ -330,12 +328,17 @@ void Results::read() {
     }
     std::vector<const void*> from;
     std::vector<size_t> nbytes, begins;
-    for (const Result& result : results_)
-        if (result.block == nullptr) from.push_back(result.data), nbytes.push_back(result.nbytes());
-    if (status_.size() != 0) from.push_back(status_.data()), nbytes.push_back(status_.nbytes());
+    std::vector<const native::Owner*> owners;
+    for (const Result& result : results_) {
+        if (result.block != nullptr) continue;
+        from.push_back(result.data), nbytes.push_back(result.nbytes()), owners.push_back(&result.owner);
+    }
+    if (status_.size() != 0) {
+        from.push_back(status_.data()), nbytes.push_back(status_.nbytes()), owners.push_back(&status_.owner());
+    }
     if (from.empty()) return;
     begins.resize(from.size());
-    const std::shared_ptr<std::byte[]> block = queue.read_pinned(from, nbytes, begins);
+    const std::shared_ptr<std::byte[]> block = queue.read_pinned(from, nbytes, begins, owners);
     size_t at = 0;
     for (Result& result : results_)
         if (result.block == nullptr) result.block = block, result.begin = begins[at++];
@@ -370,7 +373,8 @@ nb::dict Results::dict() {
 void bind_device(Module& m) {
     nb::class_<PinnedBlock>(m, "PinnedBlock", nb::type_slots(block_slots), "Pinned host memory behind NumPy arrays.");
     nb::class_<DeviceQueue>(m, "DeviceQueue", "Where a call is queued on a device.")
-        .def_prop_ro("stream", [](const DeviceQueue& queue) { return reinterpret_cast<uint64_t>(queue.stream.handle); });
+        .def_prop_ro("stream",
+                     [](const DeviceQueue& queue) { return reinterpret_cast<uint64_t>(queue.stream.handle); });
     m.def(
         "use_faults", [](nb::object raise) { raise_fault = raise.release().ptr(); }, nb::arg("raise_fault"),
         "Take the function that raises the error of a query, by its status and row.");

@@ -19,8 +19,8 @@ Labels device_labels(const DeviceQueue& queue, nb::handle indptr, nb::handle mem
     return labels;
 }
 
-nb::object device_dice(const DeviceQueue& queue, const Labels& labels, In<int64_t> query_indptr, In<int32_t> query_units,
-                       In<int64_t> indptr, In<int32_t> candidates) {
+nb::object device_dice(const DeviceQueue& queue, const Labels& labels, In<int64_t> query_indptr,
+                       In<int32_t> query_units, In<int64_t> indptr, In<int32_t> candidates) {
     DeviceCall call(queue);
     const hopfuse::DiceArgs args{{nullptr, nullptr},
                                  0,

@@ -53,8 +53,7 @@ nb::dict device_fuse(const DeviceQueue& queue, const nb::list& lists, In<int64_t
         const auto scores = in.take<float>(list[1], 2);
         const auto counts = in.take<int64_t>(list[2], 1);
         if (given.empty()) is_there = ids.on_device(), batch = ids.dim(0);
-        given.push_back(
-            {ids.dim(1), address(ids, is_there), address(scores, is_there), address(counts, is_there)});
+        given.push_back({ids.dim(1), address(ids, is_there), address(scores, is_there), address(counts, is_there)});
     }
     const int64_t count = static_cast<int64_t>(given.size());
     const FuseArgs args{batch,

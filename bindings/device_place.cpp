@@ -70,19 +70,29 @@ struct StreamScope {
     DeviceQueue queue;
 };
 
+// The image that a function of Python returns: bytes, origin, and None or a function of a reason.
+native::Image image_from(const nb::object& made) {
+    native::Image image;
+    const auto bytes = nb::cast<nb::bytes>(made[0]);
+    image.bytes.assign(bytes.c_str(), bytes.size());
+    image.origin = nb::cast<std::string>(made[1]);
+    const nb::object otherwise = made[2];
+    if (otherwise.is_none()) return image;
+    image.otherwise = [held = python_owner(otherwise)](const std::string& why) {
+        const nb::gil_scoped_acquire acquire;
+        nb::handle function(static_cast<const PyObject*>(held.get()));
+        return image_from(function(why));
+    };
+    return image;
+}
+
 std::shared_ptr<native::Device> open_device(int ordinal, nb::object code) {
     const native::Owner held = python_owner(std::move(code));
     return native::Device::open(native::driver(), ordinal, [held](const std::string& unit) {
         const nb::gil_scoped_acquire acquire;
-        nb::handle code(static_cast<const PyObject*>(held.get()));
-        const auto [bytes, origin] = nb::cast<std::pair<nb::bytes, std::string>>(code(unit));
-        return native::Image{std::string(bytes.c_str(), bytes.size()), origin};
+        nb::handle function(static_cast<const PyObject*>(held.get()));
+        return image_from(function(unit));
     });
-}
-
-void collect_garbage() {
-    const nb::gil_scoped_acquire acquire;
-    nb::module_::import_("gc").attr("collect")();
 }
 
 // The number of the device whose context is current on this thread, or None.
@@ -183,8 +193,9 @@ void bind_device_place(Module& m) {
 
     using native::Device;
     nb::class_<Device>(m, "Device", "A device of this process, for all threads.")
-        .def_static("open", &open_device, nb::arg("ordinal"), nb::arg("code"),
-                    "Open a device; `code` returns the image of a unit of kernels and its origin.")
+        .def_static(
+            "open", &open_device, nb::arg("ordinal"), nb::arg("code"),
+            "Open a device; `code` returns the image of a unit of kernels, its origin, and what else to load or None.")
         .def_static("counting", &Device::counting, "A device on which nothing runs: it counts memory.")
         .def_prop_ro("ordinal", [](const Device& device) { return device.properties().ordinal; })
         .def_prop_ro("name", [](const Device& device) { return device.properties().name; })
@@ -235,6 +246,13 @@ void bind_device_place(Module& m) {
             },
             "The launches and their times in seconds, waiting for them.")
         .def(
-            "collects_garbage", [](Device& device) { device.collect = &collect_garbage; },
-            "Collect garbage before an allocation fails.");
+            "collect_with",
+            [](Device& device, nb::object collect) {
+                device.collect_with([held = python_owner(std::move(collect))] {
+                    const nb::gil_scoped_acquire acquire;
+                    nb::handle function(static_cast<const PyObject*>(held.get()));
+                    function();
+                });
+            },
+            nb::arg("collect"), "Take what frees memory of Python's before an allocation fails.");
 }

@@ -142,8 +142,8 @@ public:
     int64_t rows() const { return rows_; }
 
     // Replays for arrays of the host, in parts of the recorded batch, the last padded with its last query. Returns the results, in
-    // NumPy arrays, and the queries that the recording cannot prove.
-    nb::tuple on_host(const std::vector<nb::handle>& arrays, int64_t batch) {
+    // NumPy arrays, and the queries that the recording cannot prove; None if it must be made anew.
+    nb::object on_host(const std::vector<nb::handle>& arrays, int64_t batch) {
         Views given(arrays, inputs_, batch);
         std::vector<size_t> begins;
         size_t size = 0;
@@ -153,6 +153,7 @@ public:
         }
         const std::shared_ptr<std::byte[]> block(new std::byte[std::max<size_t>(1, size)]);
         Judged judged;
+        bool is_lost = false;
         run([&] {
             for (int64_t first = 0; first < batch && !judged.has_fault(); first += rows_) {
                 const int64_t count = std::min(rows_, batch - first);
@@ -165,7 +166,10 @@ public:
                         std::memcpy(to + static_cast<size_t>(at) * row, from + static_cast<size_t>(count - 1) * row,
                                     row);
                 }
-                work_->replay_on_host();
+                if (!work_->replay_on_host()) {
+                    is_lost = true;
+                    return;
+                }
                 std::vector<const int32_t*> statuses;
                 for (size_t at = 0; at < num_statuses_; ++at)
                     statuses.push_back(reinterpret_cast<const int32_t*>(work_->result(outputs_.size() + at)));
@@ -177,6 +181,7 @@ public:
                 }
             }
         });
+        if (is_lost) return nb::none();
         const std::vector<int64_t> left = judged.left();
         const nb::object held = block_object(block, size);
         nb::list results;
@@ -186,13 +191,14 @@ public:
     }
 
     // The same for arrays on the device; only statuses are read.
-    nb::tuple on_device(const std::vector<nb::handle>& arrays, int64_t batch) {
+    nb::object on_device(const std::vector<nb::handle>& arrays, int64_t batch) {
         DeviceCall call(queue_of_thread(device_));
         Operands in(call);
         std::vector<Operand<std::byte>> given;
         for (nb::handle array : arrays) given.push_back(in.take<std::byte>(array));
         std::vector<native::Array<std::byte>> whole;
         Judged judged;
+        bool is_lost = false;
         call.run([&](native::Queue& queue) {
             in.upload();
             for (const Leaf& leaf : outputs_)
@@ -201,9 +207,11 @@ public:
                 const int64_t count = std::min(rows_, batch - first);
                 for (size_t number = 0; number < inputs_.size(); ++number)
                     pad_into(queue, work_->input(number), given[number].array(), inputs_[number].row(), first, count);
-                replay_part(queue, whole, judged, first, count);
+                is_lost = !replay_part(queue, whole, judged, first, count);
+                if (is_lost) return;
             }
         });
+        if (is_lost) return nb::none();
         const std::vector<int64_t> left = judged.left();
         nb::list results;
         for (size_t at = 0; at < outputs_.size(); ++at)
@@ -257,7 +265,7 @@ private:
     }
 
     // Replays for a part of the batch; results go to `whole`, by way of other memory where the part is padded.
-    void replay_part(native::Queue& queue, const std::vector<native::Array<std::byte>>& whole, Judged& judged,
+    bool replay_part(native::Queue& queue, const std::vector<native::Array<std::byte>>& whole, Judged& judged,
                      int64_t first, int64_t count) const {
         std::vector<native::Array<std::byte>> made;
         std::vector<void*> to;
@@ -272,21 +280,19 @@ private:
         const auto rows = static_cast<size_t>(rows_);
         const native::Array<int32_t> statuses = queue.empty<int32_t>(num_statuses_ * rows);
         for (size_t at = 0; at < num_statuses_; ++at) to.push_back(statuses.data() + at * rows);
-        work_->replay(queue, to);
+        if (!work_->replay(queue, to)) return false;
         for (size_t at = 0; at < made.size(); ++at) {
             const size_t row = outputs_[at].row();
             if (row != 0)
                 queue.copy_bytes(whole[at].data() + static_cast<size_t>(first) * row, made[at].data(),
                                  static_cast<size_t>(count) * row);
         }
-        if (num_statuses_ == 0) {
-            queue.wait();  // the next replay may be on another stream
-            return;
-        }
+        if (num_statuses_ == 0) return true;
         const std::vector<int32_t> read = queue.read(statuses);
         std::vector<const int32_t*> each;
         for (size_t at = 0; at < num_statuses_; ++at) each.push_back(read.data() + at * rows);
         judged.add(each, first, count);
+        return true;
     }
 
     void leave() {

@@ -38,8 +38,9 @@ nb::dict device_add_passage_seeds(const DeviceQueue& queue, nb::handle node, nb:
     return out.dict();
 }
 
-nb::dict device_add_entity_seeds(const DeviceQueue& queue, const Incidence& mentions, nb::handle node, nb::handle weight,
-                                 nb::handle ids, nb::handle counts, nb::handle frequency, double mass, bool on_device) {
+nb::dict device_add_entity_seeds(const DeviceQueue& queue, const Incidence& mentions, nb::handle node,
+                                 nb::handle weight, nb::handle ids, nb::handle counts, nb::handle frequency,
+                                 double mass, bool on_device) {
     DeviceCall call(queue);
     Operands in(call);
     const SeedOperands seeds = take_seeds(in, node, weight);
@@ -51,8 +52,8 @@ nb::dict device_add_entity_seeds(const DeviceQueue& queue, const Incidence& ment
     call.run([&](native::Queue& to) {
         in.upload();
         const native::HitArrays mentioned{hits.dim(0), hits.dim(1), hits, {}, used};
-        const native::CheckedSeeds made = native::add_entity_seeds(to, mentions.there, seeds.arrays(), mentioned,
-                                                                   {often.array(), stride}, mass);
+        const native::CheckedSeeds made =
+            native::add_entity_seeds(to, mentions.there, seeds.arrays(), mentioned, {often.array(), stride}, mass);
         add_seeds(out, made.seeds);
         out.status(made.status);
         out.read();

@@ -69,6 +69,7 @@ NB_MODULE(_native, module) {
     bind_device(m);
     bind_device_dice(m);
     bind_device_fuse(m);
+    bind_device_ppr(m);
     bind_device_ising(m);
     bind_device_seeds(m);
     bind_inputs(m);

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <vector>
 
 #include "arguments/ppr_walk.h"
 #include "device.h"
@@ -47,6 +50,29 @@ struct RowArrays {
     Array<uint8_t> edge_type;
 };
 
+// The coefficients of the Chebyshev recurrence (Golub & Varga 1961) of passes, after a row of ones: (1 + passes, L), in which lane l
+// has the factor damping[l].
+std::vector<float> omega_table(std::span<const double> damping, int64_t passes);
+
+// Such tables on the device. Those of lanes with equal factors are kept. Thread-safe.
+class OmegaTables {
+public:
+    // Of at least this many passes, for lanes with these factors, and any lanes beyond them.
+    Array<float> get(Queue& queue, std::span<const double> damping, int lanes, int64_t passes);
+
+private:
+    struct Table {
+        double damping;
+        int lanes;
+        int64_t passes;
+        Array<float> omega;
+    };
+    static constexpr size_t MOST_TABLES = 16;
+    static constexpr int64_t LEAST_PASSES = 64;
+    std::mutex mutex_;
+    std::deque<Table> tables_;  // oldest first
+};
+
 // What does not depend on the normalisation of edge types: stored rows, and the segments of rows longer than PPR_SEGMENT.
 struct GraphRows {
     std::shared_ptr<Device> device;
@@ -64,10 +90,15 @@ struct GraphRows {
     Array<int64_t> first_of, segment_begin, segment_end;
     Array<int32_t> row_of;
 
+    Array<uint64_t> every_word;  // the set of all rows
+    Array<int32_t> every_rank;
+
     double spread;  // the mean number of entries of a row that an entry leads to
+    std::shared_ptr<OmegaTables> omegas = std::make_shared<OmegaTables>();
 
     int64_t num_tiles() const;
     RowSet long_rows() const { return {long_words, long_rank}; }
+    RowSet every_row() const { return {every_word, every_rank}; }
     // The segments as kernels read them; `allowed` and `before` are of masked lanes.
     LongRows segments(const uint64_t* allowed, const int32_t* before) const {
         return {segment_begin, segment_end, first_of, row_of, allowed, before};

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from ... import _native
 from ...errors import BackendError, DeviceMemoryError
 from ..faults import FAULTS
+from .compatibility import check_driver
 
 #: How to free memory.
 ADVICE = (
@@ -69,13 +70,27 @@ def failed(what: str, error: str) -> BackendError:
 
 
 def no_driver(said: str, version: int) -> BackendError:
-    """Return the error of a driver that is missing or too old, by its version, such as 12040, or 0."""
-    if version:
-        return BackendError("version", "backend", "backend='cuda' cannot use the NVIDIA driver: {said}", said=said)
+    """Return the error of a driver that is missing, too old or without devices; its version is 12040, or 0."""
+    if not version:
+        return BackendError(
+            "unavailable",
+            "backend",
+            "backend='cuda' needs the NVIDIA driver, which was not found ({said}); install it, or use backend='cpu'",
+            said=said,
+        )
+    try:
+        check_driver(version)
+    except BackendError as error:
+        return error
+    return no_device(said)
+
+
+def no_device(said: str) -> BackendError:
+    """Return the error of a machine without a usable device."""
     return BackendError(
         "unavailable",
         "backend",
-        "backend='cuda' needs the NVIDIA driver, which was not found ({said}); install it, or use backend='cpu'",
+        "no usable CUDA device ({said}); check CUDA_VISIBLE_DEVICES, or use backend='cpu'",
         said=said,
     )
 

@@ -9,20 +9,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _native
+from ..._arrays import codes
 from ...errors import BackendError, InputError
-from ...types import Graph, Incidence, LabelSets
+from ...types import Corpus, Graph, Incidence, LabelSets
 from ..calls import (
+    DENSE_SUFFIXES,
     Array,
     BoostCall,
     CalibrateCall,
     CoverCall,
+    DenseCall,
     DiceCall,
     EntitySeedCall,
+    Evidence,
     FuseCall,
     HitArrays,
     IsingCall,
+    NodeRanking,
+    PprQueries,
+    ProjectCall,
     SeedCall,
+    SimilarityCall,
 )
+from ..node_weights import NodeWeightCall, NodeWeights
+from ..prepared_graph import prepared_graph
 from .residents import resident
 from .runtime import Runtime
 
@@ -72,6 +82,108 @@ class DeviceOps:
 
     def _labels(self, labels: LabelSets) -> _native.DeviceLabels:
         return resident(self.runtime, labels, lambda queue: _native.device_labels(queue, labels.indptr, labels.members))
+
+    def _corpus(self, corpus: Corpus) -> _native.DeviceCorpus:
+        if corpus.num_vectors > _native.DEVICE_MOST_ROWS:
+            raise InputError(
+                "limit",
+                "corpus",
+                "{field} has {given:,} rows; a device searches up to {allowed:,}",
+                given=corpus.num_vectors,
+                allowed=_native.DEVICE_MOST_ROWS,
+            )
+        kind = {"type": codes.types()[corpus.precision], "cosine": corpus.metric == "cosine"}
+        given = corpus.vectors if corpus.precision == "float32" else corpus.vectors.view(np.uint16)
+        return resident(self.runtime, corpus, lambda queue: _native.device_corpus(queue, given, **kind))
+
+    def _incidence(self, incidence: Incidence) -> _native.DeviceIncidence:
+        rows = {"indptr": incidence.indptr, "indices": incidence.indices, "weights": incidence.weights}
+        return resident(self.runtime, incidence, lambda queue: _native.device_incidence(queue, **rows))
+
+    def _rows(self, graph: Graph) -> _native.DeviceRows:
+        return resident(self.runtime, graph, lambda queue: _native.device_rows(queue, prepared_graph(graph)), ":rows")
+
+    def _graph(self, graph: Graph, per_type: bool, counts_edges: bool) -> _native.DeviceGraph:
+        """Return a graph for walks; with ``counts_edges``, for degrees that a query sums over the edges out of nodes."""
+        with_out = counts_edges and graph.directed
+        made = {"prepared": prepared_graph(graph), "per_type": per_type, "with_out": with_out}
+        rows, part = self._rows(graph), f":walked:{per_type}:{with_out}"
+        return resident(self.runtime, graph, lambda queue: _native.device_graph(queue, rows, **made), part)
+
+    # ---- Walks -------------------------------------------------------------------------------------------------------
+
+    def ppr(self, graph: Graph, queries: PprQueries, scores: Array) -> Evidence:
+        made = _native.device_ppr(
+            self._device.queue(), self._walked(graph, queries), queries, scores=scores, on_device=queries.on_device
+        )
+        self._record("ppr_f32", queries=queries.damping.size)
+        return Evidence(**made)
+
+    def ppr_topk(self, graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[HitArrays, Evidence]:
+        hits = _native.device_ppr_topk(
+            self._device.queue(),
+            self._walked(graph, queries),
+            queries,
+            k=ranking.k,
+            candidates=ranking.candidates,
+            stop_when_proven=ranking.stop_when_proven,
+            prove_order=ranking.prove_order,
+            on_device=queries.on_device,
+        )
+        evidence = Evidence(*(hits.pop(name) for name in Evidence._fields))
+        proven = {} if queries.on_device else {"proven": int(hits["proven"].sum())}
+        self._record("ppr_f32", queries=queries.damping.size, **proven)
+        return hits, evidence
+
+    def _walked(self, graph: Graph, queries: PprQueries) -> _native.DeviceGraph:
+        counts_edges = queries.allow is not None or queries.node_weights is not None
+        return self._graph(graph, queries.per_type, counts_edges)
+
+    def order_weights(self, call: NodeWeightCall) -> NodeWeights:
+        """Scale node weights, on the device, to the range that walks read."""
+        made = _native.device_order_weights(
+            self._device.queue(),
+            self._graph(call.graph, call.per_type, counts_edges=True),
+            weight=call.weight,
+            node=call.node,
+            allow=call.allow,
+            lightest=call.lightest,
+        )
+        return NodeWeights(made["weight"], call.node, made["other"], on_device=True)
+
+    # ---- Dense search ------------------------------------------------------------------------------------------------
+
+    def dense_topk(self, call: DenseCall) -> HitArrays:
+        corpus = call.corpus
+        if not call.is_checked:
+            corpus.checked()
+        found = _native.device_dense_topk(
+            self._device.queue(),
+            self._corpus(corpus),
+            queries=call.queries,
+            k=call.k,
+            **call.allow._asdict(),
+            on_device=call.on_device,
+        )
+        how: dict[str, Any] = {"storage": corpus.storage}
+        if corpus.storage == "int8":
+            how["resident"] = f"the original vectors, in {corpus.precision}; only the CPU uses 8-bit codes"
+        name, rescored = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}", found.pop("rescored_rows")
+        self._record(name, **how, queries=call.queries.shape[0], rescored_rows=rescored)
+        return found
+
+    def similarity_weights(self, call: SimilarityCall) -> Array:
+        found = _native.device_similarity_weights(
+            self._device.queue(),
+            self._corpus(call.corpus),
+            queries=call.queries,
+            **call.allow._asdict(),
+            tau=call.tau,
+            floor=call.floor,
+            on_device=call.on_device,
+        )
+        self._record("similarity_f32", queries=call.queries.shape[0], passages=call.corpus.num_vectors)
+        return found["weights"]
 
     # ---- Seeds -------------------------------------------------------------------------------------------------------
 
@@ -143,7 +255,7 @@ class DeviceOps:
         self._record("ising_f32", queries=ids.shape[0])
         return best
 
-    # ---- Labels ------------------------------------------------------------------------------------------------------
+    # ---- Labels and projection ------------------------------------------------------------------------------------------------------
 
     def dice(self, call: DiceCall) -> NDArray[np.float32]:
         scores = _native.device_dice(
@@ -156,3 +268,15 @@ class DeviceOps:
         )
         self._record("dice_f32", queries=call.indptr.size - 1, candidates=call.candidates.shape[0])
         return scores
+
+    def project(self, call: ProjectCall) -> Array:
+        given = {"scores": call.scores, "scale": call.scale, "on_device": call.on_device}
+        found = _native.device_project(self._device.queue(), self._incidence(call.incidence), **given)
+        self._record("project_f32", queries=call.scores.shape[0], rows=call.incidence.num_rows)
+        return found["scores"]
+
+    def project_topk(self, call: ProjectCall) -> HitArrays:
+        given = {"scores": call.scores, "scale": call.scale, "k": call.k, "on_device": call.on_device}
+        found = _native.device_project_topk(self._device.queue(), self._incidence(call.incidence), **given)
+        self._record("project_f32", queries=call.scores.shape[0], rows=call.incidence.num_rows)
+        return found

@@ -94,12 +94,16 @@ class Recordings:
 
     def on_host(self, arrays: Sequence[NDArray[Any]]) -> Any:
         """Return the core's result for NumPy arrays, in NumPy arrays."""
-        batch = arrays[0].shape[0]
+        batch, given = arrays[0].shape[0], [np.ascontiguousarray(array) for array in arrays]
         recorded = self.recorded(batch)
-        leaves, left = recorded.native.on_host([np.ascontiguousarray(array) for array in arrays], batch)
+        answer = recorded.native.on_host(given, batch)
+        while answer is None:
+            recorded = self._anew(recorded, batch, for_host=True)
+            answer = recorded.native.on_host(given, batch)
+        leaves, left = answer
         if left:
             upload = self._ops.runtime.device.upload
-            again = self._again([upload(np.ascontiguousarray(array[left])) for array in arrays])
+            again = self._again([upload(array[left]) for array in given])
             for leaf, found in zip(leaves, again, strict=True):
                 leaf[left] = found.to_numpy()
         self._count(recorded, batch, len(left))
@@ -111,13 +115,22 @@ class Recordings:
         if not batch:
             return self._core(*(runtime.export(array, like) for array in arrays))
         recorded = self.recorded(batch, for_host=False)
-        leaves, left = recorded.native.on_device(arrays, batch)
+        answer = recorded.native.on_device(arrays, batch)
+        while answer is None:
+            recorded = self._anew(recorded, batch, for_host=False)
+            answer = recorded.native.on_device(arrays, batch)
+        leaves, left = answer
         if left:
             again = self._again([_native.device_take_rows(runtime.device, array, left) for array in arrays])
             for leaf, found in zip(leaves, again, strict=True):
                 _native.device_put_rows(runtime.device, leaf, left, found)
         self._count(recorded, batch, len(left))
         return recorded.rebuild([runtime.export(leaf, like) for leaf in leaves])
+
+    def _anew(self, lost: RecordedCore, batch: int, *, for_host: bool) -> RecordedCore:
+        """Replace a recording whose blocks no longer run at once, because the device is shared with other processes."""
+        self._made = {size: made for size, made in self._made.items() if made is not lost}
+        return self.recorded(batch, for_host=for_host)
 
     def _again(self, arrays: list[_native.DeviceArray]) -> list[_native.DeviceArray]:
         """Run queries that the recording cannot prove without it."""

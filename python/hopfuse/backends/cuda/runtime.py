@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import os
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from ... import _native
 from ..._native import DeviceArray
 from . import device_errors as device_errors  # so that native code can raise its errors
 from . import interop
+from .compatibility import release
 
 _serial = itertools.count()
 
@@ -40,7 +42,7 @@ class Runtime:
         self.device, self.name = device, name
         #: The prefix of the keys of what is resident on this device, in this process alone.
         self.key = f"{name}:{os.getpid()}:{next(_serial)}"
-        device.collects_garbage()
+        device.collect_with(gc.collect)
 
     @property
     def fixed(self) -> bool:
@@ -111,8 +113,3 @@ class Runtime:
             "cooperative": device.cooperative,
             "kernels": dict(device.origins()),
         }
-
-
-def release(version: int) -> str:
-    """Format a CUDA release: 13.2 for 13020."""
-    return f"{version // 1000}.{version % 1000 // 10}"
