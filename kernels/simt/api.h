@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-#define SIMT_API_VERSION 3
+#define SIMT_API_VERSION 4
 
 enum simt_order { SIMT_FORWARD = 0, SIMT_REVERSE = 1, SIMT_SHUFFLE = 2 };
 
@@ -47,6 +47,8 @@ int simt_num_kernels(void);
 const char* simt_kernel_name(int index);
 const char* simt_kernel_signature(int index);
 int simt_kernel_max_threads(int index);
+/* Bytes and alignment of a kernel's parameter; 0 if it has not so many. */
+int simt_kernel_parameter(int index, int parameter, uint32_t* size, uint32_t* alignment);
 
 /* Null, or what was wrong: "KIND: text". The text stays until the next launch. */
 const char* simt_launch(simt_launch_call* call);

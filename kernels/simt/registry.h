@@ -78,6 +78,9 @@ struct Registered<function> {
         return text;
     }();
 
+    // Ended by a parameter of no size.
+    static constexpr Parameter parameters[sizeof...(Parameters) + 1] = {{sizeof(Parameters), alignof(Parameters)}...};
+
 private:
     template <size_t... i>
     static void unpack([[maybe_unused]] void** arguments, std::index_sequence<i...>) {
@@ -87,7 +90,8 @@ private:
 
 template <auto function>
 constexpr Kernel describe(const char* name, unsigned max_threads) {
-    return {name, &Registered<function>::call, Registered<function>::signature.letters, max_threads};
+    return {name, &Registered<function>::call, Registered<function>::signature.letters,
+            Registered<function>::parameters, max_threads};
 }
 
 }  // namespace simt

@@ -143,6 +143,12 @@ int main() {
         put_text(simt_kernel_name(i));
         put_text(simt_kernel_signature(i));
         put<int32_t>(simt_kernel_max_threads(i));
+        uint32_t size, alignment;
+        for (int j = 0; simt_kernel_parameter(i, j, &size, &alignment) != 0; ++j) {
+            put(size);
+            put(alignment);
+        }
+        put<uint32_t>(0);
     }
     uint32_t name_size;
     while (read_all(&name_size, sizeof name_size, true)) serve(name_size);

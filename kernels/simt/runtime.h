@@ -71,11 +71,16 @@ void* dynamic_shared();
 // ------------------------------------------------------------------------------------------------
 // Registration: each translation unit of kernels ends with its table.
 
+struct Parameter {
+    size_t size, alignment;
+};
+
 struct Kernel {
     const char* name;
     void (*call)(void** arguments);
     const char* signature;
-    unsigned max_threads;  // of __launch_bounds__
+    const Parameter* parameters;  // the last one has no size
+    unsigned max_threads;         // of __launch_bounds__
 };
 extern const Kernel kernels[];
 extern const int num_kernels;

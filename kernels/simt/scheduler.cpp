@@ -785,6 +785,15 @@ SIMT_EXPORT const char* simt_kernel_name(int index) { return simt::kernels[index
 SIMT_EXPORT const char* simt_kernel_signature(int index) { return simt::kernels[index].signature; }
 SIMT_EXPORT int simt_kernel_max_threads(int index) { return static_cast<int>(simt::kernels[index].max_threads); }
 
+SIMT_EXPORT int simt_kernel_parameter(int index, int parameter, uint32_t* size, uint32_t* alignment) {
+    const simt::Parameter* parameters = simt::kernels[index].parameters;
+    for (int i = 0; i < parameter; ++i)
+        if (parameters[i].size == 0) return 0;
+    *size = static_cast<uint32_t>(parameters[parameter].size);
+    *alignment = static_cast<uint32_t>(parameters[parameter].alignment);
+    return *size != 0;
+}
+
 SIMT_EXPORT const char* simt_launch(simt_launch_call* call) {
     static std::mutex one_at_a_time;
     const std::lock_guard<std::mutex> lock(one_at_a_time);

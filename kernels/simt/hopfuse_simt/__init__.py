@@ -2,6 +2,7 @@
 
 from hopfuse_simt.arguments import Pointer, Struct
 from hopfuse_simt.build import BUILDS
+from hopfuse_simt.driver import SimtDriver
 from hopfuse_simt.errors import SimtBuildError, SimtError
 from hopfuse_simt.launcher import Counters
 from hopfuse_simt.module import MATRIX_UNITS, ORDERS, SHARED_LIMIT, SimtModule
@@ -14,6 +15,7 @@ __all__ = [
     "Counters",
     "Pointer",
     "SimtBuildError",
+    "SimtDriver",
     "SimtError",
     "SimtModule",
     "Struct",

@@ -22,6 +22,7 @@ from hopfuse_simt.errors import SimtBuildError
 
 SIMT = Path(__file__).resolve().parents[1]
 INCLUDE = SIMT.parent / "include"
+DEVICE = SIMT.parent / "device"
 BUILDS = ("plain", "count", "asan", "tsan")
 
 # -ffp-contract=off: a fused multiply-add happens only where it is written. The runtime is never instrumented:
@@ -76,6 +77,7 @@ class Unit:
     artifact: Path
     is_program: bool
     kernels: tuple[KernelSource, ...]
+    capability: int = 90
 
 
 def cache_folder() -> Path:
@@ -198,6 +200,31 @@ def runtime(build: str, cache: Path, options: tuple[str, ...]) -> Path:
     return folder
 
 
+def build_driver() -> Path:
+    """Compile the emulator as a CUDA driver's library, or use the cached one."""
+    sources = sorted((SIMT / "libcuda").glob("*.cpp"))
+    headers = [*(SIMT / "libcuda").glob("*.h"), SIMT / "api.h", DEVICE / "driver_types.h"]
+    flags = ["-O2", "-I", SIMT, "-I", DEVICE]
+    cache = cache_folder()
+    folder = cache / f"libcuda-{digest([*sources, *headers], [str(flag) for flag in flags])}"
+    with made_once(folder) as is_mine:
+        if is_mine:
+            with tempfile.TemporaryDirectory(dir=cache) as scratch:
+                made = Path(scratch) / "libcuda"
+                made.mkdir()
+                objects = [made / source.with_suffix(".o").name for source in sources]
+                with ThreadPoolExecutor(os.cpu_count()) as pool:
+                    for job in [
+                        pool.submit(compile_cpp, source, target, *flags)
+                        for source, target in zip(sources, objects, strict=True)
+                    ]:
+                        job.result()
+                run([compiler()[0], "-shared", *objects, "-ldl", "-pthread", "-o", made / "libcuda.so.1"],
+                    "the driver does not link")  # fmt: skip
+                os.replace(made, folder)
+    return folder / "libcuda.so.1"
+
+
 def list_kernels(source: Path, flags: Sequence[str | Path]) -> list[tuple[str, str]]:
     """Return name and launch bound of each kernel of the preprocessed file; refuse names with another meaning."""
     command = [compiler()[0], *COMMON, *flags, "-DSIMT_LIST_KERNELS", "-x", "c++", "-E", source]
@@ -270,7 +297,7 @@ def build_unit(source: Path, build: str, *, program: bool, include: Sequence[Pat
                 compile_unit(source, build, made, made / artifact.name, flags, objects, program)
                 os.replace(made, folder)
     kernels = json.loads((folder / "kernels.json").read_text(encoding="utf-8"))
-    return Unit(source, build, artifact, program, tuple(KernelSource(**kernel) for kernel in kernels))
+    return Unit(source, build, artifact, program, tuple(KernelSource(**kernel) for kernel in kernels), capability)
 
 
 def compile_unit(

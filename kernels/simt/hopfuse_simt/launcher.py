@@ -22,7 +22,7 @@ import numpy as np
 from hopfuse_simt.arguments import Argument, Pointer, Struct, pointers_of
 from hopfuse_simt.errors import SimtError
 
-API_VERSION = 3
+API_VERSION = 4
 
 
 @dataclass(frozen=True)
@@ -238,6 +238,8 @@ class Program:
             name = self._read(self._get("I")).decode()
             self.signatures[name] = self._read(self._get("I")).decode()
             self.max_threads[name] = self._get("i")
+            while self._get("I"):  # the size of a parameter
+                self._get("I")
 
     def _start(self) -> None:
         try:
