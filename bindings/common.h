@@ -87,10 +87,12 @@ private:
 
 void bind_cancel(Module& m);
 void bind_device(Module& m);
+void bind_device_dense(Module& m);
 void bind_device_dice(Module& m);
 void bind_device_fuse(Module& m);
 void bind_device_ising(Module& m);
 void bind_device_ppr(Module& m);
+void bind_device_project(Module& m);
 void bind_device_seeds(Module& m);
 void bind_inputs(Module& m);
 void bind_ppr(Module& m);

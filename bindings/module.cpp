@@ -67,10 +67,12 @@ NB_MODULE(_native, module) {
     m.def("release_workspaces", &hopfuse::release_workspaces, "Give the idle workspaces back to the system.");
     bind_cancel(m);
     bind_device(m);
+    bind_device_dense(m);
     bind_device_dice(m);
     bind_device_fuse(m);
     bind_device_ppr(m);
     bind_device_ising(m);
+    bind_device_project(m);
     bind_device_seeds(m);
     bind_inputs(m);
     bind_prepared_graph(m);

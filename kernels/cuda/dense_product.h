@@ -46,7 +46,7 @@ struct ProductPart {
             put(query, row, products.x), put(query, row + 1, products.y);
             put(query, row + 2, products.z), put(query, row + 3, products.w);
         } else if (query < num_queries && row < num_rows) {
-            *reinterpret_cast<float4*>(out + query * stride + row) = products;
+            store_four(out + query * stride + row, products);
         }
     }
 };
@@ -263,6 +263,7 @@ private:
         __device__ void read(const typename Numbers::Element* lines, int count, int dim, int depth, bool in_fours) {
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) {
+                if (Lines % STEP != 0 && first + i * STEP >= Lines) return;
                 const int line = first + i * STEP < count ? first + i * STEP : count - 1;
                 numbers[i] = read_four<Numbers>(lines + line * dim, depth + column, dim, in_fours);
             }
@@ -320,7 +321,7 @@ private:
     template <int Width>
     __device__ static void add_products(const Shared& shared, int buffer, const Place<Width>& place,
                                         Sums<Width>& sums) {
-#pragma unroll
+#pragma unroll 2  // more take more registers than there are
         for (int column = 0; column < DEPTH; ++column) {
             float x[ROW_GROUPS * GROUP], q[Place<Width>::QUERY_GROUPS * GROUP];
             load<ROW_GROUPS>(shared.rows[buffer][column] + place.row, ROW_LANES * GROUP, x);

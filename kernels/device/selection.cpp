@@ -79,7 +79,7 @@ int64_t power_of_two(int64_t least) {
 
 Lists::Lists(Queue& queue, int64_t queries, int64_t splits, int64_t width)
     : queue_(queue), queries_(queries), splits_(splits), width_(width),
-      room_(power_of_two(width + std::max<int64_t>(width, int64_t{KEYS_PER_THREAD} * SELECT_THREADS))) {
+      room_(power_of_two(width + std::max<int64_t>(width, int64_t{KEYS_PER_THREAD} * LIST_THREADS))) {
     std::tie(keys_, merged_) =
         queue.arrays<uint64_t, uint64_t>(queries * splits * width, splits > 1 ? queries * width : 0);
 }
@@ -90,7 +90,7 @@ RunningLists Lists::next(const Array<uint64_t>& keys, int64_t splits, bool fresh
 }
 
 Grid Lists::grid(int64_t splits) const {
-    return {queries_ * splits, SELECT_THREADS, sizeof(uint64_t) * static_cast<size_t>(room_)};
+    return {queries_ * splits, LIST_THREADS, sizeof(uint64_t) * static_cast<size_t>(room_)};
 }
 
 void Lists::select(const Array<float>& scores, int64_t rows, int64_t first_row, const Array<float>& query_norm,
@@ -172,7 +172,7 @@ void Selection::emit(const Array<uint64_t>& keys, int64_t stride, bool sorts, co
     const size_t shared = sorts ? sizeof(uint64_t) * static_cast<size_t>(stride) : 16;
     const HitArrays& hits = hits_.hits;
     const SelectedHits out{hits.ids, hits.scores, hits.counts, hits_.status};
-    queue_.launch(emit_kernel, {queries_, SELECT_THREADS, shared}, keys, stride, sorts ? 1 : 0, k_, hits.k, bounds,
+    queue_.launch(emit_kernel, {queries_, LIST_THREADS, shared}, keys, stride, sorts ? 1 : 0, k_, hits.k, bounds,
                   static_cast<int>(width), status_, out, hits_.rescored);
 }
 

@@ -5,7 +5,7 @@
 
 namespace hopfuse {
 
-constexpr int SELECT_THREADS = 128, SORT_THREADS = 256;
+constexpr int LIST_THREADS = 128, SORT_THREADS = 256;
 constexpr int KEYS_PER_THREAD = 4;  // loaded before any is compared, so that the loads overlap
 
 // Where the keys of a tile are written: columns first .. first + columns of a query's keys, `stride` before the next query's.

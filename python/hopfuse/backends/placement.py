@@ -70,11 +70,14 @@ def on_host(corpus: Corpus | None) -> dict[str, int]:
     return {"host_vectors": vectors, "host_codes": code_bytes(corpus.num_vectors, corpus.dim)}
 
 
-def release(device: DeviceOps, held: Graph | Corpus | LabelSets | Incidence) -> None:
-    """Free the device memory of a graph, corpus, label sets or incidence."""
+def release(device: DeviceOps, held: Graph | Corpus | LabelSets | Incidence | None) -> None:
+    """Free the device memory of a graph, corpus, label sets or incidence, if one is given, and cached memory."""
     from .cuda.residents import release
 
-    release(device.runtime, held)
+    if held is None:
+        device.runtime.trim()
+    else:
+        release(device.runtime, held)
 
 
 def _candidates(backend: str) -> Iterator[str]:
