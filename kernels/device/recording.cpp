@@ -348,7 +348,7 @@ void Recording::end_recorded(std::span<const void* const> results, std::span<con
     of.captures.fetch_sub(1);
     of.check(of.driver.cuStreamEndCapture(state.stream.handle, &graph), "ending a recording");
     CUgraphExec made = nullptr;
-    const CUresult result = of.driver.cuGraphInstantiate(&made, graph, 0);
+    const CUresult result = of.driver.cuGraphInstantiateWithFlags(&made, graph, 0);
     of.driver.cuGraphDestroy(graph);
     of.check(result, "ending a recording");
     state.graphs[state.run_for_host] = made;
@@ -373,11 +373,12 @@ void Recording::abandon() {
 bool Recording::has_run() const { return state_->has_run; }
 bool Recording::is_recorded(bool for_host) const { return state_->graphs[for_host] != nullptr; }
 
-bool Recording::replay_on_host() {
+bool Recording::replay_on_host(const Stream* after) {
     State& state = *state_;
     if (!state.graphs[true]) throw std::logic_error("there is no recording for the host");
     state.of().throw_if_broken();
     const Current current(*state.device);
+    if (after) state.of().order(after->handle, state.stream.handle);
     state.memory->begin_use(state.stream.handle);
     if (!state.launch(true, state.stream.handle)) return false;
     state.of().check(state.of().driver.cuStreamSynchronize(state.stream.handle), "a replay");
@@ -387,6 +388,8 @@ bool Recording::replay_on_host() {
 const std::byte* Recording::result(size_t number) const {
     return state_->received.get() + state_->result_begins.at(number);
 }
+
+void Recording::begin_use(Queue& queue) { state_->memory->begin_use(queue.stream().handle); }
 
 bool Recording::replay(Queue& queue, std::span<void* const> to) {
     State& state = *state_;
