@@ -139,6 +139,7 @@ struct Replay : Work {
         for (size_t i = 0; i < works.size(); ++i) {
             if (!order->empty()) observe_accesses(&accesses, i);
             if (op.queue->context->error == CUDA_SUCCESS) works[i]->run(op);
+            if (!order->empty()) settle(*op.queue);
         }
         observe_accesses(nullptr, 0);
         for (size_t i = 0; i < accesses.size(); ++i)

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <sstream>
 
@@ -105,7 +106,7 @@ bool read_image(const void* bytes, Image& out) {
     if (!std::getline(lines, out.build) || !std::getline(lines, line)) return false;
     out.is_program = line == "program";
     if (!std::getline(lines, out.path) || !std::getline(lines, line)) return false;
-    out.capability = std::stoi(line);
+    out.capability = atoi(line.c_str());
     std::string name;
     uint64_t shared;
     while (lines >> name >> shared) out.static_shared[name] = shared;

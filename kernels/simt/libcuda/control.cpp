@@ -94,6 +94,7 @@ void finish_all() {
             finish(queue->last);
             for (const OpPtr& wait : queue->waits) finish(wait);
         }
+        settle(*device.primary);
     }
 }
 

@@ -28,6 +28,7 @@ struct AllocationWork : Work {
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEM_ALLOC; }
     void run(Op& op) override {
         const Touch& touch = touches[0];
+        settle(touch.allocation);
         record_access(op.shared_from_this(), touch, 0, touch.size, true);
         if (!touch.allocation->of_graph) return;
         const OpenArena open;
@@ -41,6 +42,7 @@ struct FreeWork : Work {
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEM_FREE; }
     void run(Op& op) override {
         const Touch& touch = touches[0];
+        settle(touch.allocation);
         record_access(op.shared_from_this(), touch, 0, touch.size, true);
         if (!touch.allocation->of_graph) release(touch.allocation);
     }

@@ -43,12 +43,6 @@ CUresult code_of(const std::string& report) {
     return CUDA_ERROR_LAUNCH_FAILED;
 }
 
-// What a kernel may reach of an allocation, and its chunks before it runs.
-struct Before {
-    const Touch* touch;
-    std::vector<uint64_t> hashes;
-};
-
 struct Launch : Work {
     std::shared_ptr<Code> code;
     const KernelInfo* kernel;
@@ -90,12 +84,11 @@ struct Launch : Work {
         }
 
         const OpenArena open;
-        std::vector<Before> before;
-        for (const Touch& touch : touches) {
-            if (touch.use != Touch::may_write) continue;
-            hash_chunks(*touch.allocation, touch.begin, touch.allocation->size);
-            before.push_back({&touch, touch.allocation->hashes});
-        }
+        const OpPtr self = op.shared_from_this();
+        for (const Touch& touch : touches)
+            if (touch.use == Touch::may_write) note_writer(self, touch);
+            else if (touch.allocation->writer != nullptr && touch.allocation->writer->queue != op.queue)
+                settle(touch.allocation);
         const std::string report =
             code->launch(call, *kernel, reinterpret_cast<const unsigned char*>(arguments.data()));
         if (machine.launches.size() == most_entries) machine.launches.pop_front();
@@ -110,28 +103,12 @@ struct Launch : Work {
             find("kernel", report);
             return;
         }
-        const OpPtr self = op.shared_from_this();
-        for (const Touch& touch : touches) record_access(self, touch, touch.begin, touch.allocation->size, false);
-        for (const Before& one : before) find_writes(self, one);
+        for (const Touch& touch : touches)
+            if (touch.use == Touch::reads) record_access(self, touch, touch.begin, touch.allocation->size, false);
         for (const Touch& touch : touches) check_gaps(*touch.allocation);
     }
 
 private:
-    static void find_writes(const OpPtr& op, const Before& one) {
-        Allocation& a = *one.touch->allocation;
-        forget_hashes(a, one.touch->begin, a.size);
-        hash_chunks(a, one.touch->begin, a.size);
-        const uint64_t chunks = a.hashes.size();
-        for (uint64_t i = one.touch->begin / chunk_bytes; i < chunks; ++i) {
-            if (a.hashes[i] == one.hashes[i]) continue;
-            uint64_t end = i + 1;
-            while (end < chunks && a.hashes[end] != one.hashes[end]) ++end;
-            record_access(op, *one.touch, std::max(one.touch->begin, i * chunk_bytes),
-                          std::min(a.size, end * chunk_bytes), true);
-            i = end;
-        }
-    }
-
     void check_gaps(const Allocation& a) const {
         if (gaps_are_whole(a)) return;
         find("outside", "kernel " + kernel->name +

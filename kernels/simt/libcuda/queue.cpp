@@ -114,6 +114,9 @@ OpPtr enqueue(const QueuePtr& queue, std::shared_ptr<Work> work) {
         if (other == nullptr) return;
         merge(op->clock, other->clock);
         if (!other->done) op->before.push_back(other);
+        if (other->queue == queue) return;
+        if (other->done) settle(*other->queue);
+        else other->is_waited_for = true;
     };
     after(queue->last);
     for (const OpPtr& wait : queue->waits) after(wait);
@@ -159,6 +162,7 @@ void run(const OpPtr& op) {
                         text("work on an allocation of %llu bytes runs after it was freed, and no order is known",
                              static_cast<unsigned long long>(touch.allocation->size)));
     work->run(*op);
+    if (op->is_waited_for) settle(*op->queue);
 }
 
 }  // namespace
@@ -193,6 +197,7 @@ void advance_one(const OpPtr& op) {
 void wait_for(Context& context, const OpPtr& op) {
     ++*this_thread().calls;
     finish(op);
+    settle(context);
     if (op != nullptr) merge(machine.known, op->clock);
     release_cached(context);
 }
@@ -209,7 +214,55 @@ void wait_for_context(Context& context) {
             merge(machine.known, wait->clock);
         }
     }
+    settle(context);
     release_cached(context);
+}
+
+// ------------------------------------------------------------------------------------------------
+// What kernels have written
+
+void note_writer(const OpPtr& op, const Touch& touch) {
+    const AllocationPtr& a = touch.allocation;
+    if (a->writer != nullptr && a->writer->queue != op->queue) settle(a);
+    if (a->writer == nullptr) {
+        a->writer_begin = touch.begin;
+        op->queue->unsettled.push_back(a);
+    }
+    a->writer_begin = std::min(a->writer_begin, touch.begin);
+    hash_chunks(*a, a->writer_begin, a->size);
+    a->writer = op;
+}
+
+void settle(const AllocationPtr& a) {
+    if (a->writer == nullptr) return;
+    const OpPtr op = std::move(a->writer);
+    a->writer = nullptr;
+    const uint64_t begin = a->writer_begin;
+    const Touch touch = {a, begin, a->size - begin, Touch::may_write};
+    record_access(op, touch, begin, a->size, false);
+    const std::vector<uint64_t> before = a->hashes;
+    const OpenArena open;
+    forget_hashes(*a, begin, a->size);
+    hash_chunks(*a, begin, a->size);
+    for (uint64_t i = begin / chunk_bytes; i < before.size(); ++i) {
+        if (a->hashes[i] == before[i]) continue;
+        uint64_t end = i + 1;
+        while (end < before.size() && a->hashes[end] != before[end]) ++end;
+        record_access(op, touch, std::max(begin, i * chunk_bytes), std::min(a->size, end * chunk_bytes), true);
+        i = end;
+    }
+}
+
+void settle(Queue& queue) {
+    const std::vector<AllocationPtr> all = std::move(queue.unsettled);
+    queue.unsettled.clear();
+    for (const AllocationPtr& a : all)
+        if (a->writer != nullptr && a->writer->queue.get() == &queue) settle(a);
+}
+
+void settle(const Context& context) {
+    for (const QueuePtr& queue : context.queues)
+        if (!queue->unsettled.empty()) settle(*queue);
 }
 
 // ------------------------------------------------------------------------------------------------

@@ -80,7 +80,8 @@ struct Op : std::enable_shared_from_this<Op> {
     std::vector<std::shared_ptr<Op>> before;
     Clock clock;
     bool done = false;
-    double seconds = 0;  // when it ended, of events
+    bool is_waited_for = false;  // by another queue
+    double seconds = 0;          // when it ended, of events
 
     bool is_after(const Op& other) const;
 };
@@ -94,6 +95,7 @@ struct Queue {
     bool is_dropped = false, is_retired = false;  // its stream is destroyed, and all its work is known to have ended
     OpPtr last;
     std::vector<OpPtr> waits;
+    std::vector<std::shared_ptr<Allocation>> unsettled;  // allocations that its kernels may have written
     std::shared_ptr<Capture> capture;
     // Where the next captured work comes after, in the capture's graph.
     std::vector<int> tips;
@@ -119,6 +121,9 @@ struct Allocation {
     bool of_graph = false;  // allocated in a capture
     std::vector<Access> accesses;
     std::vector<uint64_t> hashes;  // of each chunk; 0 is unknown
+    // Kernels of one queue that may have written behind a place, since the hashes were taken: the last one.
+    OpPtr writer;
+    uint64_t writer_begin = 0;
 };
 using AllocationPtr = std::shared_ptr<Allocation>;
 

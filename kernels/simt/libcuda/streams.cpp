@@ -11,7 +11,10 @@ namespace {
 
 struct Record : Work {
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_EVENT_RECORD; }
-    void run(Op& op) override { op.seconds = now(); }
+    void run(Op& op) override {
+        settle(*op.queue);  // what comes after the event knows nothing of what comes after it here
+        op.seconds = now();
+    }
 };
 
 bool is_over(const Queue& queue) {
