@@ -38,7 +38,7 @@ bool map_arena() {
     if (file >= 0) return true;
     const int made = memfd_create("simt-device-memory", MFD_CLOEXEC);
     if (made < 0 || ftruncate(made, static_cast<off_t>(arena_bytes)) != 0) return false;
-    protection_key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+    if (machine.with_protection_keys) protection_key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
     const int protection = protection_key < 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
     void* const wanted = at(arena_begin);
     void* const got = mmap(wanted, arena_bytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, made, 0);

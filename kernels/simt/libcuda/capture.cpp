@@ -133,6 +133,7 @@ struct Replay : Work {
     std::vector<std::shared_ptr<Work>> works;
     std::shared_ptr<const Order> order;
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_GRAPH; }
+    const char* name() const override { return "a replay"; }
 
     void run(Op& op) override {
         std::vector<NodeAccess> accesses;

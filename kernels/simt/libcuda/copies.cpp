@@ -39,6 +39,7 @@ struct HostCopy : Work {
         touches = {touch};
     }
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEMCPY; }
+    const char* name() const override { return is_upload ? "an upload" : "a download"; }
 
     void run(Op& op) override {
         const Touch& touch = touches[0];
@@ -96,6 +97,7 @@ struct HostCopy : Work {
 struct DeviceCopy : Work {
     DeviceCopy(const Touch& target, const Touch& source) { touches = {target, source}; }
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEMCPY; }
+    const char* name() const override { return "a copy"; }
     void run(Op& op) override {
         for (const Touch& touch : touches) note(op, touch);
         const OpenArena open;
@@ -107,6 +109,7 @@ struct Clear : Work {
     uint32_t word;
     Clear(const Touch& target, uint32_t word) : word(word) { touches = {target}; }
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEMSET; }
+    const char* name() const override { return "a memset"; }
     void run(Op& op) override {
         note(op, touches[0]);
         const OpenArena open;

@@ -52,6 +52,7 @@ struct Launch : Work {
     std::vector<uint64_t> arguments;  // the bytes of all parameters
 
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_KERNEL; }
+    const char* name() const override { return kernel->kept_name; }
 
     CUresult check_again(const Context& context) const override {
         const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
@@ -93,7 +94,7 @@ struct Launch : Work {
             code->launch(call, *kernel, reinterpret_cast<const unsigned char*>(arguments.data()));
         if (machine.launches.size() == most_entries) machine.launches.pop_front();
         machine.launches.push_back({context.device,
-                                    kernel->name.c_str(),
+                                    kernel->kept_name,
                                     {grid[0], grid[1], grid[2]},
                                     {block[0], block[1], block[2]},
                                     call.counters});
@@ -240,7 +241,7 @@ CUresult launch_kernel(Context& context, CUfunction handle, const uint32_t (&gri
     if (queue->capture != nullptr && !function->is_loaded)
         find("load", "kernel " + work->kernel->name + " is launched for the first time in a capture, which loads it");
     function->is_loaded = true;
-    log(context, "launch", 0, work->kernel->name.c_str());
+    log(context, "launch", 0, work->kernel->kept_name);
     return submit(queue, std::move(work));
 }
 

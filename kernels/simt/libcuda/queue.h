@@ -21,6 +21,7 @@ void wait_for_context(Context& context);
 QueuePtr make_queue(Context& context, bool is_blocking);
 // A queue that is given up; its work stays queued.
 void retire(const QueuePtr& queue);
+void forget_work(Queue& queue);
 // Of a stream's handle in the current context, the default ones included.
 CUresult queue_of(QueuePtr& out, CUstream stream, Context& context);
 

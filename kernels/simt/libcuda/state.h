@@ -61,6 +61,7 @@ struct Work {
     std::vector<Touch> touches;
     virtual ~Work() = default;
     virtual CUgraphNodeType type() const = 0;
+    virtual const char* name() const = 0;  // that stays
     virtual void run(Op& op) = 0;
     // Of work in a graph, which may have become impossible since it was recorded.
     virtual CUresult check_again(const Context&) const { return CUDA_SUCCESS; }
@@ -77,6 +78,7 @@ struct Op : std::enable_shared_from_this<Op> {
     std::shared_ptr<Queue> queue;
     uint32_t number = 0;  // in its queue, from 1
     std::shared_ptr<Work> work;
+    const char* name = "";
     std::vector<std::shared_ptr<Op>> before;
     Clock clock;
     bool done = false;
@@ -234,6 +236,7 @@ struct Machine {
     bool is_initialised = false;
     bool is_forked = false;
     bool noop = false;
+    bool with_protection_keys = true;  // if the processor has them
     int driver_version = 13000;
     int visible = num_devices;
     std::array<Device, num_devices> devices;
@@ -253,7 +256,7 @@ struct Machine {
     std::string report;  // of the last failed kernel
     uint64_t graph_allocations = 0;
 };
-extern Machine machine;
+extern Machine& machine;                  // never destroyed, as programs call the driver while they end
 constexpr size_t most_entries = 1 << 20;  // of a log; older ones are lost
 
 // Of the calling thread.
@@ -270,6 +273,8 @@ ThreadState& this_thread();
 void find(const char* kind, const std::string& what);
 CUresult refuse(CUresult code, const char* kind, const std::string& what);
 void log(const Context& context, const char* kind, uint64_t size, const char* name = "");
+// The same text, at an address that stays.
+const char* kept(const std::string& text);
 
 const char* name_of(Entry entry);
 const char* name_of(CUresult code);
