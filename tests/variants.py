@@ -151,7 +151,7 @@ def simt_runtime() -> SimtRuntime:
     """Return the emulator as a runtime of the device backend, and register ``backend="simt"`` at the first call."""
     runtime = SimtRuntime()
     # The driver of this process is the emulator's, whose devices run no code for a GPU.
-    backends._cuda = FirstUse(CUDA, no_real_device(), lambda _: None)
+    backends._cuda = FirstUse(CUDA, no_real_device, simt_runtime, lambda _: None)
     backends.register(SIMT, DeviceOps(runtime))
     return runtime
 
