@@ -87,8 +87,12 @@ void Call::raise_unless_ok(hopfuse::Status status) const {
         case hopfuse::Status::ok: return;
         case hopfuse::Status::out_of_memory: throw std::bad_alloc();
         case hopfuse::Status::bad_argument: throw std::invalid_argument("a kernel's contract was broken by its caller");
-        case hopfuse::Status::stopped: break;
+        case hopfuse::Status::stopped: raise_stopped();
     }
+}
+
+void Call::raise_stopped() const {
+    if (own_ != 0) throw nb::python_error();
     nb::steal(PyObject_CallNoArgs(raise_cancelled));
     throw nb::python_error();
 }

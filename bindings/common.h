@@ -71,6 +71,9 @@ public:
         raise_unless_ok(status);
     }
 
+    // Raises what has stopped the call: the exception of a signal's handler, or that of a cancelled token.
+    [[noreturn]] void raise_stopped() const;
+
 private:
     int32_t own_ = 0;  // not 0: a signal handler has raised an exception
     const bool keeps_gil_;
@@ -83,6 +86,14 @@ private:
 };
 
 void bind_cancel(Module& m);
+void bind_device(Module& m);
+void bind_device_dense(Module& m);
+void bind_device_dice(Module& m);
+void bind_device_fuse(Module& m);
+void bind_device_ising(Module& m);
+void bind_device_ppr(Module& m);
+void bind_device_project(Module& m);
+void bind_device_seeds(Module& m);
 void bind_inputs(Module& m);
 void bind_ppr(Module& m);
 void bind_ppr_push(Module& m);

@@ -4,6 +4,7 @@
 #include <nanobind/stl/map.h>
 
 #include "common.h"
+#include "fuse_options.h"
 
 namespace {
 
@@ -16,7 +17,7 @@ using hopfuse::FusionMethod;
 using hopfuse::FusionOptions;
 using hopfuse::Ties;
 
-// Sets the field of that name, if it is this one. An array is not copied, so the caller keeps it.
+// Sets the field of that name, if it is this one.
 struct Field {
     const std::string& name;
     nb::handle value;
@@ -26,9 +27,14 @@ struct Field {
         number = nb::cast<float>(value);
         return true;
     }
-    bool set(const char* field, const float*& array) const {
+    bool set(const char* field, const float*& array, int64_t size) const {
         if (name != field) return false;
-        array = nb::cast<In<float>>(value, false).data();
+        const auto given = nb::cast<In<float>>(value, false);
+        if (given.size() != static_cast<size_t>(size))
+            throw nb::value_error(("option " + name + " has " + std::to_string(given.size()) + " numbers, not " +
+                                   std::to_string(size))
+                                      .c_str());
+        array = given.data();
         return true;
     }
 };
@@ -41,36 +47,13 @@ void set_fields(const nb::dict& given, Set set) {
     }
 }
 
-CalibrationRule calibration_rule(int method, int ties, const nb::dict& option) {
-    CalibrationRule rule{static_cast<Calibration>(method), static_cast<Ties>(ties), 0.0f, 0.0f, 0.0f, nullptr, nullptr};
-    set_fields(option, [&](const Field& field) {
-        return field.set("single", rule.single) || field.set("equal", rule.equal) ||
-               field.set("temperature", rule.temperature) || field.set("lower", rule.lower) ||
-               field.set("upper", rule.upper);
-    });
-    return rule;
-}
-
-FusionOptions fusion_options(const nb::dict& option) {
-    FusionOptions options{};
-    set_fields(option, [&](const Field& field) {
-#define HOPFUSE_SET(name) \
-    if (field.set(#name, options.name)) return true;
-        HOPFUSE_FUSION_NUMBERS(HOPFUSE_SET)
-        HOPFUSE_FUSION_ARRAYS(HOPFUSE_SET)
-#undef HOPFUSE_SET
-        return false;
-    });
-    return options;
-}
-
 void calibrate(In<float> scores, In<int64_t> counts, int method, int ties, const nb::dict& option, int32_t threads,
                Out<float> out) {
     CalibrateArgs args{static_cast<int64_t>(scores.shape(0)),
                        static_cast<int64_t>(scores.shape(1)),
                        scores.data(),
                        counts.data(),
-                       calibration_rule(method, ties, option),
+                       calibration_rule(method, ties, option, 1),
                        out.data(),
                        {threads}};
     Call(args.execution).run([&](const CpuKernels& kernels) { return kernels.calibrate_f32(args); });
@@ -89,8 +72,8 @@ void fuse(const std::vector<In<int64_t>>& ids, const std::vector<In<float>>& sco
                   lists.data(),
                   pools.data(),
                   static_cast<FusionMethod>(method),
-                  calibration_rule(calibration, ties, calibration_option),
-                  fusion_options(option),
+                  calibration_rule(calibration, ties, calibration_option, static_cast<int64_t>(lists.size())),
+                  fusion_options(option, static_cast<int64_t>(lists.size())),
                   weights.data(),
                   weights_shared,
                   {static_cast<float>(consensus), prior.data(), static_cast<int64_t>(prior.shape(0))},
@@ -126,6 +109,32 @@ Numbers ties() {
 }
 
 }  // namespace
+
+CalibrationRule calibration_rule(int method, int ties, const nb::dict& option, int64_t lists) {
+    CalibrationRule rule{static_cast<Calibration>(method), static_cast<Ties>(ties), 0.0f, 0.0f, 0.0f, nullptr, nullptr};
+    set_fields(option, [&](const Field& field) {
+        return field.set("single", rule.single) || field.set("equal", rule.equal) ||
+               field.set("temperature", rule.temperature) || field.set("lower", rule.lower, lists) ||
+               field.set("upper", rule.upper, lists);
+    });
+    return rule;
+}
+
+FusionOptions fusion_options(const nb::dict& option, int64_t lists) {
+    FusionOptions options{};
+    set_fields(option, [&](const Field& field) {
+#define HOPFUSE_SET(name) \
+    if (field.set(#name, options.name)) return true;
+        HOPFUSE_FUSION_NUMBERS(HOPFUSE_SET)
+#undef HOPFUSE_SET
+#define HOPFUSE_SET(name, size) \
+    if (field.set(#name, options.name, size)) return true;
+        HOPFUSE_FUSION_ARRAYS(HOPFUSE_SET)
+#undef HOPFUSE_SET
+        return false;
+    });
+    return options;
+}
 
 void bind_fuse(Module& m) {
     m.def("fusion_methods", &fusion_methods, "The number of each fusion method.");

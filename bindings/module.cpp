@@ -49,6 +49,7 @@ nb::object environment(const char* name) {
 const CpuKernels& Call::kernels() { return *chosen.load(); }
 
 NB_MODULE(_native, module) {
+    nb::set_leak_warnings(false);  // a device is kept for the rest of the process
     module.doc() = "CPU kernels: arrays in, arrays out. Used by hopfuse.backends only.";
     chosen = hopfuse::runnable_variants()[0];
     Module m(module);
@@ -66,6 +67,14 @@ NB_MODULE(_native, module) {
     m.def("pool_size", &hopfuse::pool_size, "Threads that the pool has started in this process.");
     m.def("release_workspaces", &hopfuse::release_workspaces, "Give the idle workspaces back to the system.");
     bind_cancel(m);
+    bind_device(m);
+    bind_device_dense(m);
+    bind_device_dice(m);
+    bind_device_fuse(m);
+    bind_device_ppr(m);
+    bind_device_ising(m);
+    bind_device_project(m);
+    bind_device_seeds(m);
     bind_inputs(m);
     bind_prepared_graph(m);
     bind_ppr(m);

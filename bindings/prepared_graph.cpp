@@ -54,13 +54,6 @@ private:
     nb::dict made_;
 };
 
-// Runs a call that makes tables, without the GIL.
-template <class Make>
-void run(int32_t threads, const Make& make) {
-    hopfuse::Execution execution{threads};
-    Call(execution).run([&](const CpuKernels&) { return make(execution); });
-}
-
 Layout layout_of(const std::string& name) {
     if (name == "given") return Layout::given;
     if (name == "by_length") return Layout::by_length;
@@ -71,7 +64,7 @@ Layout layout_of(const std::string& name) {
 const PprGraph& view(Prepared& self, const std::string& name, bool per_type, bool with_out, int32_t threads) {
     const Layout layout = layout_of(name);
     const PprGraph* found = nullptr;
-    run(threads, [&](const hopfuse::Execution& execution) {
+    make_tables(threads, [&](const hopfuse::Execution& execution) {
         return self.graph.view(layout, per_type, with_out, execution, found);
     });
     return *found;
@@ -113,7 +106,7 @@ nb::dict slices(nb::handle_t<Prepared> handle, bool per_type, int32_t threads) {
 std::optional<nb::dict> tiles(nb::handle_t<Prepared> handle, bool per_type, int32_t threads) {
     PreparedGraph& graph = nb::inst_ptr<Prepared>(handle)->graph;
     const PprTiles* found = nullptr;
-    run(threads, [&](const hopfuse::Execution& execution) { return graph.tiles(per_type, execution, found); });
+    make_tables(threads, [&](const hopfuse::Execution& execution) { return graph.tiles(per_type, execution, found); });
     if (found == nullptr) return std::nullopt;
     const int64_t entries = graph.arrays().num_stored;
     Views views(handle);
@@ -128,14 +121,14 @@ std::optional<nb::dict> tiles(nb::handle_t<Prepared> handle, bool per_type, int3
 
 std::pair<int64_t, int64_t> counts(Prepared& self) {
     hopfuse::EntryCounts found{};
-    run(1, [&](const hopfuse::Execution& execution) { return self.graph.counts(execution, found); });
+    make_tables(1, [&](const hopfuse::Execution& execution) { return self.graph.counts(execution, found); });
     return {found.longest_row, found.joined_nodes};
 }
 
 nb::dict degrees(nb::handle_t<Prepared> handle, bool per_type) {
     PreparedGraph& graph = nb::inst_ptr<Prepared>(handle)->graph;
     const hopfuse::DegreeTables* found = nullptr;
-    run(1, [&](const hopfuse::Execution& execution) { return graph.degrees(per_type, execution, found); });
+    make_tables(1, [&](const hopfuse::Execution& execution) { return graph.degrees(per_type, execution, found); });
     const int64_t nodes = graph.arrays().num_nodes, columns = per_type ? graph.arrays().num_types : 0;
     Views views(handle);
     views.add("scale64", found->scale64.data(), nodes, columns);
@@ -148,7 +141,7 @@ nb::dict degrees(nb::handle_t<Prepared> handle, bool per_type) {
 nb::dict outgoing(nb::handle_t<Prepared> handle) {
     PreparedGraph& graph = nb::inst_ptr<Prepared>(handle)->graph;
     const hopfuse::StoredRows* found = nullptr;
-    run(1, [&](const hopfuse::Execution& execution) { return graph.outgoing(execution, found); });
+    make_tables(1, [&](const hopfuse::Execution& execution) { return graph.outgoing(execution, found); });
     const int64_t entries = graph.arrays().num_stored;
     Views views(handle);
     views.add("out_indptr", found->indptr.data(), graph.arrays().num_nodes + 1);

@@ -13,3 +13,10 @@ struct Prepared {
     In<int32_t> node_of, row_of;
     hopfuse::PreparedGraph graph;
 };
+
+// Runs a call that makes tables of a prepared graph, without the GIL.
+template <class Make>
+void make_tables(int32_t threads, const Make& make) {
+    hopfuse::Execution execution{threads};
+    Call(execution).run([&](const CpuKernels&) { return make(execution); });
+}

@@ -50,10 +50,6 @@ class OutOfMemoryError(MemoryError):
     pass
 
 
-class NVRTCError(RuntimeError):
-    pass
-
-
 # ---- Devices and streams -----------------------------------------------------------------------------------------
 
 
@@ -406,7 +402,7 @@ class Runtime:
 
 
 class FakeCupy:
-    """The module ``cupy``; ``simt`` is the emulator's module, ``refuse_fatbins`` models a driver too old for them,
+    """The module ``cupy``; ``simt`` is the emulator's module, ``refuse_prebuilt`` a driver too old for it,
     and ``is_full`` a device without memory for kernels.
 
     Making one makes a new machine: what an earlier test left queued or taken is not there.
@@ -421,7 +417,7 @@ class FakeCupy:
         _kept.clear()
         _pools.clear()
         self.pool, self.loaded, self.launches = MemoryPool(), [], []
-        self.refuse_fatbins = self.is_full = False
+        self.refuse_prebuilt = self.is_full = False
         self.runtime = Runtime()
         self.prepared: list[tuple[int, int]] = []
         self._allocate: Callable[[int], Any] = lambda nbytes: self.pool.malloc(nbytes)
@@ -468,7 +464,7 @@ class _Module:
         self.cupy, self.simt, self.device = cupy, simt, cuda.device
 
     def load(self, image: bytes) -> None:
-        if image.startswith(b"fatbin") and self.cupy.refuse_fatbins:
+        if image.startswith(b"prebuilt") and self.cupy.refuse_prebuilt:
             raise CUDADriverError("CUDA_ERROR_NO_BINARY_FOR_GPU")
         if self.cupy.is_full:
             raise CUDADriverError("CUDA_ERROR_OUT_OF_MEMORY: out of memory")

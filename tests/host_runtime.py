@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +10,10 @@ from fake_cupy import Device
 from hopfuse.backends.cuda.kernel_cache import KernelCache
 from hopfuse.backends.cuda.kernel_code import KernelCode
 from hopfuse.backends.cuda.kernel_sources import find_sources
+from names_only import NamesOnly
 
 #: The device of the runtime. A call that does not make it current runs on device 0, where it fails.
 DEVICE = 1
-
-
-class NamesOnly:
-    """A compiler whose code is the list of the emulator's kernels of the file."""
-
-    def __init__(self, module: Any) -> None:
-        self.units = {unit.source.name: [kernel.name for kernel in unit.kernels] for unit in module.units}
-
-    def version(self) -> str:
-        return "0.0"
-
-    def architectures(self) -> Sequence[int]:
-        return (90,)
-
-    def compile(self, unit: Path, target: str, options: Sequence[str]) -> bytes:
-        return "".join(f".entry {name} " for name in self.units[unit.name]).encode()
 
 
 def make_runtime(kind: Any, simt: Any, folder: Path) -> Any:

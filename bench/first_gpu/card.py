@@ -1,23 +1,25 @@
-"""The GPU as CuPy reports it: whether there is one, and its free memory."""
+"""The GPU as its driver reports it: whether there is one, its free memory, and memory to fill it with."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import os
+from functools import cache
 from typing import Any
 
 import hopfuse as hf
 
-from ..peers.gpu import CupyPeer
+from ..errors import UnavailableError
 
 BACKEND = "cuda"
+#: Where the driver's entry points are, as hopfuse looks for them.
+LIBRARY = "libcuda.so.1"
 
 
-def require_card() -> Any:
-    """Return CuPy; raise UnavailableError if it is absent or sees no device."""
-    CupyPeer.require()
-    import cupy
-
-    return cupy
+def require_card() -> Card:
+    """Return the first device; raise UnavailableError if there is no driver or no device."""
+    return _card()
 
 
 def about_card() -> dict[str, Any]:
@@ -26,9 +28,64 @@ def about_card() -> dict[str, Any]:
     return about
 
 
-def free_bytes(cupy: Any) -> int:
-    """Return the device's free memory as the driver reports it, after releasing unused memory."""
-    gc.collect()
-    cupy.get_default_memory_pool().free_all_blocks()
-    cupy.get_default_pinned_memory_pool().free_all_blocks()
-    return int(cupy.cuda.Device().mem_info[0])
+class Card:
+    """The memory of a device outside hopfuse's, by the driver's own calls in the context that hopfuse uses too."""
+
+    def __init__(self, driver: ctypes.CDLL) -> None:
+        self._driver, device = driver, ctypes.c_int()
+        self._context = ctypes.c_void_p()
+        self._ask("cuDeviceGet", ctypes.byref(device), 0)
+        self._ask("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
+
+    def free_bytes(self) -> int:
+        """Return the device's free memory, after releasing what no longer has a use."""
+        gc.collect()
+        hf.free_device_memory(backend=BACKEND)
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self._inside("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        return free.value
+
+    def fill(self, least: int) -> list[int]:
+        """Allocate all device memory, except for less than ``least`` bytes; return the addresses."""
+        held, size = list[int](), self.free_bytes()
+        while size >= least:
+            address = ctypes.c_uint64()
+            try:
+                self._inside("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
+            except MemoryError:
+                size //= 2
+            else:
+                held.append(address.value)
+        return held
+
+    def release(self, held: list[int]) -> None:
+        """Free what :meth:`fill` allocated."""
+        while held:
+            self._inside("cuMemFree_v2", ctypes.c_uint64(held.pop()))
+
+    def _inside(self, call: str, *arguments: Any) -> None:
+        """Call the driver in the device's context, and restore the caller's."""
+        self._ask("cuCtxPushCurrent_v2", self._context)
+        try:
+            self._ask(call, *arguments)
+        finally:
+            self._ask("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+    def _ask(self, call: str, *arguments: Any) -> None:
+        status = getattr(self._driver, call)(*arguments)
+        if status == 2:  # CUDA_ERROR_OUT_OF_MEMORY
+            raise MemoryError(call)
+        if status:
+            raise RuntimeError(f"{call} failed with the driver's error {status}")
+
+
+@cache
+def _card() -> Card:
+    try:
+        driver = ctypes.CDLL(os.environ.get("HOPFUSE_LIBCUDA") or LIBRARY)
+    except OSError as error:
+        raise UnavailableError(f"there is no NVIDIA driver: {error}") from error
+    count = ctypes.c_int()
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
+        raise UnavailableError("the NVIDIA driver has no device")
+    return Card(driver)

@@ -136,7 +136,7 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     Lanes<L> used, finished;
     for (int lane = 0; lane < L; ++lane) {
         used[lane] = lane < count;
-        c.course[lane] = {passes[lane], now == stage_proven && by_proof[lane], 0};
+        c.course[lane] = {{passes[lane], 0}, now == stage_proven && by_proof[lane]};
         c.lists.error[lane] = ppr_final_error(certificate.bound[lane], certificate.per_degree[lane]);
     }
     if (out.top != nullptr && !c.lists.rank(block, *out.top, used.has)) return Status::out_of_memory;

@@ -2,7 +2,7 @@
 // per instruction set.
 #pragma once
 
-#include "hopfuse/ppr_plan.h"
+#include "hopfuse/ppr_settle.h"
 #include "ppr_certify.h"
 #include "ppr_local.h"
 #include "ppr_pass.h"
@@ -117,17 +117,15 @@ LocalBounds<L> refine(PprBlock<L>& block, const Lanes<L>& open, const int64_t* l
     double rest[L];
     rests_of_rho<L>(block, certificate.per_degree, bounds.loss, rest);
     open.each([&](int lane) {
-        const double slack = block.slack[lane], missed = block.missed[lane], d = block.damping[lane];
-        const double rounding = ppr_rounding(found.lacking[lane], missed);
-        const double residual =
-            ppr_corrected_residual(found.residual[lane], certificate.residual[lane], found.moved[lane] + missed,
-                                   block.volume[lane], bounds.loss[lane]);
-        bounds.rest[lane] =
-            ppr_corrected_rest(found.largest[lane], certificate.per_degree[lane], rest[lane], bounds.loss[lane]);
-        const double rho = found.largest_gap[lane] * PPR_NEAR + bounds.rest[lane];
-        certificate.residual[lane] = residual + (1.0 + d) * rounding;
-        certificate.bound[lane] = ppr_bound(residual, slack, missed, d) + rounding;
-        certificate.per_degree[lane] = ppr_node_bound(true, rho, slack, d);
+        const PprCorrection correction = {found.residual[lane], found.largest_gap[lane], found.moved[lane],
+                                          found.largest[lane], found.lacking[lane]};
+        const PprBounds known = {certificate.residual[lane], certificate.bound[lane], certificate.per_degree[lane]};
+        const PprRefined own = ppr_refined(known, rest[lane], correction, bounds.loss[lane], block.slack[lane],
+                                           block.missed[lane], block.volume[lane], block.damping[lane]);
+        bounds.rest[lane] = own.rest;
+        certificate.residual[lane] = own.bounds.residual;
+        certificate.bound[lane] = own.bounds.bound;
+        certificate.per_degree[lane] = own.bounds.per_degree;
     });
     bounds.local = block.next;
     return bounds;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "hopfuse/ppr_settle.h"
 #include "ppr_answers.h"
 #include "ppr_local.h"
 #include "ppr_refine.h"
@@ -16,10 +17,8 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 enum Stage { stage_proven, stage_tol, stage_done };
 
 // The progress of a lane's query.
-struct Course {
-    int64_t passes;  // so far, including the certifying one
-    bool is_early;   // the walk stopped by proof; if the list is unproven and above tol, the query walks again, by tol
-    int64_t look;    // the passes of a refinement after which to look next, or 0
+struct Course : PprCourse {
+    bool is_early;  // the walk stopped by proof; if the list is unproven and above tol, the query walks again, by tol
 };
 
 // A block whose x^ is certified and ranked.
@@ -49,20 +48,10 @@ struct Certified {
         if (out.top != nullptr) write_topk<L>(block, write.has, certificate, lists, *out.top);
     }
 
-    // Whether max_iter allows a lane this many more passes.
-    bool allows(int lane, int64_t more) const {
-        const int64_t most = block.queries.max_iter;
-        return most == 0 || course[lane].passes + more <= most;
-    }
-
     // Plans a lane's next look, if more passes may prove its list.
     bool plan_look(int lane) {
-        Course& own = course[lane];
-        const int64_t next = ppr_next_look(block.damping[lane], own.look, lists.shortfall[lane], out.top->prove_order);
-        if (next == 0 || !ppr_may_correct(block.longest_row[lane]) || !allows(lane, next - own.look)) return false;
-        own.passes += next - own.look;
-        own.look = next;
-        return true;
+        return ppr_plan_look(course[lane], block.damping[lane], lists.shortfall[lane], out.top->prove_order,
+                             block.longest_row[lane], block.queries.max_iter) > 0;
     }
 };
 
@@ -96,7 +85,8 @@ bool refine_lists(Certified<L>& c, Lanes<L>& open) {
     if (!c.lists.rank(block, *c.out.top, open.has)) return false;
     open.each([&](int lane) {
         const double shortfall = c.lists.shortfall[lane];
-        looking[lane] = !c.lists.is_proven(lane) && ppr_may_look_around(shortfall) && c.allows(lane, 1);
+        looking[lane] = !c.lists.is_proven(lane) && ppr_may_look_around(shortfall) &&
+                        ppr_allows(c.course[lane], block.queries.max_iter, 1);
         others[lane] = !looking[lane];
     });
     end_look<L>(c, open, others);

@@ -1,4 +1,6 @@
 // Restarts from seeds and from the nodes in hits: pseudo-relevance feedback. kernels/cpu/seeds.cpp gives the same bits.
+#include "arguments/add_entity_seeds.h"
+#include "arguments/kernel_type.h"
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
 #include "hopfuse/query_status.h"
@@ -29,26 +31,6 @@ struct HeldNodes {
             if (node[i] == node[place]) return true;
         return false;
     }
-};
-
-struct EntitySeedArguments {
-    SeedRow seeds;  // of the first query
-    const int64_t* ids;
-    const int64_t* counts;
-    int32_t k;
-    const int64_t* indptr;  // nodes of hits
-    const int32_t* indices;
-    const float* weight;  // or null: 1
-    const int64_t* frequency;
-    int64_t frequency_stride;
-    int64_t rows;
-    double mass;
-    int32_t places;
-    int32_t* held_node;  // (B, places)
-    double* held_value;  // (B, places)
-    int64_t* out_node;   // (B, width + places)
-    double* out_weight;  // (B, width + places)
-    int32_t* status;     // (B,)
 };
 
 }  // namespace hopfuse
@@ -120,3 +102,5 @@ extern "C" __global__ void __launch_bounds__(128) add_entity_seeds_f64(const hop
         weights[width + i] = share;
     }
 }
+
+HOPFUSE_KERNEL_TYPE(add_entity_seeds_f64, hopfuse::AddEntitySeedsKernel);

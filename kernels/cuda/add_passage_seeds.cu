@@ -1,5 +1,7 @@
 // Restarts from seeds and from hits, as HippoRAG 2 adds passages to its phrase seeds. kernels/cpu/seeds.cpp gives the same
 // bits.
+#include "arguments/add_passage_seeds.h"
+#include "arguments/kernel_type.h"
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
 #include "seed_row.h"
@@ -55,3 +57,5 @@ extern "C" __global__ void __launch_bounds__(128)
         weights[width + j] = is_new ? mass * hits.score(j) / sums[1] : 0.0;
     }
 }
+
+HOPFUSE_KERNEL_TYPE(add_passage_seeds_f64, hopfuse::AddPassageSeedsKernel);

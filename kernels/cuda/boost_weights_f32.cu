@@ -1,4 +1,6 @@
 // Raises the weights of passages in a list, on a device. kernels/cpu/seeds.cpp gives the same bits.
+#include "arguments/boost_weights_f32.h"
+#include "arguments/kernel_type.h"
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
 #include "hopfuse/query_status.h"
@@ -31,3 +33,5 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int i = static_cast<int>(threadIdx.x); outside == 0 && i < count; i += static_cast<int>(blockDim.x))
         if (scores[i] > 0.0f) mine[ids[i]] = mine[ids[i]] * (1.0f + strength * (scores[i] / most));
 }
+
+HOPFUSE_KERNEL_TYPE(boost_weights_f32, hopfuse::BoostWeightsKernel);

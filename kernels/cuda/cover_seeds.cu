@@ -1,4 +1,6 @@
 // Hits that mention the seeds. kernels/cpu/seeds.cpp gives the same bits.
+#include "arguments/cover_seeds.h"
+#include "arguments/kernel_type.h"
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
 #include "hopfuse/query_status.h"
@@ -6,26 +8,6 @@
 #include "seed_row.h"
 
 namespace hopfuse {
-
-struct CoverArguments {
-    SeedRow seeds;       // of the first query
-    const int64_t* ids;  // (B, width)
-    const float* scores;
-    const int64_t* counts;
-    int32_t width;
-    const int64_t* indptr;  // nodes of hits, ascending
-    const int32_t* indices;
-    const float* weight;  // or null: 1
-    int64_t rows;
-    double least;
-    int32_t k;         // at most `width`
-    int32_t* first;    // (B, seeds.width): the first hit that mentions a seed, or the number of hits
-    int32_t* chosen;   // (B, width): whether a hit is chosen
-    int64_t* out_ids;  // (B, k)
-    float* out_scores;
-    int64_t* out_counts;
-    int32_t* status;  // (B,)
-};
 
 // Whether a row holds the node with a weight above 0.
 HOPFUSE_DEVICE bool mentions(const CoverArguments& a, int64_t row, int64_t node) {
@@ -110,3 +92,5 @@ extern "C" __global__ void __launch_bounds__(128) cover_seeds_f64(const hopfuse:
     }
     a.status[query] = is_outside ? status_document_outside : is_bad ? status_bad_weight : status_complete;
 }
+
+HOPFUSE_KERNEL_TYPE(cover_seeds_f64, hopfuse::CoverSeedsKernel);

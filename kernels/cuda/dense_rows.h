@@ -4,18 +4,17 @@
 // bits of float16 and bfloat16.
 #pragma once
 
+#include "arguments/dense_rows.h"
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
 
-constexpr int LANES = 16;
-constexpr int QUERIES_PER_ROW = 4;  // number of queries for which a row is read once
-
 struct Float32Row {
     using Element = float;
     __device__ static float widen(float value) { return value; }
+    __device__ static float4 widen_four(const float* four) { return *reinterpret_cast<const float4*>(four); }
 };
 
 struct Float16Row {
@@ -29,6 +28,11 @@ struct BFloat16Row {
     using Element = unsigned short;
     static constexpr bool IS_BFLOAT = true;
     __device__ static float widen(unsigned short bits) { return bfloat_bits_to_float(bits); }
+    __device__ static float4 widen_four(const unsigned short* four) {
+        const uint2 bits = *reinterpret_cast<const uint2*>(four);
+        return make_float4(bits_to_float(bits.x << 16), bits_to_float(bits.x & 0xffff0000u),
+                           bits_to_float(bits.y << 16), bits_to_float(bits.y & 0xffff0000u));
+    }
     __device__ static unsigned short narrow(float value) { return float_to_bfloat_bits(value); }
 };
 
@@ -82,22 +86,13 @@ HOPFUSE_DEVICE float score_of(float dot, int cosine, float query_norm, float row
     return cosine != 0 ? dot / (query_norm * row_norm) : dot;
 }
 
-struct Queries {
-    const float* data;  // (batch, dim)
-    const float* norm;  // (batch,) canonical
-    int32_t batch, dim, cosine;
-};
+// A query's part of a mask, or null.
+HOPFUSE_DEVICE const uint8_t* mask_of(const RowMask& mask, int64_t query) {
+    return mask.bytes == nullptr ? nullptr : mask.bytes + query * mask.stride + mask.first;
+}
 
-struct Mask {
-    const uint8_t* bytes;  // or null
-    int64_t stride, first;
-
-    __device__ const uint8_t* of(int64_t query) const {
-        return bytes == nullptr ? nullptr : bytes + query * stride + first;
-    }
-    __device__ bool holds(int64_t query, int64_t row) const {
-        return bytes == nullptr || bytes[query * stride + first + row] != 0;
-    }
-};
+HOPFUSE_DEVICE bool is_allowed(const RowMask& mask, int64_t query, int64_t row) {
+    return mask.bytes == nullptr || mask.bytes[query * mask.stride + mask.first + row] != 0;
+}
 
 }  // namespace hopfuse

@@ -3,6 +3,8 @@
 // approximate scores is derived.
 //
 // Rows and canonical dot products: dense_rows.h.
+#include "arguments/dense_topk.h"
+#include "arguments/kernel_type.h"
 #include "dense_product.h"
 #include "dense_rows.h"
 #include "hopfuse/device.h"
@@ -63,7 +65,7 @@ HOPFUSE_DEVICE void check_queries(const float* queries, int64_t count, int dim, 
 // Scores one row of the tile for up to Q queries.
 template <class Row, int Q>
 HOPFUSE_DEVICE void score_row(const typename Row::Element* tile, const float* row_norm, int rows, int64_t first_row,
-                              const Queries& q, const Mask& mask, const KeyColumns& out) {
+                              const QueryVectors& q, const RowMask& mask, const KeyColumns& out) {
     const int groups = static_cast<int>(blockDim.x) / LANES, lane = static_cast<int>(threadIdx.x) % LANES;
     const int64_t query_groups = (q.batch + Q - 1) / Q;
     const int64_t first_query = blockIdx.x % query_groups * Q;
@@ -76,7 +78,7 @@ HOPFUSE_DEVICE void score_row(const typename Row::Element* tile, const float* ro
     for (int t = 0; t < Q; ++t) {
         const int64_t b = first_query + t < q.batch ? first_query + t : first_query;
         query[t] = q.data + b * q.dim;
-        is_wanted[t] = is_row && first_query + t < q.batch && mask.holds(b, column);
+        is_wanted[t] = is_row && first_query + t < q.batch && is_allowed(mask, b, column);
         is_any_wanted = is_any_wanted || is_wanted[t];
         sum[t] = 0.0f;
     }
@@ -92,39 +94,29 @@ HOPFUSE_DEVICE void score_row(const typename Row::Element* tile, const float* ro
         uint64_t key = 0;
         if (is_wanted[t])
             key = make_topk_key(score_of(sum[t], q.cosine, q.norm[b], row_norm[column]), first_row + column);
-        out.put(b, column, key);
+        put_key(out, b, column, key);
     }
 }
 
-// Rows by number: those of a list of keys, or positions of id lists.
-struct Listed {
-    const uint64_t* keys;  // (batch, width), or null
-    int32_t width;
-    const int64_t* indptr;  // (2,) or (batch + 1,)
-    const int64_t* ids;
-    int32_t shared;
-    int64_t first;  // position in the id list of column 0
-
-    // -1 beyond the end.
-    __device__ int64_t row(int64_t query, int64_t column) const {
-        if (keys != nullptr) {
-            const uint64_t key = column < width ? keys[query * width + column] : 0;
-            return key == 0 ? -1 : topk_key_row(key);
-        }
-        const int64_t list = shared != 0 ? 0 : query;
-        const int64_t at = indptr[list] + first + column;
-        return at < indptr[list + 1] ? ids[at] : -1;
+// A listed row; -1 beyond the end.
+HOPFUSE_DEVICE int64_t row_of(const ListedRows& listed, int64_t query, int64_t column) {
+    if (listed.keys != nullptr) {
+        const uint64_t key = column < listed.width ? listed.keys[query * listed.width + column] : 0;
+        return key == 0 ? -1 : topk_key_row(key);
     }
-};
+    const int64_t list = listed.shared != 0 ? 0 : query;
+    const int64_t at = listed.indptr[list] + listed.first + column;
+    return at < listed.indptr[list + 1] ? listed.ids[at] : -1;
+}
 
 template <class Row>
-HOPFUSE_DEVICE void score_listed(const typename Row::Element* corpus, const float* row_norm, const Queries& q,
-                                 const Listed& listed, const KeyColumns& out) {
+HOPFUSE_DEVICE void score_listed(const typename Row::Element* corpus, const float* row_norm, const QueryVectors& q,
+                                 const ListedRows& listed, const KeyColumns& out) {
     const int groups = static_cast<int>(blockDim.x) / LANES, lane = static_cast<int>(threadIdx.x) % LANES;
     const int64_t column_blocks = (out.columns + groups - 1) / groups;
     const int64_t b = blockIdx.x / column_blocks;
     const int64_t column = blockIdx.x % column_blocks * groups + threadIdx.x / LANES;
-    const int64_t row = column < out.columns ? listed.row(b, column) : -1;
+    const int64_t row = column < out.columns ? row_of(listed, b, column) : -1;
     const float* const query[1] = {q.data + b * q.dim};
     float sum[1] = {0.0f};
     if (__any_sync(0xffffffffu, row >= 0)) {
@@ -134,7 +126,7 @@ HOPFUSE_DEVICE void score_listed(const typename Row::Element* corpus, const floa
     if (lane != 0 || column >= out.columns) return;
     uint64_t key = 0;
     if (row >= 0) key = make_topk_key(score_of(sum[0], q.cosine, q.norm[b], row_norm[row]), row);
-    out.put(b, column, key);
+    put_key(out, b, column, key);
 }
 
 }  // namespace hopfuse
@@ -145,7 +137,8 @@ HOPFUSE_DEVICE void score_listed(const typename Row::Element* corpus, const floa
     extern "C" __global__ void __launch_bounds__(256)                                  \
         name(const hopfuse::Row::Element* rows, int64_t count, int dim, float* norm) { \
         hopfuse::make_norms<hopfuse::Row>(rows, count, dim, norm);                     \
-    }
+    }                                                                                  \
+    HOPFUSE_KERNEL_TYPE(name, hopfuse::DenseNormsKernel<hopfuse::Row::Element>);
 
 HOPFUSE_DENSE_NORMS(dense_norms_f32, Float32Row)
 HOPFUSE_DENSE_NORMS(dense_norms_f16, Float16Row)
@@ -157,21 +150,29 @@ extern "C" __global__ void __launch_bounds__(256)
     dense_queries_f32(const float* queries, int64_t count, int dim, int cosine, float* norm, int32_t* status) {
     hopfuse::check_queries(queries, count, dim, cosine, norm, status);
 }
+HOPFUSE_KERNEL_TYPE(dense_queries_f32, hopfuse::DenseQueriesKernel);
 
-// dense_product_TYPE: dot products (batch, count) of 16-bit rows and float32 queries, which find candidates, by matrix units;
-// bfloat16 numbers on compute capability 7.5 by float32 arithmetic. Their error is bounded in hopfuse/dense_topk.h. Rows are
-// read once, as they are stored.
+// dense_product_TYPE: dot products (batch, count) of rows and float32 queries, which find candidates. Of 16-bit rows by matrix
+// units; of bfloat16 rows on compute capability 7.5, and of float32 rows, by float32 arithmetic. Rows are read as they are stored.
+// `norm_floor` is that of matrix units. `out` is aligned to 16 bytes.
 // Grid: ceil(count / 128) * ceil(batch / 32) blocks, the queries of the same rows side by side. Block: 128. Shared memory:
-// 20736 bytes (8320 with matrix units). Registers: <= 128 (occupancy 25 %). Moved: a row's bytes for every 32 queries, the
+// 10752 bytes (8320 with matrix units). Registers: <= 128 (occupancy 25 %). Moved: a row's bytes for every 32 queries, the
 // queries for every 128 rows, mostly from the second-level cache; 4 bytes a product.
-#define HOPFUSE_DENSE_PRODUCT(name, Row)                                                                           \
-    extern "C" __global__ void __launch_bounds__(128, 4) name(                                                     \
-        const unsigned short* rows, int64_t count, const hopfuse::Queries queries, float norm_floor, float* out) { \
-        using Product = hopfuse::ProductOf<hopfuse::Row>;                                                          \
-        __shared__ Product::Shared shared;                                                                         \
-        Product::multiply(hopfuse::ProductPart(rows, count, queries, out), norm_floor, shared);                    \
-    }
+//
+// dense_product_f32: the same of float32 rows, by tiles of 128 rows and 64 queries, or 32 where there are no more.
+// Grid: ceil(count / 128) * ceil(batch / 64) blocks. Block: 128. Shared memory: 12800 bytes. Registers: <= 128 (occupancy
+// 25 %). Moved: as above, for every 64 queries; 12 (of 32 queries, 6) fused operations a number read from shared memory.
+#define HOPFUSE_DENSE_PRODUCT(name, Row)                                                                              \
+    extern "C" __global__ void __launch_bounds__(128, 4)                                                              \
+        name(const hopfuse::Row::Element* rows, int64_t count, const hopfuse::QueryVectors queries, float norm_floor, \
+             float* out) {                                                                                            \
+        using Product = hopfuse::ProductOf<hopfuse::Row>;                                                             \
+        __shared__ Product::Shared shared;                                                                            \
+        Product::multiply(Product::Part(rows, count, queries, out), norm_floor, shared);                              \
+    }                                                                                                                 \
+    HOPFUSE_KERNEL_TYPE(name, hopfuse::DenseProductKernel<hopfuse::Row::Element>);
 
+HOPFUSE_DENSE_PRODUCT(dense_product_f32, Float32Row)
 HOPFUSE_DENSE_PRODUCT(dense_product_f16, Float16Row)
 HOPFUSE_DENSE_PRODUCT(dense_product_bf16, BFloat16Row)
 
@@ -192,6 +193,7 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int64_t i = low + threadIdx.x; i < end && ids[i] - first_row < rows; i += blockDim.x)
         mine[ids[i] - first_row] = 1;
 }
+HOPFUSE_KERNEL_TYPE(dense_mask_ids, hopfuse::DenseMaskIdsKernel);
 
 // dense_score_TYPE: keys of the canonical scores of a tile's allowed rows; 0 for other rows and for columns beyond the rows.
 // Grid: ceil(columns / 16) * ceil(batch / 4) blocks, the queries of one tile side by side. Block: 256. Registers: <= 64
@@ -199,13 +201,14 @@ extern "C" __global__ void __launch_bounds__(256)
 #define HOPFUSE_DENSE_SCORE(name, Row)                                                                                 \
     extern "C" __global__ void __launch_bounds__(256)                                                                  \
         name(const hopfuse::Row::Element* tile, const float* row_norm, int rows, int64_t first_row,                    \
-             const hopfuse::Queries queries, const hopfuse::Mask mask, const hopfuse::KeyColumns out) {                \
+             const hopfuse::QueryVectors queries, const hopfuse::RowMask mask, const hopfuse::KeyColumns out) {        \
         if (queries.batch == 1)                                                                                        \
             hopfuse::score_row<hopfuse::Row, 1>(tile, row_norm, rows, first_row, queries, mask, out);                  \
         else                                                                                                           \
             hopfuse::score_row<hopfuse::Row, hopfuse::QUERIES_PER_ROW>(tile, row_norm, rows, first_row, queries, mask, \
                                                                        out);                                           \
-    }
+    }                                                                                                                  \
+    HOPFUSE_KERNEL_TYPE(name, hopfuse::DenseScoreKernel<hopfuse::Row::Element>);
 
 HOPFUSE_DENSE_SCORE(dense_score_f32, Float32Row)
 HOPFUSE_DENSE_SCORE(dense_score_f16, Float16Row)
@@ -215,12 +218,13 @@ HOPFUSE_DENSE_SCORE(dense_score_bf16, BFloat16Row)
 // first .. first + columns of id lists; 0 beyond the end of a list.
 // Grid: batch * ceil(columns / 16) blocks. Block: 256. Registers: <= 64 (occupancy 50 %). Moved: a row's bytes, 8 of an
 // id or a key, 8 of the key made; queries come from the cache.
-#define HOPFUSE_DENSE_RESCORE(name, Row)                                                                 \
-    extern "C" __global__ void __launch_bounds__(256)                                                    \
-        name(const hopfuse::Row::Element* corpus, const float* row_norm, const hopfuse::Queries queries, \
-             const hopfuse::Listed listed, const hopfuse::KeyColumns out) {                              \
-        hopfuse::score_listed<hopfuse::Row>(corpus, row_norm, queries, listed, out);                     \
-    }
+#define HOPFUSE_DENSE_RESCORE(name, Row)                                                                      \
+    extern "C" __global__ void __launch_bounds__(256)                                                         \
+        name(const hopfuse::Row::Element* corpus, const float* row_norm, const hopfuse::QueryVectors queries, \
+             const hopfuse::ListedRows listed, const hopfuse::KeyColumns out) {                               \
+        hopfuse::score_listed<hopfuse::Row>(corpus, row_norm, queries, listed, out);                          \
+    }                                                                                                         \
+    HOPFUSE_KERNEL_TYPE(name, hopfuse::DenseRescoreKernel<hopfuse::Row::Element>);
 
 HOPFUSE_DENSE_RESCORE(dense_rescore_f32, Float32Row)
 HOPFUSE_DENSE_RESCORE(dense_rescore_f16, Float16Row)

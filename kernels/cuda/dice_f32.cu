@@ -1,4 +1,6 @@
 // dice_f32 on a device. Contract: hopfuse/dice.h, whose functions it uses.
+#include "arguments/dice_f32.h"
+#include "arguments/kernel_type.h"
 #include "hopfuse/device.h"
 #include "hopfuse/dice.h"
 
@@ -53,3 +55,5 @@ extern "C" __global__ void __launch_bounds__(128)
     }
     scores[at] = mean_dice(sum, parts);
 }
+
+HOPFUSE_KERNEL_TYPE(dice_f32, hopfuse::DiceKernel);

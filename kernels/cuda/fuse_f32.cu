@@ -4,34 +4,23 @@
 // document and list, the thread at a document's first entry scores it, and the documents are sorted by rank. Both sorts are
 // bitonic networks over `size` entries of 16 bytes; `size` is a power of two and at least the sum of the widths of all lists.
 // Shared and global memory give the same bits.
+#include "arguments/fuse_f32.h"
+#include "arguments/kernel_type.h"
 #include "hopfuse/device.h"
 #include "hopfuse/fuse.h"
 #include "warp.h"
 
 namespace hopfuse {
 
-// The lists of a launch of fuse: the rows of list l are (B, width), after those of earlier lists.
-struct FlatLists {
-    int64_t batch;
-    int32_t lists;
-    const int64_t* starts;  // (L + 1,) sums of widths
-    const int64_t* counts;  // (L, B)
-    const int64_t* pools;   // (L,) the largest number of entries used of a list
-
-    __device__ int64_t width(int32_t l) const { return starts[l + 1] - starts[l]; }
-    __device__ int64_t row(int32_t l, int64_t b) const { return batch * starts[l] + b * width(l); }
-    __device__ int64_t count(int32_t l, int64_t b) const {
-        const int64_t held = counts[l * batch + b];
-        return held < pools[l] ? held : pools[l];
-    }
-};
-
-// The inputs of list values, and where the values are written, in the same layout as the scores.
-struct ListValues {
-    const float* scores;
-    CalibrationRule calibration;
-    float* values;
-};
+HOPFUSE_DEVICE int64_t width_of(const FlatLists& in, int32_t l) { return in.starts[l + 1] - in.starts[l]; }
+// The place of a query's row of list l.
+HOPFUSE_DEVICE int64_t row_of(const FlatLists& in, int32_t l, int64_t b) {
+    return in.batch * in.starts[l] + b * width_of(in, l);
+}
+HOPFUSE_DEVICE int64_t count_of(const FlatLists& in, int32_t l, int64_t b) {
+    const int64_t held = in.counts[l * in.batch + b];
+    return held < in.pools[l] ? held : in.pools[l];
+}
 
 // What a document's score and rank depend on besides its entries, and where hits are written.
 struct Ranking {
@@ -45,27 +34,16 @@ struct Ranking {
     int64_t* count;
 };
 
-struct FuseArguments {
-    FlatLists lists;
-    const int64_t* ids;
-    ListValues values;
-    FusionMethod method;
-    FusionOptions option;
-    const float* weights;  // (L,), or with weight_step = L (B, L)
-    int64_t weight_step;   // from a query's weights to the next one's; 0 if all queries share them
-    Finish finish;
-    int64_t k;
-    int64_t* out_ids;     // (B, k)
-    float* out_scores;    // (B, k)
-    int64_t* out_counts;  // (B,)
-    int64_t size;         // of the buffer for sorting, in entries
-    uint8_t* room;        // a buffer for each block, or null: shared memory
-
-    __device__ Ranking ranking(int64_t b) const {
-        return {method, option,          weights + b * weight_step, finish,
-                k,      out_ids + b * k, out_scores + b * k,        out_counts + b};
-    }
-};
+HOPFUSE_DEVICE Ranking ranking_of(const FuseArguments& a, int64_t b) {
+    return {a.method,
+            a.option,
+            a.weights + b * a.weight_step,
+            a.finish,
+            a.k,
+            a.out_ids + b * a.k,
+            a.out_scores + b * a.k,
+            a.out_counts + b};
+}
 
 // Entry::list of a document's first entry after it is scored (further entries are from later lists, above 0), and of padding,
 // which sorts after all others.
@@ -89,8 +67,8 @@ struct Calibrated {
     int64_t query;
     const float* all;
 
-    __device__ int64_t count(int32_t l) const { return in.count(l, query); }
-    __device__ const float* values(int32_t l) const { return all + in.row(l, query); }
+    __device__ int64_t count(int32_t l) const { return count_of(in, l, query); }
+    __device__ const float* values(int32_t l) const { return all + row_of(in, l, query); }
 };
 
 // Computes query b's list values, one warp per list, and the distance of all lists, if needed, by every warp.
@@ -99,7 +77,7 @@ HOPFUSE_DEVICE void make_values(const FlatLists& in, int64_t b, const ListValues
     const int32_t first = static_cast<int32_t>(threadIdx.x / 32), step = static_cast<int32_t>(blockDim.x / 32);
     HOPFUSE_ROLLED
     for (int32_t l = first; l < in.lists; l += step) {
-        const int64_t row = in.row(l, b), n = in.count(l, b);
+        const int64_t row = row_of(in, l, b), n = count_of(in, l, b);
         if (n > 0) calibrate_list(team, of.scores + row, n, l, of.calibration, of.values + row);
     }
     float distance = 0.0f;
@@ -110,7 +88,7 @@ HOPFUSE_DEVICE void make_values(const FlatLists& in, int64_t b, const ListValues
     }
     HOPFUSE_ROLLED
     for (int32_t l = first; l < in.lists; l += step)
-        list_values(team, by.method, in.count(l, b), l, by.option, distance, of.values + in.row(l, b));
+        list_values(team, by.method, count_of(in, l, b), l, by.option, distance, of.values + row_of(in, l, b));
     __syncthreads();
 }
 
@@ -121,9 +99,9 @@ HOPFUSE_DEVICE int64_t fill_entries(const FlatLists& in, int64_t b, const int64_
     int64_t used = 0;
     HOPFUSE_ROLLED
     for (int32_t l = 0; l < in.lists; ++l) {
-        const int64_t start = in.starts[l], width = in.width(l);
-        const int64_t count = in.count(l, b);
-        const int64_t row = in.row(l, b);
+        const int64_t start = in.starts[l], width = width_of(in, l);
+        const int64_t count = count_of(in, l, b);
+        const int64_t row = row_of(in, l, b);
         for (int64_t i = threadIdx.x; i < width; i += blockDim.x)
             entries[start + i] = i < count ? Entry{ids[row + i], l, values[row + i]} : padding();
         used += count;
@@ -216,7 +194,7 @@ HOPFUSE_DEVICE Concordance concordance(const Entry* entries, int64_t used, const
 HOPFUSE_DEVICE float& room(const FlatLists& in, int64_t b, float* values, int64_t i) {
     int32_t l = 0;
     while (i >= in.starts[l + 1]) ++l;
-    return values[in.row(l, b) + (i - in.starts[l])];
+    return values[row_of(in, l, b) + (i - in.starts[l])];
 }
 
 // The value for condorcet.h of the document at entry i.
@@ -271,7 +249,7 @@ HOPFUSE_DEVICE void write_hits(const Ranking& by, const Entry* best, int64_t cou
 
 // Fuses one query, in a buffer of `a.size` entries.
 HOPFUSE_DEVICE void fuse_query(const FuseArguments& a, int64_t b, Entry* entries) {
-    const Ranking by = a.ranking(b);
+    const Ranking by = ranking_of(a, b);
     make_values(a.lists, b, a.values, by);
     const int64_t used = fill_entries(a.lists, b, a.ids, a.values.values, a.size, entries);
     sort(entries, a.size, ByDocument{});
@@ -323,3 +301,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) fuse_f32(const hopfuse::Fus
         __syncthreads();
     }
 }
+
+HOPFUSE_KERNEL_TYPE(calibrate_f32, hopfuse::CalibrateKernel);
+HOPFUSE_KERNEL_TYPE(fuse_list, hopfuse::FuseListKernel);
+HOPFUSE_KERNEL_TYPE(fuse_f32, hopfuse::FuseKernel);

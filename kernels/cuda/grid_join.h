@@ -2,6 +2,7 @@
 // lane. Device code only.
 #pragma once
 
+#include "arguments/grid_join.h"
 #include "grains.h"
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
@@ -18,32 +19,18 @@ struct Measured {
     }
 };
 
-constexpr int JOIN_GROUP = 64;  // blocks, or groups, that one block joins
+template <int L>
+HOPFUSE_DEVICE void put_column(const JoinRoom& room, int64_t place, const Measured& own) {
+    double* const at = room.columns + place * 2 * L + threadIdx.x;
+    at[0] = own.sum;
+    at[L] = own.largest;
+}
 
-// Where blocks store their measurements.
-struct JoinRoom {
-    double* columns;    // (blocks + groups, 2, L)
-    unsigned* arrived;  // (groups + 1,), 0 before and after a launch
-
-    template <int L>
-    __device__ void put(int64_t place, const Measured& own) const {
-        double* const at = columns + place * 2 * L + threadIdx.x;
-        at[0] = own.sum;
-        at[L] = own.largest;
-    }
-
-    template <int L>
-    __device__ Measured get(int64_t place, int lane) const {
-        const double* const at = columns + place * 2 * L + lane;
-        return Measured{at[0], at[L]};
-    }
-};
-
-// The shared memory of a block for joining.
-struct JoinShared {
-    double values[256];
-    bool is_last;
-};
+template <int L>
+HOPFUSE_DEVICE Measured column_of(const JoinRoom& room, int64_t place, int lane) {
+    const double* const at = room.columns + place * 2 * L + lane;
+    return Measured{at[0], at[L]};
+}
 
 // Joins the values of a block's threads, where thread t has lane t % L; the first L threads get the results. `all` is the
 // neutral value.
@@ -80,7 +67,7 @@ template <int L>
 HOPFUSE_DEVICE Measured join_columns(const JoinRoom& room, int64_t first, int64_t count, double* values) {
     Measured mine = {0.0, 0.0};
     for (int64_t i = threadIdx.x / L; i < count; i += blockDim.x / L)
-        mine.join(room.get<L>(first + i, static_cast<int>(threadIdx.x) % L));
+        mine.join(column_of<L>(room, first + i, static_cast<int>(threadIdx.x) % L));
     return join_block<L>(mine, values);
 }
 
@@ -93,11 +80,11 @@ HOPFUSE_DEVICE bool join_grid(Measured& mine, const JoinRoom& room, JoinShared* 
     const int64_t members = blocks - first < JOIN_GROUP ? blocks - first : JOIN_GROUP;
     mine = join_block<L>(mine, shared->values);
     if (blocks == 1) return true;
-    if (threadIdx.x < L) room.put<L>(blockIdx.x, mine);
+    if (threadIdx.x < L) put_column<L>(room, blockIdx.x, mine);
     if (!is_last_block(room.arrived + 1 + group, static_cast<unsigned>(members), &shared->is_last)) return false;
     mine = join_columns<L>(room, first, members, shared->values);
     if (groups == 1) return true;
-    if (threadIdx.x < L) room.put<L>(blocks + group, mine);
+    if (threadIdx.x < L) put_column<L>(room, blocks + group, mine);
     if (!is_last_block(room.arrived, static_cast<unsigned>(groups), &shared->is_last)) return false;
     mine = join_columns<L>(room, blocks, groups, shared->values);
     return true;

@@ -1,32 +1,12 @@
 // ising_f32 on a device. Contract: hopfuse/ising.h, whose functions it uses.
+#include "arguments/ising_f32.h"
+#include "arguments/kernel_type.h"
 #include "hopfuse/device.h"
 #include "hopfuse/ising.h"
 #include "hopfuse/query_status.h"
 #include "warp.h"
 
 namespace hopfuse {
-
-struct IsingArguments {
-    int64_t batch, width;
-    const int64_t* ids;     // (batch, width)
-    const float* scores;    // (batch, width)
-    const int64_t* counts;  // (batch,)
-    int64_t num_nodes;
-    const int64_t* indptr;
-    const int32_t* indices;
-    const float* weight;         // or null: all 1
-    const int32_t* internal_of;  // (num_nodes,)
-    float coupling, temperature, relaxation;
-    int32_t steps;
-    float blend;
-    int64_t k;
-    int64_t* out_ids;      // (batch, k)
-    float* out_scores;     // (batch, k)
-    int64_t* out_counts;   // (batch,)
-    int32_t* status;       // (batch,)
-    float* coupling_room;  // width^2 per block
-    double* shared_room;   // width per warp
-};
 
 struct Row {
     int64_t begin, end;
@@ -143,8 +123,6 @@ extern "C" __global__ void __launch_bounds__(256, 4) ising_f32(const hopfuse::Is
     HOPFUSE_DYNAMIC_SHARED(float, numbers);
     const Warp team{static_cast<int>(threadIdx.x % 32)};
     const int64_t width = a.width, k = a.k;
-    const IsingGraph graph{a.num_nodes, a.indptr, a.indices, a.weight, a.internal_of};
-    const IsingModel model{a.coupling, a.temperature, a.relaxation, a.steps, a.blend};
     const int64_t warps = blockDim.x / 32;
     const Room room{numbers, numbers + width, numbers + 2 * width, a.coupling_room + blockIdx.x * width * width,
                     a.shared_room + blockIdx.x * width * warps};
@@ -152,15 +130,17 @@ extern "C" __global__ void __launch_bounds__(256, 4) ising_f32(const hopfuse::Is
         const Candidates list{a.counts[b], a.ids + b * width, a.scores + b * width};
         int outside = 0;
         for (int64_t i = threadIdx.x; i < list.n; i += blockDim.x)
-            outside |= list.ids[i] < 0 || list.ids[i] >= a.num_nodes ? 1 : 0;
+            outside |= list.ids[i] < 0 || list.ids[i] >= a.graph.num_nodes ? 1 : 0;
         outside = __syncthreads_or(outside);
         if (threadIdx.x == 0) a.status[b] = outside != 0 ? status_document_outside : status_complete;
         if (threadIdx.x < 32 && list.n > 0) ising_field(team, list.scores, list.n, room.h);
-        couple(team, graph, list, room);
+        couple(team, a.graph, list, room);
         __syncthreads();
-        settle(team, model, list.n, room);
+        settle(team, a.model, list.n, room);
         write_best(list, room.h, k, a.out_ids + b * k, a.out_scores + b * k);
         if (threadIdx.x == 0) a.out_counts[b] = list.n < k ? list.n : k;
         __syncthreads();
     }
 }
+
+HOPFUSE_KERNEL_TYPE(ising_f32, hopfuse::IsingKernel);

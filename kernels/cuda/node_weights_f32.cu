@@ -1,5 +1,6 @@
 // Converts a batch's node weights for walks, on a device. Contract: hopfuse/ppr.h, NODE WEIGHTS; kernels/cpu/inputs.cpp gives
 // the same bits.
+#include "arguments/node_weights_f32.h"
 #include "hopfuse/device.h"
 #include "hopfuse/node_weights.h"
 #include "hopfuse/query_status.h"
@@ -42,7 +43,7 @@ using namespace hopfuse;
 // and the largest weight of any column: float32 bits, (queries, 2), 0 beforehand. Invalid weights are ignored.
 // Unit: a part of a query's nodes; a block. Block: 256. Shared memory: 8 bytes. Registers: <= 40 (occupancy 75 %).
 // Bytes: 20 N, and 4 a weight, gathered.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 4)
     node_weights_largest(const float* given, int64_t columns, const int32_t* column, const int64_t* indptr,
                          const int64_t* out_indptr, const uint8_t* allowed, int64_t allowed_stride, int64_t num_nodes,
                          int64_t part, unsigned* largest) {
@@ -97,3 +98,6 @@ extern "C" __global__ void __launch_bounds__(256)
     if (columns > 0 && !(any > 0.0)) note_fault(status + at.query, status_no_node_weight);
     if (is_faint(other[at.query])) note_fault(status + at.query, status_faint_node_weight);
 }
+
+HOPFUSE_KERNEL_TYPE(node_weights_largest, LargestWeightsKernel);
+HOPFUSE_KERNEL_TYPE(node_weights_read, ReadWeightsKernel);

@@ -1,5 +1,6 @@
 // Computes the returned scores and their certificate from the walk's last iterate, in float64. Contract: hopfuse/ppr.h;
 // kernels/cpu/ppr_certify.h gives the same bits. L queries are stored side by side: state[node][lane].
+#include "arguments/ppr_certify_f32.h"
 #include "ppr_scales.h"
 
 namespace hopfuse {
@@ -27,19 +28,19 @@ HOPFUSE_DEVICE void each_row(const TileRange& rows, const Read& read, const Take
 }
 
 template <int L>
-HOPFUSE_DEVICE Measured mass_of_tile(const float* state, const Scales& scales, const TileRange& rows, int lane) {
+HOPFUSE_DEVICE Measured mass_of_tile(const float* state, const PprScales& scales, const TileRange& rows, int lane) {
     WideGrainSum sum;
-    const auto read = [&](int64_t row) { return RowState{state[row * L + lane], scales.weight<L>(row, lane)}; };
+    const auto read = [&](int64_t row) { return RowState{state[row * L + lane], row_weight<L>(scales, row, lane)}; };
     each_row(rows, read,
              [&](int64_t, const RowState& own) { sum.add(widened(own.y > 0.0f ? own.y : 0.0f) * own.weight); });
     return Measured{sum.value(), 0.0};
 }
 
 template <int L>
-HOPFUSE_DEVICE Measured scale_tile(float* state, const Scales& scales, const double* eta, const double* total,
+HOPFUSE_DEVICE Measured scale_tile(float* state, const PprScales& scales, const double* eta, const double* total,
                                    bool clamps, bool loses, const TileRange& rows, int lane) {
     const double factor = !clamps || total == nullptr ? 1.0 : ppr_factor(total[lane]);
-    const auto read = [&](int64_t row) { return RowState{state[row * L + lane], scales.weight<L>(row, lane)}; };
+    const auto read = [&](int64_t row) { return RowState{state[row * L + lane], row_weight<L>(scales, row, lane)}; };
     if (total != nullptr)
         each_row(rows, read, [&](int64_t row, const RowState& own) {
             const float y = !clamps || own.y > 0.0f ? own.y : 0.0f;
@@ -49,33 +50,9 @@ HOPFUSE_DEVICE Measured scale_tile(float* state, const Scales& scales, const dou
     WideGrainSum sum;
     HOPFUSE_ROLLED
     for (int64_t row = rows.first; row < rows.last; ++row)
-        sum.add(fabs(widened(state[row * L + lane]) * scales.lost_share<L>(eta, row, lane)));
+        sum.add(fabs(widened(state[row * L + lane]) * lost_share<L>(scales, eta, row, lane)));
     return Measured{sum.value(), 0.0};
 }
-
-struct ResidualArguments {
-    Scales scales;
-    int64_t num_nodes;
-    const int64_t* indptr;
-    const int32_t* indices;
-    const float* weight;
-    const uint8_t* edge_type;
-    const double* eta;
-    Iterate iterate;   // x^
-    RowSet long_rows;  // rows longer than a segment
-    LongRows segments;
-    int64_t num_segments;
-    double* partial;  // (segments, L) their sums
-    RowSet restart_rows;
-    const double* restart;  // (rows, L) s
-    const double* lost;     // (L,)
-    Certified certified;
-    int32_t symmetric;
-    float* improved;    // (N, L) or null
-    float* correction;  // (N, L) or null
-    JoinRoom join;
-    double *residual, *bound, *per_degree;  // (L,)
-};
 
 // The part of an entry's factor that is the same in all lanes: w, and 1 / deg of its source if that is.
 HOPFUSE_DEVICE double shared_factor(const ResidualArguments& t, int64_t e, int64_t u) {
@@ -125,7 +102,7 @@ HOPFUSE_DEVICE void sum_segments(const ResidualArguments& t) {
     if (segment >= t.num_segments) return;
     const int lane = static_cast<int>(at % L);
     const LongRows& r = t.segments;
-    const float* const x = t.iterate.state();
+    const float* const x = state_of(t.iterate);
     if (r.allowed != nullptr)
         return masked_segment<L>(r, segment, lane, t.partial, [&](int64_t e, double acc) {
             const int64_t u = t.indices[e];
@@ -138,13 +115,13 @@ template <int L>
 HOPFUSE_DEVICE double walked_sum(const ResidualArguments& t, const float* x, int64_t row, int lane) {
     const int64_t begin = t.indptr[row], end = t.indptr[row + 1];
     if (end - begin <= PPR_SEGMENT) return 0.0 + segment_sum<L>(t, x, begin, end, lane);
-    return sum_of_segments<L>(t.segments, t.long_rows.index(row), lane, t.partial);
+    return sum_of_segments<L>(t.segments, index_of_row(t.long_rows, row), lane, t.partial);
 }
 
 // r_v = (d P' x^ + (1 - d + d m) s - x^)_v.
 template <int L>
 HOPFUSE_DEVICE double residual_of_row(const ResidualArguments& t, const float* x, int64_t row, int lane) {
-    const Scales& scales = t.scales;
+    const PprScales& scales = t.scales;
     const double d = t.certified.damping[lane], back = 1.0 - d + d * t.lost[lane];
     double walked = d * walked_sum<L>(t, x, row, lane);
     if (scales.attraction != nullptr) {
@@ -154,15 +131,15 @@ HOPFUSE_DEVICE double residual_of_row(const ResidualArguments& t, const float* x
         walked = scales.per_type ? walked * open : double_to_bits(open) != 0 ? walked : 0.0;
     }
     double r = walked - widened(x[row * L + lane]);
-    if (t.restart_rows.holds(row)) r = fma(back, t.restart[t.restart_rows.index(row) * L + lane], r);
+    if (holds_row(t.restart_rows.words, row)) r = fma(back, t.restart[index_of_row(t.restart_rows, row) * L + lane], r);
     return r;
 }
 
 // For a block's tile and a thread's lane: the sum of |r|, and the largest (2 slack x + |r|) / deg, over the node weight.
 template <int L>
 HOPFUSE_DEVICE Measured residual(const ResidualArguments& t) {
-    const Scales& scales = t.scales;
-    const float* const x = t.iterate.state();
+    const PprScales& scales = t.scales;
+    const float* const x = state_of(t.iterate);
     const TileRange rows(blockIdx.x, t.num_nodes);
     const int lane = static_cast<int>(threadIdx.x) % L, group = static_cast<int>(threadIdx.x) / L;
     const int groups = static_cast<int>(blockDim.x) / L;
@@ -178,7 +155,7 @@ HOPFUSE_DEVICE Measured residual(const ResidualArguments& t) {
         if (t.symmetric == 0) continue;
         // `improved` is a separate state: x^ does not change.
         const double grown = fma(grown_by, widened(fabsf(x[at])), fabs(r));
-        const double share = scales.over_weight<L>(grown * scales.scale[scales.per_lane ? at : row], row, lane);
+        const double share = over_weight<L>(scales, grown * scales.scale[scales.per_lane ? at : row], row, lane);
         largest = larger(largest, share);
     }
     return Measured{sum.value(), largest};
@@ -204,47 +181,61 @@ using namespace hopfuse;
 // ppr_keep_lL: copies `from` to lanes that are not open. Unit: an entry. Registers: <= 32. Bytes: 8 N L.
 // ppr_scores_lL: writes rows of `scores` (lanes, N), in the caller's node order. Unit: a score. Registers: <= 32.
 //   Bytes: 8 N L + 4 N.
-#define HOPFUSE_CERTIFY(L)                                                                                            \
-    extern "C" __global__ void __launch_bounds__(256) ppr_mass_l##L(                                                  \
-        const Scales scales, int64_t num_nodes, const Iterate iterate, const JoinRoom join, double* mass) {           \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                     \
-        HOPFUSE_JOIN_TILES(L, mass_of_tile<L>(iterate.state(), scales, rows, lane), join);                            \
-        mass[threadIdx.x] = ppr_sum(measured.sum);                                                                    \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256) ppr_scale_l##L(                                                 \
-        const Scales scales, const double* eta, const double* total, const int32_t* unproven, const int32_t* keeps,   \
-        int64_t num_nodes, const Iterate iterate, const JoinRoom join, double* lost) {                                \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                     \
-        HOPFUSE_JOIN_TILES(                                                                                           \
-            L, scale_tile<L>(iterate.state(), scales, eta, total, unproven[lane] != 0, keeps[lane] == 0, rows, lane), \
-            join);                                                                                                    \
-        lost[threadIdx.x] = ppr_sum(measured.sum);                                                                    \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256, 4) ppr_residual_segments_l##L(const ResidualArguments a) {      \
-        sum_segments<L>(a);                                                                                           \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256, 4) ppr_residual_l##L(const ResidualArguments a) {               \
-        HOPFUSE_JOIN_TILES(L, hopfuse::residual<L>(a), a.join);                                                       \
-        const int query = static_cast<int>(threadIdx.x);                                                              \
-        const Certificate own = a.certified.of(measured, query);                                                      \
-        a.residual[query] = own.residual;                                                                             \
-        a.bound[query] = own.bound;                                                                                   \
-        a.per_degree[query] = own.per_degree;                                                                         \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256)                                                                 \
-        ppr_keep_l##L(const float* from, float* to, const int32_t* open, int64_t num_nodes) {                         \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                               \
-        if (at < num_nodes * L && open[at % L] == 0) to[at] = from[at];                                               \
-    }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256) ppr_scores_l##L(                                                \
-        const Iterate iterate, const int32_t* internal_of, int64_t num_nodes, int lanes, float* scores) {             \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                               \
-        if (at >= num_nodes * lanes) return;                                                                          \
-        const float* const x = iterate.state();                                                                       \
-        scores[at] = x[static_cast<int64_t>(internal_of[at % num_nodes]) * L + at / num_nodes];                       \
+#define HOPFUSE_CERTIFY(L)                                                                                             \
+    extern "C" __global__ void __launch_bounds__(256) ppr_mass_l##L(                                                   \
+        const PprScales scales, int64_t num_nodes, const PprIterate iterate, const JoinRoom join, double* mass) {      \
+        HOPFUSE_TILE_AND_LANE(L);                                                                                      \
+        HOPFUSE_JOIN_TILES(L, mass_of_tile<L>(state_of(iterate), scales, rows, lane), join);                           \
+        mass[threadIdx.x] = ppr_sum(measured.sum);                                                                     \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256) ppr_scale_l##L(                                                  \
+        const PprScales scales, const double* eta, const double* total, const int32_t* unproven, const int32_t* keeps, \
+        int64_t num_nodes, const PprIterate iterate, const JoinRoom join, double* lost) {                              \
+        HOPFUSE_TILE_AND_LANE(L);                                                                                      \
+        HOPFUSE_JOIN_TILES(                                                                                            \
+            L,                                                                                                         \
+            scale_tile<L>(state_of(iterate), scales, eta, total, unproven[lane] != 0, keeps[lane] == 0, rows, lane),   \
+            join);                                                                                                     \
+        lost[threadIdx.x] = ppr_sum(measured.sum);                                                                     \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256, 4) ppr_residual_segments_l##L(const ResidualArguments a) {       \
+        sum_segments<L>(a);                                                                                            \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256, 4) ppr_residual_l##L(const ResidualArguments a) {                \
+        HOPFUSE_JOIN_TILES(L, hopfuse::residual<L>(a), a.join);                                                        \
+        const int query = static_cast<int>(threadIdx.x);                                                               \
+        const Certificate own = certificate_of(a.certified, measured, query);                                          \
+        a.residual[query] = own.residual;                                                                              \
+        a.bound[query] = own.bound;                                                                                    \
+        a.per_degree[query] = own.per_degree;                                                                          \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256)                                                                  \
+        ppr_keep_l##L(const float* from, float* to, const int32_t* open, int64_t num_nodes) {                          \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
+        if (at < num_nodes * L && open[at % L] == 0) to[at] = from[at];                                                \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256) ppr_scores_l##L(                                                 \
+        const PprIterate iterate, const int32_t* internal_of, int64_t num_nodes, int lanes, float* scores) {           \
+        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
+        if (at >= num_nodes * lanes) return;                                                                           \
+        const float* const x = state_of(iterate);                                                                      \
+        scores[at] = x[static_cast<int64_t>(internal_of[at % num_nodes]) * L + at / num_nodes];                        \
     }
 
 HOPFUSE_CERTIFY(4)
 HOPFUSE_CERTIFY(8)
 HOPFUSE_CERTIFY(16)
 HOPFUSE_CERTIFY(32)
+
+#define HOPFUSE_TYPES(L)                                             \
+    HOPFUSE_KERNEL_TYPE(ppr_mass_l##L, MassKernel);                  \
+    HOPFUSE_KERNEL_TYPE(ppr_scale_l##L, ScaleKernel);                \
+    HOPFUSE_KERNEL_TYPE(ppr_residual_segments_l##L, ResidualKernel); \
+    HOPFUSE_KERNEL_TYPE(ppr_residual_l##L, ResidualKernel);          \
+    HOPFUSE_KERNEL_TYPE(ppr_keep_l##L, KeepKernel);                  \
+    HOPFUSE_KERNEL_TYPE(ppr_scores_l##L, ScoresKernel)
+
+HOPFUSE_TYPES(4);
+HOPFUSE_TYPES(8);
+HOPFUSE_TYPES(16);
+HOPFUSE_TYPES(32);

@@ -1,116 +1,37 @@
 // Batched Personalized PageRank, float32 walk. Contract and order of operations: hopfuse/ppr.h; the CPU's kernels in
 // kernels/cpu/ppr_*.h give the same bits. L queries (4, 8, 16 or 32) walk together: state[node][lane].
+#include "arguments/ppr_f32.h"
 #include "ppr_walk.h"
 
 namespace hopfuse {
 
 constexpr int PASS_THREADS = 256;
 
-// The control state of lanes during a walk.
-struct Decision {
-    const int64_t *measured_from, *limit;
-    const float *theta, *shrink;
-    int32_t* walking;  // (L,) 0: the lane's state does not change
-    int64_t* passes;
-    int32_t* left;       // (1,) lanes that walk
-    int64_t* last_pass;  // (1,) the pass that wrote the walk's last iterate
-
-    // Decides after a measured pass whether a lane's walk ends with it. Called by one thread, with the lane's residual.
-    __device__ void take(int64_t number, double sum, int lane) const {
-        if (walking[lane] == 0) return;
-        const float residual = static_cast<float>(sum);
-        const bool small = number >= measured_from[lane] && residual * shrink[lane] <= theta[lane];
-        if (!small && number < limit[lane]) return;
-        walking[lane] = 0;
-        passes[lane] = number;
-        if (atomicSub(left, 1) == 1) *last_pass = number;
-    }
-};
-
-// What differs from pass to pass.
-struct Step {
-    int64_t number;
-    const float* current;
-    float* next;
-    const float* omega;  // (L,), or null: power iteration
-    double* measured;    // (2, L) the L1 residual and the largest change, or null: not measured
-    int32_t ends;        // whether lanes may end with a measured pass
-};
-
-struct PassArguments {
-    DeviceRows rows;
-    int64_t num_nodes;
-    float* partial;    // (segments, L)
-    RowSet long_rows;  // rows longer than a segment
-    LongRows segments;
-    RowSet restart_rows;
-    const float* restart;        // (rows, L)
-    const float* factor;         // g: (N,) or (N, L), or null: 1
-    const float* attraction;     // (N, L) node weights, or null: all 1
-    const double* scale64;       // (N, L) 0 where a degree is 0, or null: only rows without entries have degree 0
-    const float* damping;        // (L,)
-    const int32_t* accelerates;  // (L,) 0: the lane's omega is 1
-    const float* degree;         // (N,) or (N, L), or null: 1
-    const double* anchor;        // (L,) of the residual
-    JoinRoom join;
-    Decision decision;
-    Step step;
-};
-
-struct SegmentArguments {
-    DeviceRows rows;
-    LongRows segments;
-    const float* state;
-    int64_t num_segments;
-    const int32_t* left;
-    float* partial;  // (segments, L)
-};
-
-// The first passes read little of the state: only rows that restart, then only rows that the pass before has made nonzero. The
-// other entries of a sum would add exactly 0.
-HOPFUSE_DEVICE bool holds_row(const uint64_t* words, int64_t row) {
-    return ((words[row >> 6] >> (row & 63)) & 1u) != 0;
+// Decides after a measured pass whether a lane's walk ends with it. Called by one thread, with the lane's residual.
+HOPFUSE_DEVICE void decide(const PprDecision& d, int64_t number, double sum, int lane) {
+    if (d.walking[lane] == 0) return;
+    const float residual = static_cast<float>(sum);
+    const bool small = number >= d.measured_from[lane] && residual * d.shrink[lane] <= d.theta[lane];
+    if (!small && number < d.limit[lane]) return;
+    d.walking[lane] = 0;
+    d.passes[lane] = number;
+    if (atomicSub(d.left, 1) == 1) *d.last_pass = number;
 }
 
-struct NonzeroRows {
-    const uint64_t* words;  // a bit for each row
-    int32_t kind;           // EdgeKind
-
-    template <int L>
-    __device__ Share share(const DeviceRows& rows, const float* state, int64_t e, int lane) const {
-        if (kind == edges_plain) return share_of_entry<L, edges_plain>(rows, state, e, lane);
-        if (kind == edges_weighted) return share_of_entry<L, edges_weighted>(rows, state, e, lane);
-        if (kind == edges_typed) return share_of_entry<L, edges_typed>(rows, state, e, lane);
-        return share_of_entry<L, edges_per_type>(rows, state, e, lane);
-    }
-};
-
-struct EarlyPassArguments {
-    PassArguments walk;
-    NonzeroRows nonzero;
-    const uint64_t* before;  // the nonzero rows of the state before, which `next` has; null: none
-    uint64_t* reached;       // those of the next state
-};
-
-struct EarlySegmentArguments {
-    SegmentArguments walk;
-    NonzeroRows nonzero;
-};
-
-// The rest of a walk.
-struct WalkArguments {
-    PassArguments passes;  // with the first step; its `omega` is that of all, its `measured` that of measured ones
-    int64_t num_segments;
-    int64_t first_measured, last;
-    float* state;       // that the first of them reads
-    unsigned* barrier;  // of grid_barrier
-};
+template <int L>
+HOPFUSE_DEVICE Share share_of_nonzero(const NonzeroRows& nonzero, const DeviceRows& rows, const float* state, int64_t e,
+                                      int lane) {
+    if (nonzero.kind == edges_plain) return share_of_entry<L, edges_plain>(rows, state, e, lane);
+    if (nonzero.kind == edges_weighted) return share_of_entry<L, edges_weighted>(rows, state, e, lane);
+    if (nonzero.kind == edges_typed) return share_of_entry<L, edges_typed>(rows, state, e, lane);
+    return share_of_entry<L, edges_per_type>(rows, state, e, lane);
+}
 
 template <int L, int Kind>
 HOPFUSE_DEVICE float row_sum(const PassArguments& t, const float* current, int64_t row, int64_t begin, int64_t end,
                              int lane) {
     if (end - begin <= PPR_SEGMENT) return 0.0f + segment_sum<L, Kind>(t.rows, current, begin, end, lane);
-    return sum_of_segments<L>(t.segments, t.long_rows.index(row), lane, t.partial);
+    return sum_of_segments<L>(t.segments, index_of_row(t.long_rows, row), lane, t.partial);
 }
 
 // What a lane keeps in registers for all its rows.
@@ -120,7 +41,7 @@ struct LaneState {
     float damping, omega;
 };
 
-HOPFUSE_DEVICE LaneState lane_state(const PassArguments& t, const Step& step, int lane) {
+HOPFUSE_DEVICE LaneState lane_state(const PassArguments& t, const PprStep& step, int lane) {
     const float omega = step.omega == nullptr || t.accelerates[lane] == 0 ? 1.0f : step.omega[lane];
     return LaneState{lane, t.decision.walking[lane] != 0, t.damping[lane], omega};
 }
@@ -132,12 +53,12 @@ struct RowEnd {
 };
 
 template <int L>
-HOPFUSE_DEVICE RowEnd end_of_row(const PassArguments& t, const Step& step, int64_t row, const LaneState& own, float s,
-                                 bool is_empty) {
+HOPFUSE_DEVICE RowEnd end_of_row(const PassArguments& t, const PprStep& step, int64_t row, const LaneState& own,
+                                 float s, bool is_empty) {
     const int64_t at = row * L + own.lane;
     const float gd = t.factor == nullptr ? own.damping : t.factor[t.rows.per_lane ? at : row] * own.damping;
-    const bool restarts = t.restart_rows.holds(row);
-    const float b = restarts ? t.restart[t.restart_rows.index(row) * L + own.lane] : 0.0f;
+    const bool restarts = holds_row(t.restart_rows.words, row);
+    const float b = restarts ? t.restart[index_of_row(t.restart_rows, row) * L + own.lane] : 0.0f;
     // Without a restart a node of degree 0 has no mass in either case.
     const bool is_lone = is_empty || (restarts && t.scale64 != nullptr && !(t.scale64[at] > 0.0));
     return RowEnd{fmaf(gd, s, b), step.omega != nullptr && !is_lone};
@@ -145,7 +66,7 @@ HOPFUSE_DEVICE RowEnd end_of_row(const PassArguments& t, const Step& step, int64
 
 // One row of one lane: writes `next`, returns |z - y|, not yet divided by the node weight.
 template <int L, int Kind>
-HOPFUSE_DEVICE float pass_row(const PassArguments& t, const Step& step, int64_t row, const LaneState& own) {
+HOPFUSE_DEVICE float pass_row(const PassArguments& t, const PprStep& step, int64_t row, const LaneState& own) {
     const int lane = own.lane;
     const int64_t at = row * L + lane, begin = t.rows.indptr[row], end = t.rows.indptr[row + 1];
     float s = 0.0f;
@@ -167,7 +88,7 @@ HOPFUSE_DEVICE float pass_row(const PassArguments& t, const Step& step, int64_t 
 // The rows of the thread's lane: first, first + stride, and so on below last; at most 64 unless `Many`. Returns what it
 // measured.
 template <int L, int Kind, bool Many>
-HOPFUSE_DEVICE Measured pass(const PassArguments& t, const Step& step, int64_t first, int64_t stride, int64_t last) {
+HOPFUSE_DEVICE Measured pass(const PassArguments& t, const PprStep& step, int64_t first, int64_t stride, int64_t last) {
     const bool measure = step.measured != nullptr;
     const int lane = static_cast<int>(threadIdx.x) % L;
     const LaneState own = lane_state(t, step, lane);
@@ -194,10 +115,10 @@ HOPFUSE_DEVICE Measured pass_tile(const PassArguments& t) {
 
 // Joins what a measured pass found, and ends lanes. Called by whole blocks.
 template <int L>
-HOPFUSE_DEVICE void end_pass(const PassArguments& a, const Step& step, Measured own, JoinShared* shared) {
+HOPFUSE_DEVICE void end_pass(const PassArguments& a, const PprStep& step, Measured own, JoinShared* shared) {
     if (!join_grid<L>(own, a.join, shared) || threadIdx.x >= L) return;
     put_measured<L>(own, step.measured);
-    if (step.ends != 0) a.decision.take(step.number, own.sum, static_cast<int>(threadIdx.x));
+    if (step.ends != 0) decide(a.decision, step.number, own.sum, static_cast<int>(threadIdx.x));
 }
 
 // Sums a segment of a row longer than one, for entry `at` of `partial`.
@@ -219,7 +140,7 @@ HOPFUSE_DEVICE void walk(const WalkArguments& a, JoinShared* shared) {
     const PassArguments& t = a.passes;
     const int64_t first = static_cast<int64_t>(blockIdx.x) * PASS_THREADS + threadIdx.x;
     const int64_t threads = static_cast<int64_t>(gridDim.x) * PASS_THREADS;
-    Step step = t.step;
+    PprStep step = t.step;
     float *current = a.state, *next = step.next;
     HOPFUSE_ROLLED
     for (; step.number <= a.last; ++step.number) {
@@ -257,7 +178,7 @@ HOPFUSE_DEVICE float sparse_sum(const DeviceRows& rows, const float* state, cons
         }
 #pragma unroll
         for (int i = 0; i < ahead; ++i)
-            if (counts[i]) acc = nonzero.template share<L>(rows, state, first + i, lane).plus(acc);
+            if (counts[i]) acc = share_of_nonzero<L>(nonzero, rows, state, first + i, lane).plus(acc);
     }
     return acc;
 }
@@ -266,14 +187,14 @@ HOPFUSE_DEVICE float sparse_sum(const DeviceRows& rows, const float* state, cons
 template <int L>
 HOPFUSE_DEVICE float early_row(const EarlyPassArguments& a, int64_t row, const LaneState& own) {
     const PassArguments& t = a.walk;
-    const Step& step = t.step;
+    const PprStep& step = t.step;
     const int64_t at = row * L + own.lane, begin = t.rows.indptr[row], end = t.rows.indptr[row + 1];
     const bool has_before = a.before != nullptr && holds_row(a.before, row);
     float following;
     if (own.walks) {
         const float s = end - begin <= PPR_SEGMENT
                             ? 0.0f + sparse_sum<L>(t.rows, step.current, a.nonzero, begin, end, own.lane)
-                            : sum_of_segments<L>(t.segments, t.long_rows.index(row), own.lane, t.partial);
+                            : sum_of_segments<L>(t.segments, index_of_row(t.long_rows, row), own.lane, t.partial);
         const RowEnd found = end_of_row<L>(t, step, row, own, s, begin == end);
         const float before = has_before ? step.next[at] : 0.0f;
         following = found.recurs ? fmaf(own.omega, found.z - before, before) : found.z;
@@ -307,7 +228,7 @@ HOPFUSE_DEVICE void early_segment(const EarlySegmentArguments& a, int64_t at) {
     if (r.allowed != nullptr)
         return masked_segment<L>(r, segment, lane, t.partial, [&](int64_t e, float acc) {
             if (!holds_row(a.nonzero.words, t.rows.indices[e])) return acc;
-            return a.nonzero.template share<L>(t.rows, t.state, e, lane).plus(acc);
+            return share_of_nonzero<L>(a.nonzero, t.rows, t.state, e, lane).plus(acc);
         });
     t.partial[at] = sparse_sum<L>(t.rows, t.state, a.nonzero, r.begin[segment], r.end[segment], lane);
 }
@@ -380,7 +301,7 @@ using namespace hopfuse;
         const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                           \
         if (at >= num_nodes * L) return;                                                                          \
         const int64_t row = at / L;                                                                               \
-        current[at] = set.holds(row) ? restart[set.index(row) * L + at % L] : 0.0f;                               \
+        current[at] = holds_row(set.words, row) ? restart[index_of_row(set, row) * L + at % L] : 0.0f;            \
         next[at] = 0.0f;                                                                                          \
     }                                                                                                             \
     extern "C" __global__ void __launch_bounds__(256, 4) ppr_early_segments_l##L(const EarlySegmentArguments a) { \
@@ -405,3 +326,22 @@ HOPFUSE_LANES(4)
 HOPFUSE_LANES(8)
 HOPFUSE_LANES(16)
 HOPFUSE_LANES(32)
+
+#define HOPFUSE_TYPES(L)                                               \
+    HOPFUSE_KERNEL_TYPE(ppr_start_l##L, StartKernel);                  \
+    HOPFUSE_KERNEL_TYPE(ppr_early_segments_l##L, EarlySegmentsKernel); \
+    HOPFUSE_KERNEL_TYPE(ppr_early_l##L, EarlyPassKernel);              \
+    HOPFUSE_KERNEL_TYPE(ppr_walk_l##L, WalkKernel);                    \
+    HOPFUSE_KERNEL_TYPE(ppr_segments_plain_l##L, SegmentsKernel);      \
+    HOPFUSE_KERNEL_TYPE(ppr_segments_weighted_l##L, SegmentsKernel);   \
+    HOPFUSE_KERNEL_TYPE(ppr_segments_typed_l##L, SegmentsKernel);      \
+    HOPFUSE_KERNEL_TYPE(ppr_segments_per_type_l##L, SegmentsKernel);   \
+    HOPFUSE_KERNEL_TYPE(ppr_pass_plain_l##L, PassKernel);              \
+    HOPFUSE_KERNEL_TYPE(ppr_pass_weighted_l##L, PassKernel);           \
+    HOPFUSE_KERNEL_TYPE(ppr_pass_typed_l##L, PassKernel);              \
+    HOPFUSE_KERNEL_TYPE(ppr_pass_per_type_l##L, PassKernel)
+
+HOPFUSE_TYPES(4);
+HOPFUSE_TYPES(8);
+HOPFUSE_TYPES(16);
+HOPFUSE_TYPES(32);

@@ -1,13 +1,14 @@
 // Error bounds of single nodes from their neighbours; the pass that averages them is that of ppr_f32.cu.
 // Contract: hopfuse/ppr.h, LOCAL BOUNDS; kernels/cpu/ppr_local.h gives the same bits. L queries are stored side by side:
 // state[node][lane].
+#include "arguments/ppr_local_f32.h"
 #include "ppr_scales.h"
 
 namespace hopfuse {
 
 // The largest 1 / degree of a tile.
 template <int L>
-HOPFUSE_DEVICE Measured scale_of_tile(const Scales& scales, const TileRange& rows, int lane) {
+HOPFUSE_DEVICE Measured scale_of_tile(const PprScales& scales, const TileRange& rows, int lane) {
     double largest = 0.0;
 #pragma unroll 2
     for (int64_t row = rows.first; row < rows.last; ++row) {
@@ -43,7 +44,7 @@ using namespace hopfuse;
 //   Unit: a tile and a lane; a thread. Shared memory: 2056 bytes. Registers: <= 48. Bytes: 4 N L, and 4 N L of node weights.
 #define HOPFUSE_LOCAL(L)                                                                                    \
     extern "C" __global__ void __launch_bounds__(256)                                                       \
-        ppr_local_scale_l##L(const Scales scales, int64_t num_nodes, const JoinRoom join, double* out) {    \
+        ppr_local_scale_l##L(const PprScales scales, int64_t num_nodes, const JoinRoom join, double* out) { \
         HOPFUSE_TILE_AND_LANE(L);                                                                           \
         HOPFUSE_JOIN_TILES(L, scale_of_tile<L>(scales, rows, lane), join);                                  \
         put_measured<L>(measured, out);                                                                     \
@@ -64,3 +65,13 @@ HOPFUSE_LOCAL(4)
 HOPFUSE_LOCAL(8)
 HOPFUSE_LOCAL(16)
 HOPFUSE_LOCAL(32)
+
+#define HOPFUSE_TYPES(L)                                           \
+    HOPFUSE_KERNEL_TYPE(ppr_local_scale_l##L, LargestScaleKernel); \
+    HOPFUSE_KERNEL_TYPE(ppr_local_start_l##L, LocalStartKernel);   \
+    HOPFUSE_KERNEL_TYPE(ppr_local_largest_l##L, LargestKernel)
+
+HOPFUSE_TYPES(4);
+HOPFUSE_TYPES(8);
+HOPFUSE_TYPES(16);
+HOPFUSE_TYPES(32);

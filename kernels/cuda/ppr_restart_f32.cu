@@ -1,6 +1,7 @@
 // Prepares a walk: degrees of masked and typed lanes, and the restarts of its
 // queries. Contract: hopfuse/ppr.h; kernels/cpu/ppr_setup.h gives the same
 // bits. L queries are stored side by side: state[node][lane].
+#include "arguments/ppr_restart_f32.h"
 #include "hopfuse/ppr_plan.h"
 #include "hopfuse/ppr_proof.h"
 #include "hopfuse/query_status.h"
@@ -8,43 +9,13 @@
 
 namespace hopfuse {
 
-struct AllowedArguments {
-    const int32_t* indices;
-    const int64_t* segment_begin;
-    const int64_t* segment_end;
-    int64_t num_segments;
-    const float* mask;  // (N, L)
-    uint64_t* allowed;  // (segments, L)
-};
-
-struct BeforeArguments {
-    const int64_t* first_of;  // (long rows + 1,)
-    int64_t num_rows;
-    const uint64_t* allowed;  // (segments, L)
-    int32_t* before;          // (segments, L)
-};
-
-// Where lanes may hold mass, and the node weights of a block's queries, in the
-// caller's form.
-struct MaskArguments {
-    const uint8_t* allowed;  // (queries, N) or, shared, (1, N); or null
-    int32_t shared;
-    const float* own;       // (queries, columns) node weights, or null
-    const int32_t* column;  // (N,) a node's, or -1
-    int64_t columns;
-    const float* other;  // (queries,) the weight of nodes without a column
-    int32_t queries;
-    int64_t num_nodes;
-    float* least;  // (2, L) or null
-    float* mask;   // (N, L)
-
-    // The factor of a node in a lane.
-    __device__ float share(int64_t row, int64_t lane) const {
-        if (allowed != nullptr && (lane >= queries || allowed[(shared ? 0 : lane) * num_nodes + row] == 0)) return 0.0f;
-        if (own == nullptr || lane >= queries) return 1.0f;
-        return column[row] < 0 ? other[lane] : own[lane * columns + column[row]];
-    }
-};
+// The factor of a node in a lane.
+HOPFUSE_DEVICE float mask_share(const MaskArguments& a, int64_t row, int64_t lane) {
+    if (a.allowed != nullptr && (lane >= a.queries || a.allowed[(a.shared ? 0 : lane) * a.num_nodes + row] == 0))
+        return 0.0f;
+    if (a.own == nullptr || lane >= a.queries) return 1.0f;
+    return a.column[row] < 0 ? a.other[lane] : a.own[lane * a.columns + a.column[row]];
+}
 
 // The entries of a segment that count in a lane, a bit for each.
 template <int L>
@@ -55,29 +26,6 @@ HOPFUSE_DEVICE uint64_t allowed_entries(const int32_t* indices, int64_t begin, i
         if (mask[static_cast<int64_t>(indices[e]) * L + lane] != 0.0f) bits |= static_cast<uint64_t>(1) << (e - begin);
     return bits;
 }
-
-// Degrees of one row and lane inside the lane's own subgraph, with its own
-// edge types and node weights.
-struct DegreeArguments {
-    const int64_t* indptr;  // rows of outgoing edges (of any, where they go both ways)
-    const int32_t* indices;
-    const float* weight;
-    const uint8_t* edge_type;
-    const double* degree;  // (N, T) of the whole graph
-    const double* eta;
-    const float* shares;  // (N, L) what a node counts for: its weight, or 1; 0
-                          // where it is excluded. Null: all 1
-    int32_t num_types;
-    int32_t per_type;
-    const int64_t* in_indptr;  // rows of incoming edges where edges have a
-                               // direction, else null
-    const int32_t* in_indices;
-    int64_t num_nodes;
-    float *scale32, *unscale32;
-    double *scale64, *unscale64;
-    uint64_t *longest, *joined;  // (L,), 0 beforehand; or null: a whole graph's are known
-    float* least;                // (2, L), 1 beforehand; or null
-};
 
 // A degree, and the number of entries that count in it.
 struct Counted {
@@ -186,37 +134,15 @@ struct LeastOfRows {
     }
 };
 
-// Seeds in the caller's form: rows of (queries, width), in any order, -1 for
-// no seed. Width -1: restarts are given.
-struct Seeds {
-    const int64_t* node;  // the caller's ids
-    const double* weight;
-    int32_t width, queries;
-    int32_t may_be_empty;
-    const int32_t* internal_of;
-    int64_t num_nodes;
-    const float* mask;  // (N, L) where a lane may hold mass, or null
-};
+HOPFUSE_DEVICE RowSet rows_of(const PprRestarts& r) { return RowSet{r.words, r.rank}; }
+HOPFUSE_DEVICE int64_t count_restarts(const PprRestarts& r, int query) { return r.end[query] - r.begin[query]; }
 
-// The restarts of the block's queries, CSR, nodes ascending in a row.
-struct Restarts {
-    const int64_t* begin;  // (L,) by lane
-    int64_t* end;
-    int32_t* node;
-    double* value;
-    uint64_t* words;  // the rows' RowSet
-    int32_t* rank;
-
-    __device__ RowSet rows() const { return RowSet{words, rank}; }
-    __device__ int64_t count(int query) const { return end[query] - begin[query]; }
-};
-
-HOPFUSE_DEVICE bool is_seed(const Seeds& s, int64_t at) {
+HOPFUSE_DEVICE bool is_seed(const PprSeeds& s, int64_t at) {
     return s.node[at] >= 0 && s.node[at] < s.num_nodes && s.weight[at] > 0.0;
 }
 
 template <int L>
-HOPFUSE_DEVICE int32_t seed_fault(const Seeds& s, int64_t at, int query) {
+HOPFUSE_DEVICE int32_t seed_fault(const PprSeeds& s, int64_t at, int query) {
     if (s.node[at] == -1) return status_complete;
     if (s.node[at] < 0 || s.node[at] >= s.num_nodes) return status_seed_outside;
     const bool is_weight = s.weight[at] >= 0.0 && is_finite(s.weight[at]);
@@ -229,7 +155,7 @@ HOPFUSE_DEVICE int32_t seed_fault(const Seeds& s, int64_t at, int query) {
 // Converts a query's seeds to its restart, by a warp: the place of a seed is
 // the number of smaller nodes.
 template <int L>
-HOPFUSE_DEVICE int32_t sort_seeds(const Seeds& s, const Restarts& r, int query, int lane) {
+HOPFUSE_DEVICE int32_t sort_seeds(const PprSeeds& s, const PprRestarts& r, int query, int lane) {
     const int64_t row = static_cast<int64_t>(query) * s.width, begin = r.begin[query];
     int32_t fault = status_complete;
     int kept = 0;
@@ -272,14 +198,14 @@ HOPFUSE_DEVICE void clear_walk(uint64_t* words, int64_t num_words, int64_t table
     if (threadIdx.x == 0) *left = 0;
 }
 
-HOPFUSE_DEVICE void mark_rows(const Restarts& r, int query, int lane) {
+HOPFUSE_DEVICE void mark_rows(const PprRestarts& r, int query, int lane) {
     for (int64_t i = r.begin[query] + lane; i < r.end[query]; i += 32)
         atomicOr(reinterpret_cast<unsigned long long*>(r.words) + (r.node[i] >> 6), 1ull << (r.node[i] & 63));
 }
 
 // Counts the rows of the set before each word, by a block of at most 1024
 // threads; `sums` has one element per thread.
-HOPFUSE_DEVICE void rank_rows(const Restarts& r, int64_t num_words, int32_t* sums) {
+HOPFUSE_DEVICE void rank_rows(const PprRestarts& r, int64_t num_words, int32_t* sums) {
     const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
     const int64_t each = (num_words + threads - 1) / threads;
     const int64_t first = thread * each < num_words ? thread * each : num_words;
@@ -303,12 +229,12 @@ HOPFUSE_DEVICE void rank_rows(const Restarts& r, int64_t num_words, int32_t* sum
 // Writes a lane's restart, by a warp: s and b in the compact tables. Returns
 // whether every restart node has edges. `total`: the sum of the values.
 template <int L>
-HOPFUSE_DEVICE bool spread_restart(const Restarts& r, const Scales& scales, double damping, int query, int lane,
+HOPFUSE_DEVICE bool spread_restart(const PprRestarts& r, const PprScales& scales, double damping, int query, int lane,
                                    double* restart64, float* restart32, double* total) {
     WarpTree<double> values;
     bool walks = true;
-    const int64_t count = r.count(query);
-    const RowSet rows = r.rows();
+    const int64_t count = count_restarts(r, query);
+    const RowSet rows = rows_of(r);
     const double* value = r.value + r.begin[query];
     const int32_t* node = r.node + r.begin[query];
     for (int64_t block = 0; block < count; block += 1024) {
@@ -317,7 +243,7 @@ HOPFUSE_DEVICE bool spread_restart(const Restarts& r, const Scales& scales, doub
     }
     *total = values.result(lane);
     for (int64_t i = lane; i < count; i += 32) {
-        const int64_t row = node[i], at = rows.index(row) * L + query;
+        const int64_t row = node[i], at = index_of_row(rows, row) * L + query;
         const double share = value[i] / *total, s = share > 0.0 ? share : PPR_LEAST_SHARE;
         const double inverse = scales.per_type ? 0.0 : scales.scale[scales.per_lane ? row * L + query : row];
         restart64[at] = s;
@@ -330,18 +256,18 @@ HOPFUSE_DEVICE bool spread_restart(const Restarts& r, const Scales& scales, doub
 // The sum of s^2 / deg over nodes from which the walk continues, by the warp
 // that has written s.
 template <int L>
-HOPFUSE_DEVICE double restart_squares(const Restarts& r, const Scales& scales, int query, int lane,
+HOPFUSE_DEVICE double restart_squares(const PprRestarts& r, const PprScales& scales, int query, int lane,
                                       const double* restart64) {
     WarpTree<double> squares;
-    const int64_t count = r.count(query);
-    const RowSet rows = r.rows();
+    const int64_t count = count_restarts(r, query);
+    const RowSet rows = rows_of(r);
     const int32_t* node = r.node + r.begin[query];
     for (int64_t block = 0; block < count; block += 1024) {
         for (int64_t i = block + lane; i < count && i < block + 1024; i += 32) {
             const int64_t row = node[i];
-            const double s = restart64[rows.index(row) * L + query];
+            const double s = restart64[index_of_row(rows, row) * L + query];
             const double inverse = scales.per_type ? 0.0 : scales.scale[scales.per_lane ? row * L + query : row];
-            squares.acc[0] = squares.acc[0] + scales.over_weight<L>(s * s * inverse, row, query);
+            squares.acc[0] = squares.acc[0] + over_weight<L>(scales, s * s * inverse, row, query);
         }
         squares.close_block(lane);
     }
@@ -355,68 +281,33 @@ struct WalkPlan {
     double damping, tol, volume, norm;
 };
 
-// The control state of a walk, per lane.
-struct WalkState {
-    int64_t *limit, *measured_from, *next_try;
-    float *theta, *shrink;
-    double* anchor;
-    int32_t *walking, *unproven;
-    int64_t* passes;
-    int32_t* left;       // lanes that walk
-    int64_t* last_pass;  // the pass that wrote the last iterate
+HOPFUSE_DEVICE void rest_walk(const WalkState& w, int query) {
+    w.limit[query] = 0;
+    w.measured_from[query] = PPR_NEVER;
+    w.next_try[query] = PPR_NEVER;
+    w.walking[query] = 0;
+    w.unproven[query] = 1;
+    w.passes[query] = 0;
+    w.anchor[query] = 0.0;  // passes read it in every lane
+}
 
-    __device__ void rest(int query) const {
-        limit[query] = 0;
-        measured_from[query] = PPR_NEVER;
-        next_try[query] = PPR_NEVER;
-        walking[query] = 0;
-        unproven[query] = 1;
-        passes[query] = 0;
-        anchor[query] = 0.0;  // passes read it in every lane
-    }
-
-    // If `last` gives the number of passes, measured from pass `first` on, a walk
-    // that needs others does not start.
-    __device__ int32_t begin(const WalkPlan& plan, int64_t max_iter, int64_t first, int64_t last, int query) const {
-        const int64_t theory = ppr_pass_limit(plan.accelerates, plan.damping, plan.tol, plan.volume, plan.norm);
-        const int64_t most = max_iter > 0 && max_iter < theory ? max_iter : theory;
-        const int64_t measured = ppr_measured_from(most);
-        if (last > 0 && (most > last || measured < first)) return status_incomplete;
-        limit[query] = most;
-        measured_from[query] = measured;
-        if (plan.symmetric && plan.keeps) next_try[query] = first_proof(most);
-        theta[query] = ppr_theta(plan.damping, plan.tol);
-        shrink[query] = ppr_shrink(plan.accelerates, plan.damping);
-        anchor[query] = ppr_residual_anchor(theta[query], shrink[query]);
-        walking[query] = 1;
-        atomicAdd(left, 1);
-        return status_complete;
-    }
-};
-
-struct RestartArguments {
-    Scales scales;
-    Seeds seeds;
-    Restarts restarts;
-    const double* damping;  // (L,)
-    const double* volume;   // (L,) or (1,)
-    int32_t symmetric;
-    double tol;
-    int64_t max_iter;
-    int64_t first, last;  // the first measured pass and the last one, if a recording has a fixed number; else 0
-    int64_t table_rows;
-    double* restart64;  // (table_rows, L)
-    float* restart32;
-    WalkState walk;
-    const uint64_t *longest, *joined;  // (L,) or, of the whole graph, (1,)
-    double *slack, *missed;            // (L,) and so on
-    int32_t* keeps;
-    const float* least;
-    int32_t* accelerates;
-    int32_t* status;
-    uint32_t* arrived;
-    int64_t counters;
-};
+// If `last` gives the number of passes, measured from pass `first` on, a walk that needs others does not start.
+HOPFUSE_DEVICE int32_t begin_walk(const WalkState& w, const WalkPlan& plan, int64_t max_iter, int64_t first,
+                                  int64_t last, int query) {
+    const int64_t theory = ppr_pass_limit(plan.accelerates, plan.damping, plan.tol, plan.volume, plan.norm);
+    const int64_t most = max_iter > 0 && max_iter < theory ? max_iter : theory;
+    const int64_t measured = ppr_measured_from(most);
+    if (last > 0 && (most > last || measured < first)) return status_incomplete;
+    w.limit[query] = most;
+    w.measured_from[query] = measured;
+    if (plan.symmetric && plan.keeps) w.next_try[query] = first_proof(most);
+    w.theta[query] = ppr_theta(plan.damping, plan.tol);
+    w.shrink[query] = ppr_shrink(plan.accelerates, plan.damping);
+    w.anchor[query] = ppr_residual_anchor(w.theta[query], w.shrink[query]);
+    w.walking[query] = 1;
+    atomicAdd(w.left, 1);
+    return status_complete;
+}
 
 }  // namespace hopfuse
 
@@ -446,7 +337,7 @@ using namespace hopfuse;
         const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
         if (a.least != nullptr && at < 2 * L) a.least[at] = 1.0f;                                                      \
         if (at >= a.num_nodes * L) return;                                                                             \
-        a.mask[at] = a.share(at / L, at % L);                                                                          \
+        a.mask[at] = mask_share(a, at / L, at % L);                                                                    \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256) ppr_allowed_l##L(const AllowedArguments a) {                     \
         const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, segment = at / L;              \
@@ -474,8 +365,8 @@ using namespace hopfuse;
     extern "C" __global__ void __launch_bounds__(32 * L, 1) ppr_restart_l##L(const RestartArguments a) {               \
         __shared__ int32_t sums[32 * L];                                                                               \
         const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
-        const Seeds& seeds = a.seeds;                                                                                  \
-        const Restarts& restarts = a.restarts;                                                                         \
+        const PprSeeds& seeds = a.seeds;                                                                               \
+        const PprRestarts& restarts = a.restarts;                                                                      \
         const int64_t words = (seeds.num_nodes + 63) / 64;                                                             \
         int32_t fault = status_complete;                                                                               \
         clear_walk<L>(restarts.words, words, a.table_rows, a.restart64, a.restart32, a.walk.left, a.arrived,           \
@@ -497,13 +388,14 @@ using namespace hopfuse;
         if (!is_finite(total)) fault = status_bad_weight;                                                              \
         const int64_t sizes_at = seeds.mask == nullptr ? 0 : query;                                                    \
         a.slack[query] = ppr_slack(static_cast<int64_t>(a.longest[sizes_at]), a.scales.num_types);                     \
-        a.missed[query] = ppr_missed(static_cast<int64_t>(a.joined[sizes_at]) + restarts.count(query));                \
+        a.missed[query] = ppr_missed(static_cast<int64_t>(a.joined[sizes_at]) + count_restarts(restarts, query));      \
         a.keeps[query] = a.symmetric != 0 && keeps_all ? 1 : 0;                                                        \
         const bool fast = a.symmetric != 0 && (a.least == nullptr || ppr_accelerates(a.least[query]));                 \
         a.accelerates[query] = fast ? 1 : 0;                                                                           \
-        a.walk.rest(query);                                                                                            \
-        if (fault == status_complete && restarts.count(query) > 0)                                                     \
-            fault = a.walk.begin(                                                                                      \
+        rest_walk(a.walk, query);                                                                                      \
+        if (fault == status_complete && count_restarts(restarts, query) > 0)                                           \
+            fault = begin_walk(                                                                                        \
+                a.walk,                                                                                                \
                 {a.symmetric != 0, fast, keeps_all, d, a.tol, a.volume[a.scales.per_lane ? query : 0], sqrt(squares)}, \
                 a.max_iter, a.first, a.last, query);                                                                   \
         a.status[query] = fault;                                                                                       \
@@ -513,3 +405,15 @@ HOPFUSE_SET_UP(4)
 HOPFUSE_SET_UP(8)
 HOPFUSE_SET_UP(16)
 HOPFUSE_SET_UP(32)
+
+#define HOPFUSE_TYPES(L)                                  \
+    HOPFUSE_KERNEL_TYPE(ppr_mask_l##L, MaskKernel);       \
+    HOPFUSE_KERNEL_TYPE(ppr_allowed_l##L, AllowedKernel); \
+    HOPFUSE_KERNEL_TYPE(ppr_before_l##L, BeforeKernel);   \
+    HOPFUSE_KERNEL_TYPE(ppr_degrees_l##L, DegreesKernel); \
+    HOPFUSE_KERNEL_TYPE(ppr_restart_l##L, RestartKernel)
+
+HOPFUSE_TYPES(4);
+HOPFUSE_TYPES(8);
+HOPFUSE_TYPES(16);
+HOPFUSE_TYPES(32);

@@ -1,5 +1,6 @@
 // Each query's best nodes, and the proof that they are the best. Contract: hopfuse/ppr.h, PROOF; kernels/cpu/ppr_topk.h gives
 // the same bits. L queries are stored side by side: state[node][lane]. L is an argument here, so that each kernel is compiled once.
+#include "arguments/ppr_topk_f32.h"
 #include "hopfuse/ppr_plan.h"
 #include "hopfuse/ppr_proof.h"
 #include "hopfuse/query_status.h"
@@ -8,23 +9,11 @@
 
 namespace hopfuse {
 
-// The nodes that are ranked, by max(y, 0) deg or, with `final`, by x^ itself.
-struct CandidateArguments {
-    Iterate iterate;
-    int32_t final;
-    const float* degree;  // (N,) or (N, L), or null: 1
-    int32_t per_lane;
-    const int32_t* node_of;
-    const int32_t* among;  // (count,) internal nodes, or null: all
-    int64_t count;
-    int32_t lanes;  // L
-};
-
 struct Candidates : CandidateArguments {
     const float* state;
 
     __device__ explicit Candidates(const CandidateArguments& given)
-        : CandidateArguments(given), state(given.iterate.state()) {}
+        : CandidateArguments(given), state(state_of(given.iterate)) {}
 
     __device__ int64_t row(int64_t i) const { return among == nullptr ? i : among[i]; }
 
@@ -82,23 +71,14 @@ private:
     __device__ float at(int64_t i) const { return i < end ? c.score(c.row(i), lane) : 0.0f; }
 };
 
-constexpr int SELECT_THREADS = 128;
-constexpr int SELECT_KEPT = 512;  // the most hits that a round of selection finds
 constexpr int SELECT_ROOM = SELECT_KEPT + KEYS_PER_THREAD * SELECT_THREADS;
 
-// Where a lane's best keys are written, and how many a round finds: few if few are requested, which leaves space for waiting
-// keys, so that they are seldom sorted.
-struct Rounds {
-    uint64_t* keys;  // (L, stride), with space for whole rounds
-    int64_t stride;
-    int32_t kept;
-    uint64_t* parts;  // (L, splits, kept) the best of each split of the candidates, or null: read all candidates
+HOPFUSE_DEVICE uint64_t* list_of(const SelectionRounds& rounds, int lane) { return rounds.keys + lane * rounds.stride; }
 
-    __device__ uint64_t* list(int lane) const { return keys + lane * stride; }
-    __device__ uint64_t* parts_of(int lane, int splits) const {
-        return parts == nullptr ? nullptr : parts + static_cast<int64_t>(lane) * splits * kept;
-    }
-};
+HOPFUSE_DEVICE uint64_t* parts_of(const SelectionRounds& rounds, int lane, int splits) {
+    if (rounds.parts == nullptr) return nullptr;
+    return rounds.parts + static_cast<int64_t>(lane) * splits * rounds.kept;
+}
 
 // A block's part of a lane's candidates: `split` of `splits`, candidates begin .. end - 1.
 struct Split {
@@ -124,12 +104,12 @@ HOPFUSE_DEVICE void find_best(const CandidateKeys& source, int64_t begin, int64_
 }
 
 // A lane's best candidates, best first. Returns how many of the first `want` exist.
-HOPFUSE_DEVICE int64_t select(const Candidates& c, const Split& own, int64_t want, const Rounds& rounds,
+HOPFUSE_DEVICE int64_t select(const Candidates& c, const Split& own, int64_t want, const SelectionRounds& rounds,
                               uint64_t* buffer, int* num_waiting) {
     const int kept = rounds.kept, lane = own.lane;
     const int keys = rounds.parts == nullptr ? static_cast<int>(c.count) : own.splits * kept;
-    uint64_t* const best = rounds.list(lane);
-    const uint64_t* const parts = rounds.parts_of(lane, own.splits);
+    uint64_t* const best = list_of(rounds, lane);
+    const uint64_t* const parts = parts_of(rounds, lane, own.splits);
     uint64_t ceiling = ~static_cast<uint64_t>(0);
     int64_t done = 0;
     while (done < want && ceiling != 0) {
@@ -145,60 +125,35 @@ HOPFUSE_DEVICE int64_t select(const Candidates& c, const Split& own, int64_t wan
     return found;
 }
 
-// What shows that two nodes have equal scores, or that a node has none: the entries of rows, and the restarts.
-struct TwinTables {
-    const int64_t* indptr;
-    const int32_t* indices;
-    const float* weight;
-    const uint8_t* edge_type;
-    const float* mask;        // (N, L) or null
-    const float* attraction;  // (N, L) node weights, or null: all 1
-    RowSet restart_rows;
-    const double* restart;  // (rows, L)
-    int32_t lanes;          // L
-    int32_t symmetric;      // whether the operator is
+HOPFUSE_DEVICE bool restarts(const TwinTables& t, int64_t row, int lane) {
+    return holds_row(t.restart_rows.words, row) && t.restart[index_of_row(t.restart_rows, row) * t.lanes + lane] > 0.0;
+}
 
-    __device__ bool restarts(int64_t row, int lane) const {
-        return restart_rows.holds(row) && restart[restart_rows.index(row) * lanes + lane] > 0.0;
-    }
+HOPFUSE_DEVICE float node_weight(const TwinTables& t, int64_t row, int lane) {
+    return t.attraction == nullptr ? 1.0f : t.attraction[row * t.lanes + lane];
+}
 
-    __device__ bool are_twins(int64_t row, int64_t other, int lane) const {
-        return have_equal_scores(rows(lane), LaneQuery{*this, lane}, row, other, symmetric != 0);
-    }
+HOPFUSE_DEVICE QueryRows query_rows(const TwinTables& t, int lane) {
+    return {t.indptr, t.indices, t.weight, t.edge_type, t.mask == nullptr ? nullptr : t.mask + lane, t.lanes};
+}
 
-    __device__ float node_weight(int64_t row, int lane) const {
-        return attraction == nullptr ? 1.0f : attraction[row * lanes + lane];
-    }
+// A lane's query in the form that hopfuse/ppr_proof.h reads.
+struct LaneQuery {
+    const TwinTables& tables;
+    int lane;
 
-    // Whether a node is not an empty place.
-    __device__ bool may_hold_mass(int64_t row, int lane) const {
-        return restarts(row, lane) || has_entries(rows(lane), row);
-    }
-
-    __device__ QueryRows rows(int lane) const {
-        return {indptr, indices, weight, edge_type, mask == nullptr ? nullptr : mask + lane, lanes};
-    }
-
-    // A lane's query in the form that hopfuse/ppr_proof.h reads.
-    struct LaneQuery {
-        const TwinTables& tables;
-        int lane;
-
-        __device__ bool restarts(int64_t row) const { return tables.restarts(row, lane); }
-        __device__ float node_weight(int64_t row) const { return tables.node_weight(row, lane); }
-    };
+    __device__ bool restarts(int64_t row) const { return hopfuse::restarts(tables, row, lane); }
+    __device__ float node_weight(int64_t row) const { return hopfuse::node_weight(tables, row, lane); }
 };
 
-// How the best are selected and proven.
-struct ListArguments {
-    Rounds rounds;
-    const int32_t* internal_of;
-    const double* unscale;
-    const float* locals;  // (N, L) the part of the error that is specific to each node, or null
-    int64_t k;
-    int32_t order;  // whether the order is proven too
-    TwinTables twins;
-};
+HOPFUSE_DEVICE bool are_twins(const TwinTables& t, int64_t row, int64_t other, int lane) {
+    return have_equal_scores(query_rows(t, lane), LaneQuery{t, lane}, row, other, t.symmetric != 0);
+}
+
+// Whether a node is not an empty place.
+HOPFUSE_DEVICE bool may_hold_mass(const TwinTables& t, int64_t row, int lane) {
+    return restarts(t, row, lane) || has_entries(query_rows(t, lane), row);
+}
 
 // What hopfuse/ppr_proof.h reads of a hit.
 struct Listed {
@@ -220,13 +175,13 @@ struct DeviceList {
     const TwinTables& twins;
 
     __device__ DeviceList(const ListArguments& of, int lanes_differ, int own)
-        : keys(of.rounds.list(own)), internal_of(of.internal_of), unscale(of.unscale), locals(of.locals),
+        : keys(list_of(of.rounds, own)), internal_of(of.internal_of), unscale(of.unscale), locals(of.locals),
           per_lane(lanes_differ), lane(own), twins(of.twins) {}
 
     __device__ int64_t row(int64_t i) const { return internal_of[topk_key_row(keys[i])]; }
-    __device__ bool are_twins(int64_t i) const { return twins.are_twins(row(i - 1), row(i), lane); }
+    __device__ bool are_twins(int64_t i) const { return hopfuse::are_twins(twins, row(i - 1), row(i), lane); }
     __device__ float score(int64_t i) const { return topk_key_score(keys[i]); }
-    __device__ double weight(int64_t row) const { return static_cast<double>(twins.node_weight(row, lane)); }
+    __device__ double weight(int64_t row) const { return static_cast<double>(node_weight(twins, row, lane)); }
     __device__ double local(int64_t i) const {
         const int64_t row = this->row(i);
         return locals == nullptr ? 0.0 : PPR_NEAR * static_cast<double>(locals[row * twins.lanes + lane]) / weight(row);
@@ -255,7 +210,7 @@ HOPFUSE_DEVICE bool has_others(const Candidates& c, const DeviceList& list, int6
     int other = 0;
     const Scores scores = {c, list.lane, begin, end};
     scores.each([&](int64_t row, float x) {
-        if (!(x > 0.0f) && list.twins.may_hold_mass(row, list.lane)) other = 1;
+        if (!(x > 0.0f) && may_hold_mass(list.twins, row, list.lane)) other = 1;
     });
     return __syncthreads_or(other) != 0;
 }
@@ -284,12 +239,12 @@ HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList& list
     const Scores scores = {c, lane, own.begin, own.end};
     scores.each([&](int64_t row, float x) {
         const bool shares = tied && x == cut && c.node_of[row] > last_id;
-        if (x >= cut && !(shares && !list.twins.are_twins(row, last_row, lane))) return;
-        if (!(x > 0.0f) && !list.twins.may_hold_mass(row, lane)) return;
+        if (x >= cut && !(shares && !are_twins(list.twins, row, last_row, lane))) return;
+        if (!(x > 0.0f) && !may_hold_mass(list.twins, row, lane)) return;
         const float local = list.locals == nullptr ? 0.0f : list.locals[row * c.lanes + lane];
         const float all = list.twins.attraction == nullptr
                               ? per_degree
-                              : fmaf(per_degree, list.twins.node_weight(row, lane), static_cast<float>(PPR_LEAST));
+                              : fmaf(per_degree, node_weight(list.twins, row, lane), static_cast<float>(PPR_LEAST));
         const float share = fmaf(static_cast<float>(2.0 * PPR_NEAR), local, all);
         const float bounded = fmaf(c.weight(row, lane), share, x) + flat;
         const float reach = x >= cut ? infinite32() : bounded > 0.0f ? bounded : 0.0f;
@@ -298,70 +253,37 @@ HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList& list
     return largest_of_block(mine, best);
 }
 
-// The lanes that take part in a launch: those that a row of the answers waits for or, of a try, those that walk and whose turn
-// it is.
-struct Turn {
-    const int64_t* rows;  // (L,) -1: none; or null: a try
-    const int32_t* walking;
-    const int64_t* next_try;
-    int64_t number;  // of the pass
+HOPFUSE_DEVICE bool takes_part(const LaneTurn& turn, int lane) {
+    if (turn.rows != nullptr) return turn.rows[lane] >= 0;
+    return turn.walking[lane] != 0 && turn.number >= turn.next_try[lane];
+}
 
-    __device__ bool takes(int lane) const {
-        return rows != nullptr ? rows[lane] >= 0 : walking[lane] != 0 && number >= next_try[lane];
-    }
-};
+HOPFUSE_DEVICE NodeError error_of(const ErrorArguments& e, int lane) {
+    if (e.measured != nullptr) return forecast_error(static_cast<float>(e.measured[e.lanes + lane]), e.damping[lane]);
+    if (e.refined != 0) return ppr_refined_error(e.per_degree[lane]);
+    return ppr_final_error(e.bound[lane], e.per_degree[lane]);
+}
 
-// What a lane's error follows from: the largest |z - y| of a pass or, if that is null, the certificate.
-struct ErrorArguments {
-    const double* measured;  // (2, L)
-    const double* damping;   // (L,) and so on
-    const double *bound, *per_degree;
-    int32_t refined;
-    int32_t lanes;  // L
+HOPFUSE_DEVICE void put_proof(const ListProofs& to, int lane, const NodeError& error, const ListProof& proof,
+                              int64_t hits) {
+    to.errors[lane] = error.per_degree;
+    to.errors[to.lanes + lane] = error.flat;
+    to.errors[2 * to.lanes + lane] = error.relative;
+    to.evidence[lane] = proof.shortfall;
+    to.evidence[to.lanes + lane] = proof.least;
+    to.found[lane] = hits;
+    to.flags[lane] = proof.open ? 1 : 0;
+    to.flags[to.lanes + lane] = proof.tied ? 1 : 0;
+}
 
-    __device__ NodeError of(int lane) const {
-        if (measured != nullptr) return forecast_error(static_cast<float>(measured[lanes + lane]), damping[lane]);
-        if (refined != 0) return ppr_refined_error(per_degree[lane]);
-        return ppr_final_error(bound[lane], per_degree[lane]);
-    }
-};
+HOPFUSE_DEVICE NodeError kept_error(const ListProofs& of, int lane) {
+    return NodeError{of.errors[lane], of.errors[of.lanes + lane], of.errors[2 * of.lanes + lane]};
+}
 
-// How far each lane's list is from proof, before the candidates outside it are looked at.
-struct Proofs {
-    double* errors;    // (3, L) of NodeError
-    double* evidence;  // (2, L) shortfall and least of ListProof
-    int64_t* found;    // (L,) hits, at most k + 1
-    int32_t* flags;    // (2, L) open and tied of ListProof
-    int32_t lanes;     // L
-
-    __device__ void put(int lane, const NodeError& error, const ListProof& proof, int64_t hits) const {
-        errors[lane] = error.per_degree;
-        errors[lanes + lane] = error.flat;
-        errors[2 * lanes + lane] = error.relative;
-        evidence[lane] = proof.shortfall;
-        evidence[lanes + lane] = proof.least;
-        found[lane] = hits;
-        flags[lane] = proof.open ? 1 : 0;
-        flags[lanes + lane] = proof.tied ? 1 : 0;
-    }
-    __device__ NodeError error(int lane) const {
-        return NodeError{errors[lane], errors[lanes + lane], errors[2 * lanes + lane]};
-    }
-    __device__ ListProof proof(int lane) const {
-        return ListProof{evidence[lane], evidence[lanes + lane], flags[lane] != 0, flags[lanes + lane] != 0};
-    }
-};
-
-struct RankArguments {
-    CandidateArguments candidates;
-    ListArguments list;
-    Turn turn;
-    ErrorArguments error;
-    int32_t splits;
-    int32_t* others;    // (L, splits) whether candidates that may hold mass have no score above 0, where that is asked
-    unsigned* arrived;  // (L,) 0 before and after a launch
-    Proofs proofs;
-};
+HOPFUSE_DEVICE ListProof kept_proof(const ListProofs& of, int lane) {
+    return ListProof{of.evidence[lane], of.evidence[of.lanes + lane], of.flags[lane] != 0,
+                     of.flags[of.lanes + lane] != 0};
+}
 
 // What a block's threads exchange about their lane.
 struct RankShared {
@@ -379,11 +301,11 @@ HOPFUSE_DEVICE void rank(const RankArguments& a, RankShared* shared) {
     const Candidates c(a.candidates);
     const Split own(c.lanes, a.splits, c.count);
     const int lane = own.lane;
-    if (!a.turn.takes(lane)) return;
-    const Rounds& rounds = a.list.rounds;
+    if (!takes_part(a.turn, lane)) return;
+    const SelectionRounds& rounds = a.list.rounds;
     const DeviceList list(a.list, c.per_lane, lane);
     if (rounds.parts != nullptr) {
-        uint64_t* const part = rounds.parts_of(lane, own.splits) + static_cast<int64_t>(own.split) * rounds.kept;
+        uint64_t* const part = parts_of(rounds, lane, own.splits) + static_cast<int64_t>(own.split) * rounds.kept;
         const CandidateKeys source = {c, lane, ~static_cast<uint64_t>(0), nullptr};
         find_best(source, own.begin, own.end, part, rounds.kept, shared->buffer, &shared->num_waiting);
         __syncthreads();
@@ -406,22 +328,11 @@ HOPFUSE_DEVICE void rank(const RankArguments& a, RankShared* shared) {
     for (int64_t i = threadIdx.x; i < found && i < LISTED_AT_ONCE; i += blockDim.x) shared->listed[i] = list.listed(i);
     __syncthreads();
     if (threadIdx.x != 0) return;
-    const NodeError error = a.error.of(lane);
+    const NodeError error = error_of(a.error, lane);
     const SharedList hits = {list, shared->listed};
     const ListProof proof = prove_list(hits, k, found, c.count, is_all, error_to_outlast(error), a.list.order != 0);
-    a.proofs.put(lane, error, proof, found);
+    put_proof(a.proofs, lane, error, proof, found);
 }
-
-// The candidates outside each list, which prove_list leaves open.
-struct OutsideArguments {
-    CandidateArguments candidates;
-    ListArguments list;
-    Turn turn;
-    int32_t splits;
-    float* largest;     // (L, splits)
-    unsigned* arrived;  // (L,) 0 before and after a launch
-    Proofs proofs;
-};
 
 struct OutsideShared {
     float best[SELECT_THREADS];
@@ -436,8 +347,8 @@ HOPFUSE_DEVICE bool look_outside(const OutsideArguments& a, const DeviceList& li
         *shortfall = 0.0;
         return own.split == 0;
     }
-    const NodeError error = error_to_outlast(a.proofs.error(own.lane));
-    const ListProof proof = a.proofs.proof(own.lane);
+    const NodeError error = error_to_outlast(kept_error(a.proofs, own.lane));
+    const ListProof proof = kept_proof(a.proofs, own.lane);
     float outside = -infinite32();
     if (proof.open) outside = largest_outside(c, list, own, a.list.k - 1, proof.tied, error, shared->best);
     if (own.splits > 1) {
@@ -455,46 +366,6 @@ HOPFUSE_DEVICE bool look_outside(const OutsideArguments& a, const DeviceList& li
     return true;
 }
 
-// Where the answers of a batch are written, (B, width) and (B,).
-struct Answers {
-    int64_t width;
-    int64_t* ids;
-    float* scores;
-    float* score_bounds;
-    int64_t* counts;
-    uint8_t* proven;
-    int64_t* iterations;
-    double* residual;
-    double* bound;
-    uint8_t* converged;
-    int32_t* status;
-    double* shortfall;
-};
-
-struct TryArguments {
-    OutsideArguments outside;
-    const double* damping;  // (L,) and so on
-    const int32_t* accelerates;
-    int32_t* walking;
-    int64_t* passes;
-    int64_t* next_try;
-    int32_t* unproven;
-    int32_t* left;       // (1,)
-    int64_t* last_pass;  // (1,)
-};
-
-struct FinishArguments {
-    OutsideArguments outside;
-    const double *residual, *bound;  // (L,) and so on
-    const int64_t* polished;         // float64 steps, or null: none
-    const int32_t* walking;
-    const int64_t *limit, *passes;
-    const int32_t* seed_status;
-    double tol;
-    int32_t goes_on;
-    Answers answers;
-};
-
 // Ends or schedules a lane after its try. Called by one thread.
 HOPFUSE_DEVICE void end_try(const TryArguments& a, int lane, double shortfall) {
     const int64_t number = a.outside.turn.number;
@@ -511,7 +382,7 @@ HOPFUSE_DEVICE void end_try(const TryArguments& a, int lane, double shortfall) {
 
 // Called by one thread.
 HOPFUSE_DEVICE void write_evidence(const FinishArguments& a, int lane, int64_t row, int64_t held, double shortfall) {
-    const Answers& out = a.answers;
+    const PprAnswers& out = a.answers;
     const bool is_met = a.bound[lane] <= a.tol, is_empty = a.limit[lane] == 0;
     out.counts[row] = held;
     out.proven[row] = shortfall < 1.0 || is_empty ? 1 : 0;
@@ -533,9 +404,9 @@ HOPFUSE_DEVICE int64_t hits_to_write(const FinishArguments& a, int lane) {
     return found < k ? found : k;
 }
 
-HOPFUSE_DEVICE void write_hits(const Answers& out, int64_t row, const DeviceList& list, int64_t held, double bound,
-                               const Proofs& proofs) {
-    const NodeError error = held > 0 ? proofs.error(list.lane) : NodeError{0.0, 0.0, 0.0};
+HOPFUSE_DEVICE void write_hits(const PprAnswers& out, int64_t row, const DeviceList& list, int64_t held, double bound,
+                               const ListProofs& proofs) {
+    const NodeError error = held > 0 ? kept_error(proofs, list.lane) : NodeError{0.0, 0.0, 0.0};
     for (int64_t i = threadIdx.x; i < out.width; i += blockDim.x) {
         const int64_t at = row * out.width + i;
         const bool is_hit = i < held;
@@ -573,7 +444,7 @@ extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_try(const Tr
     __shared__ OutsideShared shared;
     const Candidates candidates(a.outside.candidates);
     const Split own(candidates.lanes, a.outside.splits, candidates.count);
-    if (!a.outside.turn.takes(own.lane)) return;
+    if (!takes_part(a.outside.turn, own.lane)) return;
     const DeviceList list(a.outside.list, candidates.per_lane, own.lane);
     double shortfall;
     if (!look_outside(a.outside, list, candidates, own, &shared, &shortfall)) return;
@@ -586,7 +457,7 @@ extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_finish(const
     const Candidates candidates(a.outside.candidates);
     const Split own(candidates.lanes, a.outside.splits, candidates.count);
     const int lane = own.lane;
-    if (!a.outside.turn.takes(lane)) return;
+    if (!takes_part(a.outside.turn, lane)) return;
     const DeviceList list(a.outside.list, candidates.per_lane, lane);
     double shortfall;
     if (!look_outside(a.outside, list, candidates, own, &shared, &shortfall)) return;
@@ -594,3 +465,7 @@ extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_finish(const
     write_hits(a.answers, row, list, held, a.bound[lane], a.outside.proofs);
     if (threadIdx.x == 0) write_evidence(a, lane, row, held, shortfall);
 }
+
+HOPFUSE_KERNEL_TYPE(ppr_rank, RankKernel);
+HOPFUSE_KERNEL_TYPE(ppr_try, TryKernel);
+HOPFUSE_KERNEL_TYPE(ppr_finish, FinishKernel);

@@ -2,6 +2,7 @@
 // Contract: hopfuse/ppr.h. Device code only. A lane is a query; tables store L lanes side by side.
 #pragma once
 
+#include "arguments/ppr_walk.h"
 #include "grid_join.h"
 #include "hopfuse/device.h"
 #include "hopfuse/ppr.h"
@@ -9,20 +10,6 @@
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
-
-// How stored entries count. `edges_untyped`: plain or weighted.
-enum EdgeKind { edges_plain, edges_weighted, edges_untyped, edges_typed, edges_per_type };
-
-struct DeviceRows {
-    const int64_t* indptr;
-    const int32_t* indices;
-    const float* weight;       // or null: all 1
-    const uint8_t* edge_type;  // or null: one type
-    const float* eta;          // (T, L) or null: all 1
-    const float* scale;        // per_type: (N, T) or, per lane, (N, T, L)
-    int num_types;
-    int per_lane;
-};
 
 // An entry's share of a row's sum: factor * value, added with one rounding.
 struct Share {
@@ -117,23 +104,14 @@ HOPFUSE_DEVICE float segment_sum(const DeviceRows& rows, const float* state, int
     return acc;
 }
 
-// The segments of rows longer than a segment and, if lanes are masked, which of their entries count in a lane.
-struct LongRows {
-    const int64_t *begin, *end;  // (segments,) entries
-    const int64_t* first_of;     // the first segment of each long row, and the end of the last one
-    const int32_t* row_of;       // (segments,) the index of its long row
-    const uint64_t* allowed;     // (segments, L) a bit per entry; or null: all count
-    const int32_t* before;       // (segments, L) how many of the row's entries count before the segment
-
-    // The number of segments of a row in a lane; they are cut by the entries that count.
-    template <int L>
-    __device__ int64_t count(int64_t row, int lane) const {
-        const int64_t first = first_of[row], last = first_of[row + 1];
-        if (allowed == nullptr) return last - first;
-        const int64_t at = (last - 1) * L + lane;
-        return (before[at] + __popcll(allowed[at]) + PPR_SEGMENT - 1) / PPR_SEGMENT;
-    }
-};
+// The number of segments of a long row in a lane; they are cut by the entries that count.
+template <int L>
+HOPFUSE_DEVICE int64_t count_segments(const LongRows& r, int64_t row, int lane) {
+    const int64_t first = r.first_of[row], last = r.first_of[row + 1];
+    if (r.allowed == nullptr) return last - first;
+    const int64_t at = (last - 1) * L + lane;
+    return (r.before[at] + __popcll(r.allowed[at]) + PPR_SEGMENT - 1) / PPR_SEGMENT;
+}
 
 // Writes the sum of the masked lane's segment that begins among the entries of `segment`; at most one does. add(e, acc) adds
 // an entry.
@@ -159,7 +137,7 @@ HOPFUSE_DEVICE void masked_segment(const LongRows& r, int64_t segment, int lane,
 // The sum of a long row, the `at`-th one, from those of its segments.
 template <int L, class T>
 HOPFUSE_DEVICE T sum_of_segments(const LongRows& r, int64_t at, int lane, const T* partial) {
-    const int64_t first = r.first_of[at], last = first + r.template count<L>(at, lane);
+    const int64_t first = r.first_of[at], last = first + count_segments<L>(r, at, lane);
     T total = T(0);
     for (int64_t segment = first; segment < last; ++segment) total = total + partial[segment * L + lane];
     return total;
@@ -183,17 +161,15 @@ struct TileRange {
           last(tile * PPR_TILE + PPR_TILE < num_nodes ? tile * PPR_TILE + PPR_TILE : num_nodes) {}
 };
 
-// A set of rows: a bit for each of a tile's 64 rows, and the number of rows of the set before the tile.
-struct RowSet {
-    const uint64_t* words;
-    const int32_t* rank;
+HOPFUSE_DEVICE bool holds_row(const uint64_t* words, int64_t row) {
+    return ((words[row >> 6] >> (row & 63)) & 1u) != 0;
+}
 
-    __device__ bool holds(int64_t row) const { return ((words[row >> 6] >> (row & 63)) & 1u) != 0; }
-    __device__ int64_t index(int64_t row) const {
-        const uint64_t before = words[row >> 6] & ((static_cast<uint64_t>(1) << (row & 63)) - 1);
-        return rank[row >> 6] + __popcll(before);
-    }
-};
+// The number of rows of a set before one of its rows.
+HOPFUSE_DEVICE int64_t index_of_row(const RowSet& set, int64_t row) {
+    const uint64_t before = set.words[row >> 6] & ((static_cast<uint64_t>(1) << (row & 63)) - 1);
+    return set.rank[row >> 6] + __popcll(before);
+}
 
 // The blocked tree of scalar.h over `count` values, value(i), computed by a whole warp in which lane j is accumulator j. Three
 // levels suffice for 2^30 values. Every lane of the warp gets the sum.

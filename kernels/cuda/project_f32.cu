@@ -1,12 +1,12 @@
 // project_f32 on a device. Contract: hopfuse/project.h, whose functions it uses; topk.cu makes lists of the best.
+#include "arguments/kernel_type.h"
+#include "arguments/project_f32.h"
 #include "hopfuse/device.h"
 #include "hopfuse/project.h"
 #include "hopfuse/query_status.h"
 #include "topk_keys.h"
 
 namespace hopfuse {
-
-constexpr int PROJECT_QUERIES = 4;  // number of queries for which an entry is read once
 
 // A thread's row and its first query. Blocks with the same rows and different queries are neighbours.
 struct ProjectPlace {
@@ -90,7 +90,11 @@ extern "C" __global__ void __launch_bounds__(128)
 #pragma unroll
     for (int t = 0; t < PROJECT_QUERIES; ++t) {
         if (at.query + t >= batch) continue;
-        out.put(at.query + t, at.row, result[t] > 0.0f ? make_topk_key(result[t], row) : 0);
+        put_key(out, at.query + t, at.row, result[t] > 0.0f ? make_topk_key(result[t], row) : 0);
         note_result(status, at.query + t, result[t]);
     }
 }
+
+HOPFUSE_KERNEL_TYPE(project_check_f32, hopfuse::ProjectCheckKernel);
+HOPFUSE_KERNEL_TYPE(project_f32, hopfuse::ProjectKernel);
+HOPFUSE_KERNEL_TYPE(project_keys_u64, hopfuse::ProjectKeysKernel);

@@ -1,5 +1,7 @@
 // similarity_f32 on a device. Contract: hopfuse/similarity.h, whose functions it uses. Cosines are canonical, like those of
 // dense_topk.cu. Sums are of integers, so atomic additions have the same result in any order.
+#include "arguments/kernel_type.h"
+#include "arguments/similarity_f32.h"
 #include "dense_rows.h"
 #include "hopfuse/device.h"
 #include "hopfuse/similarity.h"
@@ -21,7 +23,7 @@ HOPFUSE_DEVICE float cosine_of(unsigned rank) {
 // Cosines of one row with up to QUERIES_PER_ROW queries; `best` has the ranks of the largest that the block has seen.
 template <class Row>
 HOPFUSE_DEVICE void measure_row(const typename Row::Element* rows, const float* row_norm, int64_t count,
-                                const Queries& q, const Mask& mask, float* out, unsigned* best) {
+                                const QueryVectors& q, const RowMask& mask, float* out, unsigned* best) {
     const int groups = static_cast<int>(blockDim.x) / LANES, lane = static_cast<int>(threadIdx.x) % LANES;
     const int64_t query_groups = (q.batch + QUERIES_PER_ROW - 1) / QUERIES_PER_ROW;
     const int64_t first_query = blockIdx.x % query_groups * QUERIES_PER_ROW;
@@ -39,17 +41,18 @@ HOPFUSE_DEVICE void measure_row(const typename Row::Element* rows, const float* 
     for (int t = 0; t < QUERIES_PER_ROW; ++t) {
         const int64_t b = first_query + t;
         if (b >= q.batch) continue;
-        const bool is_allowed = mask.holds(b, row);
-        const float cosine = is_allowed ? score_of(sum[t], 1, q.norm[b], row_norm[row]) : SIMILARITY_ABSENT;
+        const bool counts = is_allowed(mask, b, row);
+        const float cosine = counts ? score_of(sum[t], 1, q.norm[b], row_norm[row]) : SIMILARITY_ABSENT;
         out[b * count + row] = cosine;
-        if (is_allowed) atomicMax(best + t, rank_of(cosine));
+        if (counts) atomicMax(best + t, rank_of(cosine));
     }
 }
 
 // The same for a block's rows; `best` are its shared ranks.
 template <class Row>
 HOPFUSE_DEVICE void measure_rows(const typename Row::Element* rows, const float* row_norm, int64_t count,
-                                 const Queries& q, const Mask& mask, float* out, unsigned* best, unsigned* largest) {
+                                 const QueryVectors& q, const RowMask& mask, float* out, unsigned* best,
+                                 unsigned* largest) {
     if (threadIdx.x < QUERIES_PER_ROW) best[threadIdx.x] = 0;
     __syncthreads();
     measure_row<Row>(rows, row_norm, count, q, mask, out, best);
@@ -82,20 +85,21 @@ HOPFUSE_DEVICE void add_whole(Whole* total, Whole mine) {
 // Grid: ceil(count / 16) * ceil(batch / 4) blocks, the queries of some rows side by side. Block: 256. Shared memory: 16 bytes.
 // Registers: <= 64 (occupancy 50 %). Moved: a row's bytes for every 4 queries, mostly from the second-level cache; 4 bytes a
 // cosine.
-#define HOPFUSE_SIMILARITY_COSINES(name, Row)                                                                         \
-    extern "C" __global__ void __launch_bounds__(256)                                                                 \
-        name(const hopfuse::Row::Element* rows, const float* row_norm, int64_t count, const hopfuse::Queries queries, \
-             const hopfuse::Mask mask, float* out, unsigned* largest) {                                               \
-        __shared__ unsigned best[hopfuse::QUERIES_PER_ROW];                                                           \
-        hopfuse::measure_rows<hopfuse::Row>(rows, row_norm, count, queries, mask, out, best, largest);                \
-    }
+#define HOPFUSE_SIMILARITY_COSINES(name, Row)                                                                   \
+    extern "C" __global__ void __launch_bounds__(256)                                                           \
+        name(const hopfuse::Row::Element* rows, const float* row_norm, int64_t count,                           \
+             const hopfuse::QueryVectors queries, const hopfuse::RowMask mask, float* out, unsigned* largest) { \
+        __shared__ unsigned best[hopfuse::QUERIES_PER_ROW];                                                     \
+        hopfuse::measure_rows<hopfuse::Row>(rows, row_norm, count, queries, mask, out, best, largest);          \
+    }                                                                                                           \
+    HOPFUSE_KERNEL_TYPE(name, hopfuse::SimilarityCosinesKernel<hopfuse::Row::Element>);
 
 HOPFUSE_SIMILARITY_COSINES(similarity_cosines_f32, Float32Row)
 HOPFUSE_SIMILARITY_COSINES(similarity_cosines_f16, Float16Row)
 HOPFUSE_SIMILARITY_COSINES(similarity_cosines_bf16, BFloat16Row)
 
 // similarity_sums_f32: n, S and the halves of Q of each query, (batch, 4), 0 beforehand.
-// Grid: ceil(count / part) blocks a query. Block: 256. Registers: <= 40 (occupancy 75 %). Moved: 4 bytes a cosine.
+// Grid: ceil(count / part) blocks a query. Block: 256. Registers: <= 48 (occupancy 62 %). Moved: 4 bytes a cosine.
 extern "C" __global__ void __launch_bounds__(256)
     similarity_sums_f32(const float* cosines, int64_t count, int64_t part, const unsigned* largest,
                         unsigned long long* sums) {
@@ -136,3 +140,6 @@ extern "C" __global__ void __launch_bounds__(256)
         cosines[at.query * count + i] = is_similarity(cosine) ? similarity_weight(most - cosine, scale, floor) : 0.0f;
     }
 }
+
+HOPFUSE_KERNEL_TYPE(similarity_sums_f32, hopfuse::SimilaritySumsKernel);
+HOPFUSE_KERNEL_TYPE(similarity_weights_f32, hopfuse::SimilarityWeightsKernel);

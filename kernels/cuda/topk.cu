@@ -4,34 +4,14 @@
 // A running list has the best `width` keys that were streamed past it, in descending order, 0 if there are fewer. Every key
 // that is not in a full list is below its last one. Lists are (queries, splits, width): each split of a tile has its own
 // list, so that few queries still fill a device; dense_keep_u64 merges them at the end.
+#include "arguments/kernel_type.h"
+#include "arguments/topk.h"
 #include "dense_rows.h"
 #include "hopfuse/device.h"
 #include "hopfuse/query_status.h"
 #include "topk_keys.h"
 
 namespace hopfuse {
-
-// Bound of approximate dot products; see dense_select_f32.
-struct DotBound {
-    float slack, norm_floor, underflow;
-};
-
-// The running lists of a launch, a block each, and the memory of a block.
-struct RunningLists {
-    int32_t splits;
-    uint64_t* keys;  // (queries, splits, width)
-    int32_t fresh;   // whether the lists are empty before
-    int32_t width;
-    int32_t room;  // keys in shared memory
-};
-
-// Hits of a batch, (B, columns) and (B,).
-struct Hits {
-    int64_t* ids;
-    float* scores;
-    int64_t* counts;
-    int32_t* status;
-};
 
 // Upper bounds of canonical scores, from the approximate dot products of a matrix product; see dense_select_f32.
 struct UpperBounds {
@@ -94,7 +74,7 @@ HOPFUSE_DEVICE void keep_split(const Source& source, int64_t split, int64_t coun
 // (and 1 of a mask), 16 width a block.
 extern "C" __global__ void __launch_bounds__(128)
     dense_select_f32(const float* scores, int rows, int64_t first_row, const float* query_norm, const float* row_norm,
-                     int cosine, const hopfuse::DotBound bound, const hopfuse::Mask mask,
+                     int cosine, const hopfuse::DotBound bound, const hopfuse::RowMask mask,
                      const hopfuse::RunningLists lists) {
     using namespace hopfuse;
     HOPFUSE_DYNAMIC_SHARED(uint64_t, buffer);
@@ -102,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(128)
     const int64_t query = blockIdx.x / static_cast<unsigned>(lists.splits);
     const int64_t split = blockIdx.x % static_cast<unsigned>(lists.splits);
     const UpperBounds bounds = {
-        scores + query * rows, row_norm + first_row, mask.of(query), first_row, query_norm[query], bound, cosine};
+        scores + query * rows, row_norm + first_row, mask_of(mask, query), first_row, query_norm[query], bound, cosine};
     keep_split(bounds, split, rows, lists, buffer, &num_waiting);
 }
 
@@ -157,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // (occupancy 25 %), 2 KiB for k = 10. Moved: 8 bytes a key that is sorted, 20 a hit, 8 a bound.
 extern "C" __global__ void __launch_bounds__(128, 6)
     topk_emit(const uint64_t* keys, int64_t stride, int sorts, int64_t k, int64_t columns, const uint64_t* bounds,
-              int width, const int32_t* status, const hopfuse::Hits hits, int64_t* rescored) {
+              int width, const int32_t* status, const hopfuse::SelectedHits hits, int64_t* rescored) {
     using namespace hopfuse;
     HOPFUSE_DYNAMIC_SHARED(uint64_t, buffer);
     const int64_t query = blockIdx.x, thread = threadIdx.x, threads = blockDim.x;
@@ -191,3 +171,9 @@ extern "C" __global__ void __launch_bounds__(128, 6)
     }
     hits.status[query] = status[query] < 0 ? status[query] : known;
 }
+
+HOPFUSE_KERNEL_TYPE(dense_select_f32, hopfuse::DenseSelectKernel);
+HOPFUSE_KERNEL_TYPE(dense_keep_u64, hopfuse::DenseKeepKernel);
+HOPFUSE_KERNEL_TYPE(dense_sort_chunk_u64, hopfuse::DenseSortChunkKernel);
+HOPFUSE_KERNEL_TYPE(dense_sort_step_u64, hopfuse::DenseSortStepKernel);
+HOPFUSE_KERNEL_TYPE(topk_emit, hopfuse::TopkEmitKernel);

@@ -1,24 +1,16 @@
 // Selects the best hits by a block of threads: streams keys of hopfuse/topk_key.h past a running list. Device code.
 #pragma once
 
+#include "arguments/topk.h"
 #include "hopfuse/device.h"
 #include "hopfuse/integers.h"
 #include "hopfuse/topk_key.h"
 
 namespace hopfuse {
 
-// Where the keys of a tile are written: columns first .. first + columns of a query's keys, `stride` before the next query's.
-struct KeyColumns {
-    uint64_t* keys;
-    int64_t stride, first;
-    int32_t columns;
-
-    __device__ void put(int64_t query, int64_t column, uint64_t key) const {
-        keys[query * stride + first + column] = key;
-    }
-};
-
-constexpr int KEYS_PER_THREAD = 4;  // loaded before any is compared, so that the loads overlap
+HOPFUSE_DEVICE void put_key(const KeyColumns& to, int64_t query, int64_t column, uint64_t key) {
+    to.keys[query * to.stride + to.first + column] = key;
+}
 
 HOPFUSE_DEVICE void put_in_order(uint64_t* keys, int64_t low, int64_t high, bool descending) {
     const uint64_t a = keys[low], b = keys[high];

@@ -53,6 +53,8 @@ struct Sizes {
     int64_t split_candidates = 1 << 10;
     // Items of a query that a block sums or weighs: passages of similarity_weights, nodes of node weights.
     int64_t part = 4096;
+    // The most entries of a query that fuse sorts in shared memory, a power of two.
+    int64_t shared_entries = 2048;
     // Device memory for sorting long lists (fuse) and couplings (ising), bytes.
     int64_t workspace = 256 << 20;
     // Columns for entities of hits in a recording, whose width is fixed.
@@ -99,9 +101,9 @@ public:
     // ---- Memory. Queues allocate from a pool of this library's own. It keeps at most an eighth of the device's memory for later
     // calls, and less after trim(). The environment variable HOPFUSE_CUDA_MEMORY_LIMIT caps what is in use: bytes, or a number
     // with KiB, MiB or GiB.
-    size_t free_bytes();             // that an allocation can still get: of the device, of this pool, below its cap
+    size_t free_bytes();  // that an allocation can still get: of the device, of this pool, below its cap
     void require(size_t bytes, const std::string& what);  // throws NoRoom
-    void trim();                     // gives cached memory back to the device
+    void trim();                                          // gives cached memory back to the device
     // What an allocation does that finds no memory, before it tries once more: free what nobody uses any more. It is called on any
     // thread, without a lock held.
     void collect_with(std::function<void()> collect);
@@ -248,6 +250,8 @@ public:
     // `owners` tell which arrays are of one allocation; without them, each is copied by itself.
     void read_bytes(std::span<const void* const> from, std::span<void* const> to, std::span<const size_t> nbytes,
                     std::span<const Owner* const> owners = {});
+    // Queues a copy of an array to pinned memory, which is there after a later read or wait. Null if it is too large to be pinned.
+    std::shared_ptr<std::byte[]> begin_read(const void* from, size_t nbytes);
     // Reads arrays into one block of pinned memory, waiting; returns the block and the offset of each array in it. What is too
     // large to be pinned comes in pageable memory.
     std::shared_ptr<std::byte[]> read_pinned(std::span<const void* const> from, std::span<const size_t> nbytes,
@@ -303,8 +307,8 @@ private:
     bool is_recorded_run() const;
     Owner take(size_t nbytes);
     void synchronize(const char* what);
-    void copy_up(char* base, std::span<const void* const> data, std::span<const size_t> nbytes, std::span<const size_t> begins,
-                 size_t total);
+    void copy_up(char* base, std::span<const void* const> data, std::span<const size_t> nbytes,
+                 std::span<const size_t> begins, size_t total);
     Owner allocate_side_by_side(std::span<const size_t> nbytes, std::span<size_t> begins);
     template <class T>
     static Array<T> next_array(const Owner& owner, char* base, const size_t* begins, size_t& at, size_t size) {
@@ -323,6 +327,7 @@ private:
     Tape* tape_;
     bool resident_ = false;
     Staging* staging_ = nullptr;
+    std::vector<std::shared_ptr<std::byte[]>> on_way_;  // pinned memory of copies that may not be complete
     Checkpoint checkpoint_ = nullptr;
     void* checkpoint_context_ = nullptr;
     friend class Resident;

@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 
 namespace hopfuse::device {
@@ -28,6 +31,13 @@ struct Grid {
     size_t shared = 0;         // bytes of dynamic shared memory
     bool cooperative = false;  // whether all blocks run at once and may wait for each other
 };
+
+// A number of 32 bits, as kernels take some sizes; throws std::overflow_error if it is larger.
+inline int32_t to_int32(int64_t number) {
+    if (number > std::numeric_limits<int32_t>::max())
+        throw std::overflow_error("a kernel takes a size below 2^31, got " + std::to_string(number));
+    return static_cast<int32_t>(number);
+}
 
 // The number of blocks that cover `items`, at least one.
 constexpr int64_t blocks(int64_t items, int64_t per_block) {

@@ -23,6 +23,8 @@ Queue::Queue(std::shared_ptr<Device> device, Stream stream, Tape* tape)
 }
 
 Queue::~Queue() {
+    // After an exception, copies may still write to their pinned memory.
+    if (!on_way_.empty() && !is_forked()) device_->state().driver.cuStreamSynchronize(stream_.handle);
     if (staging_ && !is_forked()) device_->state().give_staging(staging_, stream_.handle);
 }
 
@@ -63,9 +65,20 @@ size_t side_by_side(std::span<const size_t> nbytes, std::span<size_t> begins) {
     size_t total = 0;
     for (size_t i = 0; i < nbytes.size(); ++i) {
         begins[i] = rounded(total, ALIGNMENT);
-        total = begins[i] + nbytes[i];
+        total = begins[i] + std::max<size_t>(1, nbytes[i]);  // an empty array has an address, too
     }
     return total;
+}
+
+// Pinned memory for a read; null if it is too large, or if the host cannot pin it.
+std::shared_ptr<std::byte[]> pinned_if_possible(Device& device, size_t nbytes) {
+    if (nbytes > MOST_PINNED) return nullptr;
+    try {
+        return device.pinned(nbytes);
+    } catch (const DriverError& error) {
+        if (!error.is_no_memory()) throw;
+        return nullptr;  // the host has enough, but not to be pinned
+    }
 }
 
 }  // namespace
@@ -136,6 +149,7 @@ void Queue::synchronize(const char* what) {
     Device::State& state = device_->state();
     state.check(state.driver.cuStreamSynchronize(stream_.handle), what);
     if (staging_) staging_->waited();
+    on_way_.clear();
 }
 
 void Queue::wait() {
@@ -163,6 +177,16 @@ void Queue::read_bytes(std::span<const void* const> from, std::span<void* const>
         if (nbytes[i]) std::memcpy(to[i], block.get() + begins[i], nbytes[i]);
 }
 
+std::shared_ptr<std::byte[]> Queue::begin_read(const void* from, size_t nbytes) {
+    if (fixed()) throw NotRecordable("the captured work reads results");
+    const std::shared_ptr<std::byte[]> block = pinned_if_possible(*device_, nbytes);
+    if (!block || nbytes == 0) return block;
+    on_way_.push_back(block);
+    Device::State& state = device_->state();
+    state.check(state.driver.cuMemcpyDtoHAsync(block.get(), address_of(from), nbytes, stream_.handle), "a read");
+    return block;
+}
+
 std::shared_ptr<std::byte[]> Queue::read_pinned(std::span<const void* const> from, std::span<const size_t> nbytes,
                                                 std::span<size_t> begins, std::span<const Owner* const> owners) {
     if (fixed()) throw NotRecordable("the captured work reads results");
@@ -171,14 +195,7 @@ std::shared_ptr<std::byte[]> Queue::read_pinned(std::span<const void* const> fro
         return !owners.empty() && !owners[i]->owner_before(*owners[j]) && !owners[j]->owner_before(*owners[i]);
     });
     const size_t total = groups.empty() ? 0 : groups.back().at + groups.back().nbytes;
-    std::shared_ptr<std::byte[]> block;
-    if (total <= MOST_PINNED) {
-        try {
-            block = device_->pinned(total);
-        } catch (const DriverError& error) {
-            if (!error.is_no_memory()) throw;  // the host has enough, but not to be pinned
-        }
-    }
+    std::shared_ptr<std::byte[]> block = pinned_if_possible(*device_, total);
     if (!block) block.reset(new std::byte[total]);
     for (const Group& group : groups)
         state.check(state.driver.cuMemcpyDtoHAsync(block.get() + group.at, address_of(group.begin), group.nbytes,

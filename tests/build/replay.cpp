@@ -257,7 +257,7 @@ struct Replay {
     if (c.has("option." #name)) option.name = float(c.real("option." #name));
         HOPFUSE_FUSION_NUMBERS(HOPFUSE_READ)
 #undef HOPFUSE_READ
-#define HOPFUSE_READ(name) \
+#define HOPFUSE_READ(name, size) \
     if (c.has("option." #name)) option.name = c.array<float>("option." #name);
         HOPFUSE_FUSION_ARRAYS(HOPFUSE_READ)
 #undef HOPFUSE_READ

@@ -12,9 +12,9 @@ from nvrtc import SOURCES, find
 
 
 def main(architecture: int) -> None:
-    compiler = find("nvidia-cuda-nvrtc")
+    compiler = find("nvidia-cuda-nvrtc-cu12")
     if compiler is None:
-        sys.exit("NVRTC is not installed: pip install nvidia-cuda-nvrtc")
+        sys.exit("NVRTC is not installed: pip install nvidia-cuda-nvrtc-cu12")
     total = 0.0
     for source in SOURCES:
         begin = time.process_time()

@@ -35,14 +35,14 @@ def the_release(package: str) -> nvrtc.Nvrtc:
 
 @pytest.fixture(scope="session")
 def compiler() -> nvrtc.Nvrtc:
-    """The NVRTC that the budgets are stated for."""
-    return the_release("nvidia-cuda-nvrtc")
+    """The NVRTC of the wheels' images, which the budgets are stated for."""
+    return the_release("nvidia-cuda-nvrtc-cu12")
 
 
 @pytest.fixture(scope="session")
-def cuda12_compiler() -> nvrtc.Nvrtc:
-    """What many users' CuPy brings."""
-    return the_release("nvidia-cuda-nvrtc-cu12")
+def cuda13_compiler() -> nvrtc.Nvrtc:
+    """What compiles at first use beside a driver of CUDA 13."""
+    return the_release("nvidia-cuda-nvrtc")
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""NVRTC by ctypes, from NVIDIA's wheel: compiles a .cu file for a real architecture, and keeps what it made.
+"""The package's NVRTC for tests: compiles a .cu file for a real architecture, and keeps what it made.
 
 Strict: warnings are errors, and so is anything else in the log. Results lie in build/cubins (``HOPFUSE_CUDA_CACHE``) by
 the hash of the source, the headers it may include, the options and the compiler's version.
@@ -6,7 +6,6 @@ the hash of the source, the headers it may include, the options and the compiler
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import hashlib
 import importlib.metadata
@@ -19,18 +18,19 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "kernels" / "include"
 SOURCES = sorted((ROOT / "kernels" / "cuda").glob("*.cu"))
+sys.path.insert(0, str(ROOT / "kernels" / "cuda"))
+
+import build_images  # noqa: E402
+
 #: Turing to Blackwell; what lies between runs the cubin of its family or the PTX.
-ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
-OPTIONS = ("--std=c++17", "--fmad=false")
-
-
-class NvrtcError(Exception):
-    """A file does not compile, or not without a word; the message is the compiler's."""
+ARCHITECTURES = build_images.CUBINS
+NvrtcError: Any = build_images.package_module("nvrtc").NvrtcError
+OPTIONS: Sequence[str] = build_images.package_module("kernel_sources").OPTIONS
 
 
 class Code(NamedTuple):
@@ -44,15 +44,15 @@ class Code(NamedTuple):
 class Nvrtc:
     """One installed NVRTC."""
 
-    package: str
-    version: str
     path: Path
 
     @functools.cached_property
-    def library(self) -> ctypes.CDLL:
-        library = ctypes.CDLL(str(self.path))
-        library.nvrtcGetErrorString.restype = ctypes.c_char_p
-        return library
+    def library(self) -> Any:
+        return build_images.package_module("nvrtc").Nvrtc(self.path)
+
+    @property
+    def version(self) -> str:
+        return str(self.library.version)
 
     @property
     def options(self) -> list[str]:
@@ -60,11 +60,7 @@ class Nvrtc:
         return [*OPTIONS, *([] if self.version.startswith("12.") else ["--warning-as-error=all-warnings"])]
 
     def architectures(self) -> list[int]:
-        count = ctypes.c_int()
-        self.check(self.library.nvrtcGetNumSupportedArchs(ctypes.byref(count)))
-        numbers = (ctypes.c_int * count.value)()
-        self.check(self.library.nvrtcGetSupportedArchs(numbers))
-        return list(numbers)
+        return list(self.library.architectures)
 
     def build(self, source: Path, architecture: int) -> Code:
         """Compiled now, or before from the same text."""
@@ -86,43 +82,20 @@ class Nvrtc:
         missing = [[str(source), str(number)] for source, number in wanted if not self.kept(source, number).is_file()]
         with ThreadPoolExecutor(workers) as pool:
             for pair in missing:
-                command = [sys.executable, __file__, self.package, *pair]
+                command = [sys.executable, __file__, str(self.path), *pair]
                 pool.submit(subprocess.run, command, capture_output=True, check=False)
 
     def kept(self, source: Path, architecture: int) -> Path:
-        total = hashlib.sha256(repr((self.package, self.version, architecture, self.options)).encode())
+        total = hashlib.sha256(repr((self.version, architecture, self.options)).encode())
         for path in sorted(read_includes(source)):
             total.update(f"\0{path.name}\0".encode() + path.read_bytes())
         return cache_folder() / f"{source.stem}-sm_{architecture}-{total.hexdigest()[:24]}.cubin"
 
     def compile(self, source: Path, architecture: int, *more: str) -> tuple[Code, str]:
         """The code and the log; more options go to the compiler as they are."""
-        options = [f"--gpu-architecture=sm_{architecture}", *self.options, f"-I{source.parent}", f"-I{INCLUDE}", *more]
-        program = ctypes.c_void_p()
-        text, name = source.read_bytes(), source.name.encode()
-        self.check(self.library.nvrtcCreateProgram(ctypes.byref(program), text, name, 0, None, None))
-        try:
-            result = self.library.nvrtcCompileProgram(program, len(options), strings(options))
-            log = self.read(program, "ProgramLog").rstrip(b"\0").decode().strip()
-            if result != 0:
-                raise NvrtcError(f"{source.name} does not compile for sm_{architecture}:\n{log or self.reason(result)}")
-            return Code(self.read(program, "CUBIN"), self.read(program, "PTX").rstrip(b"\0")), log
-        finally:
-            self.library.nvrtcDestroyProgram(ctypes.byref(program))
-
-    def read(self, program: ctypes.c_void_p, what: str) -> bytes:
-        size = ctypes.c_size_t()
-        self.check(getattr(self.library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
-        content = ctypes.create_string_buffer(size.value)
-        self.check(getattr(self.library, f"nvrtcGet{what}")(program, content))
-        return content.raw
-
-    def reason(self, result: int) -> str:
-        return str(self.library.nvrtcGetErrorString(result).decode())
-
-    def check(self, result: int) -> None:
-        if result != 0:
-            raise NvrtcError(self.reason(result))
+        options = [*self.options, f"-I{source.parent}", f"-I{INCLUDE}", *more]
+        made = self.library.compile(source, f"sm_{architecture}", options)
+        return Code(made.cubin, made.ptx), made.log
 
 
 def read_includes(source: Path) -> set[Path]:
@@ -136,10 +109,6 @@ def read_includes(source: Path) -> set[Path]:
             found = [folder / name for folder in (path.parent, source.parent, INCLUDE) if (folder / name).is_file()]
             pending += [found[0]] if found and found[0] not in seen else []
     return seen
-
-
-def strings(words: Sequence[str]) -> ctypes.Array[ctypes.c_char_p]:
-    return (ctypes.c_char_p * len(words))(*(word.encode() for word in words))
 
 
 def cache_folder() -> Path:
@@ -163,14 +132,8 @@ def find(package: str) -> Nvrtc | None:
         return None
     # Beside it lie its builtins and, in some wheels, a build for old C libraries.
     (file,) = (file for file in wheel.files or () if file.name.startswith("libnvrtc.so."))
-    return Nvrtc(package, wheel.version, Path(str(wheel.locate_file(file))))
-
-
-def main(package: str, source: str, architecture: str) -> None:
-    compiler = find(package)
-    assert compiler is not None
-    compiler.build(Path(source), int(architecture))
+    return Nvrtc(Path(str(wheel.locate_file(file))))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    Nvrtc(Path(sys.argv[1])).build(Path(sys.argv[2]), int(sys.argv[3]))

@@ -45,8 +45,8 @@ def test_arithmetic_is_ieee_and_never_fused_by_the_compiler(cubins: Nvrtc, sourc
     assert not found
 
 
-def test_nvrtc_of_cuda_12(cuda12_compiler: Nvrtc, source: Path, architecture: int) -> None:
-    assert read_resources(cuda12_compiler.build(source, architecture).cubin)
+def test_nvrtc_of_cuda_13(cuda13_compiler: Nvrtc, source: Path, architecture: int) -> None:
+    assert read_resources(cuda13_compiler.build(source, architecture).cubin)
 
 
 @pytest.mark.full

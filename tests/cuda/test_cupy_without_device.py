@@ -1,15 +1,11 @@
-"""What can be known of the CuPy runtime without a GPU: CuPy has what it calls, and its NVRTC takes the kernels."""
+"""What can be known of the CuPy runtime without a GPU: CuPy has what it calls."""
 
 from __future__ import annotations
 
 import ctypes
-from pathlib import Path
 from typing import Any
 
 import pytest
-from cubin import read_resources
-from hopfuse.backends.cuda.kernel_code import kernel_names
-from hopfuse.backends.cuda.kernel_sources import OPTIONS, find_sources
 from hopfuse.errors import BackendError
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'hopfuse[cuda13]'")
@@ -17,7 +13,6 @@ cupy = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'h
 import hopfuse as hf  # noqa: E402
 from hopfuse.backends.cuda import found_device  # noqa: E402
 from hopfuse.backends.cuda.cublas import load_library  # noqa: E402
-from hopfuse.backends.cuda.nvrtc import CupyNvrtc  # noqa: E402
 
 CUDA = cupy.cuda
 #: What is called, with the arguments' names as the docstrings of CuPy's compiled functions list them.
@@ -57,14 +52,6 @@ CALLS = {
     "get_default_memory_pool": (),
     "get_default_pinned_memory_pool": (),
     "from_dlpack": ("array",),
-    "cuda.nvrtc.createProgram": ("src", "name", "headers", "include_names"),
-    "cuda.nvrtc.compileProgram": ("prog", "options"),
-    "cuda.nvrtc.getCUBIN": ("prog",),
-    "cuda.nvrtc.getPTX": ("prog",),
-    "cuda.nvrtc.getProgramLog": ("prog",),
-    "cuda.nvrtc.destroyProgram": ("prog",),
-    "cuda.nvrtc.getSupportedArchs": (),
-    "cuda.nvrtc.getVersion": (),
 }
 NAMES = [
     "ndarray",
@@ -84,7 +71,6 @@ NAMES = [
     "cuda.runtime.memcpyDeviceToHost",
     "cuda.runtime.memcpyDeviceToDevice",
     "cuda.runtime.is_hip",
-    "cuda.nvrtc.NVRTCError",
 ]
 
 
@@ -145,29 +131,3 @@ def test_without_a_device_the_reason_is_clear(no_device: None) -> None:
     report = hf.backend_info()
     assert report["auto"] == "cpu"
     assert report["backends"]["cuda"]["error"] == str(caught.value)
-
-
-@pytest.mark.parametrize("number", [75, 120])
-def test_cupys_nvrtc_compiles_every_kernel(source: Path, number: int) -> None:
-    """Names of kernels come from the code itself."""
-    sources, compiler = find_sources(), CupyNvrtc()
-    folders = [f"-I{source.parent}", f"-I{sources.include}"]
-    image = compiler.compile(source, f"sm_{number}", [*OPTIONS, *folders])
-    assert kernel_names(image) == set(read_resources(image))
-    assert kernel_names(image)
-
-
-def test_ptx_for_a_device_of_the_future() -> None:
-    unit = find_sources().units[-1]
-    folders = [f"-I{unit.parent}", f"-I{find_sources().include}"]
-    image = CupyNvrtc().compile(unit, "compute_120", [*OPTIONS, *folders])
-    assert b".target sm_120" in image
-    assert kernel_names(image)
-
-
-def test_a_compilation_error_has_the_compilers_message(tmp_path: Path) -> None:
-    unit = tmp_path / "wrong.cu"
-    unit.write_text("this is no CUDA")
-    with pytest.raises(BackendError, match=r"failed to compile wrong\.cu for sm_90") as caught:
-        CupyNvrtc().compile(unit, "sm_90", OPTIONS)
-    assert "error" in str(caught.value)

@@ -1,12 +1,15 @@
-"""The package's own way from kernel sources to machine code: which file, which compiler, what is kept on disk."""
+"""The package's own way from kernel sources to machine code: which sources, which compiler, what is kept on disk."""
 
 from __future__ import annotations
 
-import json
+import os
 import shutil
 import subprocess
+import sys
+import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import hopfuse
@@ -15,11 +18,16 @@ import pytest
 from audit import entries
 from cubin import read_resources
 from hopfuse.backends.cuda.kernel_cache import KernelCache, cache_folder
-from hopfuse.backends.cuda.kernel_code import KernelCode, kernel_names
+from hopfuse.backends.cuda.kernel_code import KernelCode
+from hopfuse.backends.cuda.kernel_compiler import FoundNvrtc
 from hopfuse.backends.cuda.kernel_sources import OPTIONS, KernelSources, find_sources
+from hopfuse.backends.cuda.nvrtc import library_paths
 from hopfuse.errors import BackendError
+from refusals import refused
 
 KERNELS = nvrtc.ROOT / "kernels"
+#: CUDA 13.2, as drivers state it.
+DRIVER = 13020
 
 
 class Counting:
@@ -41,19 +49,6 @@ class Counting:
         return f".visible .entry {unit.stem}_one(\n.visible .entry {unit.stem}_two(".encode()
 
 
-class FromWheel(Counting):
-    """The tests' NVRTC behind the package's interface."""
-
-    def __init__(self, found: nvrtc.Nvrtc) -> None:
-        super().__init__(found.version, found.architectures())
-        self.found = found
-
-    def compile(self, unit: Path, target: str, options: Sequence[str]) -> bytes:
-        code, log = self.found.compile(unit, int(target.partition("_")[2]))
-        assert not log
-        return code.cubin
-
-
 @pytest.fixture
 def sources(tmp_path: Path) -> KernelSources:
     """A copy of the kernels that a test may change."""
@@ -65,11 +60,11 @@ def sources(tmp_path: Path) -> KernelSources:
 def again(tmp_path: Path) -> KernelSources:
     """The same files, read anew."""
     folder = tmp_path / "kernels"
-    return KernelSources(folder / "cuda", folder / "include", folder / "fatbin")
+    return KernelSources(folder / "cuda", folder / "include", folder / "images")
 
 
 def code(sources: KernelSources, cache: Path, compiler: Counting | None = None, capability: int = 90) -> KernelCode:
-    return KernelCode(sources, compiler or Counting(), capability, KernelCache(cache))
+    return KernelCode(sources, compiler or Counting(), capability, KernelCache(cache), DRIVER)
 
 
 # ---- Sources ---------------------------------------------------------------------------------------------------
@@ -85,36 +80,16 @@ def test_the_package_finds_the_checkouts_kernels_before_installed_ones() -> None
 def test_an_installed_package_finds_its_own(tmp_path: Path) -> None:
     package = tmp_path / "site-packages" / "hopfuse"
     shutil.copytree(KERNELS / "cuda", package / "kernels" / "cuda")
-    (package / "kernels" / "fatbin").mkdir()
+    (package / "kernels" / "images").mkdir()
     found = find_sources(package)
-    assert (found.cuda, found.fatbin) == (package / "kernels" / "cuda", package / "kernels" / "fatbin")
+    assert (found.cuda, found.images) == (package / "kernels" / "cuda", package / "kernels" / "images")
 
 
 def test_a_package_without_kernels_says_where_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hopfuse, "__path__", [])
-    with pytest.raises(BackendError, match=f"searched {tmp_path}.*reinstall hopfuse"):
+    with refused(BackendError, "unavailable") as caught:
         find_sources(tmp_path / "hopfuse")
-
-
-def test_the_build_computes_the_packages_hash(tmp_path: Path, sources: KernelSources) -> None:
-    cmake = shutil.which("cmake")
-    if cmake is None:
-        pytest.skip("cmake is not installed")
-    manifest = sources.fatbin / "manifest.json"
-    script = KERNELS / "cuda" / "manifest.cmake"
-    folder = sources.cuda.parent
-    subprocess.run([cmake, f"-DKERNELS={folder}", f"-DMANIFEST={manifest}", "-P", script], check=True)
-    assert json.loads(manifest.read_text()) == {"sources": sources.hash}
-    assert again(tmp_path).has_fatbins
-    (sources.include / "hopfuse" / "ppr.h").write_text("// other")
-    assert not again(tmp_path).has_fatbins
-
-
-def test_the_build_takes_the_packages_flags() -> None:
-    text = (nvrtc.ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
-    assert all(option.removeprefix("--") in text for option in OPTIONS)
-    assert tuple(nvrtc.OPTIONS) == OPTIONS
-    assert f"foreach(arch {' '.join(map(str, nvrtc.ARCHITECTURES))})" in text
+    assert str(tmp_path) in caught.value.values["names"]
 
 
 def test_the_likeliest_file_has_the_kernel(sources: KernelSources, compiler: nvrtc.Nvrtc) -> None:
@@ -237,7 +212,7 @@ def test_where_the_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     ("capability", "target"),
-    [(75, "sm_75"), (120, "sm_120"), (121, "compute_120"), (100, "compute_90"), (150, "compute_120")],
+    [(75, "sm_75"), (120, "sm_120"), (121, "sm_120"), (100, "compute_90"), (150, "compute_120")],
 )
 def test_a_device_that_the_compiler_does_not_know_gets_ptx(
     sources: KernelSources, tmp_path: Path, capability: int, target: str
@@ -246,34 +221,154 @@ def test_a_device_that_the_compiler_does_not_know_gets_ptx(
 
 
 def test_a_device_that_is_older_than_the_compiler_is_an_error(sources: KernelSources, tmp_path: Path) -> None:
-    with pytest.raises(BackendError, match=r"7\.5 and later; the device has 7\.0.*cuda12"):
+    with refused(BackendError, "unavailable", capability=7.0):
         code(sources, tmp_path, capability=70).target()
+    made = code(sources, tmp_path, capability=70)
+    made.compile_missing()  # leaves the error to the next
+    with refused(BackendError, "unavailable", capability=7.0):
+        made.compiled(sources.units[0])
 
 
-def test_a_fatbin_of_these_very_sources_is_preferred(sources: KernelSources, tmp_path: Path) -> None:
-    unit = sources.units[0]
-    assert code(sources, tmp_path).prebuilt(unit) is None
-    sources.fatbin.mkdir()
-    (sources.fatbin / f"{unit.stem}.fatbin").write_bytes(b"\x50\xed\x55\xba .visible .entry some_kernel(")
-    for text, is_taken in (('{"sources": "other"}', False), ("[", False), (f'{{"sources": "{sources.hash}"}}', True)):
-        (sources.fatbin / "manifest.json").write_text(text)
-        found = code(again(tmp_path), tmp_path).prebuilt(unit)
-        assert (found is not None) == is_taken
-    assert found is not None
-    assert found.kernels == {"some_kernel"}
-    assert found.origin == f"fatbin {sources.fatbin / unit.stem}.fatbin"
-    assert code(again(tmp_path), tmp_path).prebuilt(sources.units[1]) is None
+# ---- The compiler ----------------------------------------------------------------------------------------------
 
 
-def test_the_names_in_a_cubin_are_the_kernels(compiler: nvrtc.Nvrtc, sources: KernelSources, tmp_path: Path) -> None:
-    unit = nvrtc.SOURCES[-1]
-    made = code(sources, tmp_path / "cache", FromWheel(compiler), 90).compiled(unit)
-    assert made.kernels == set(read_resources(made.image)) == set(entries(compiler.build(unit, 90).ptx))
+@pytest.fixture
+def found(compiler: nvrtc.Nvrtc, monkeypatch: pytest.MonkeyPatch) -> FoundNvrtc:
+    """The package's own compiler, with the tests' NVRTC, for a device of compute capability 9.0."""
+    monkeypatch.setenv("HOPFUSE_NVRTC", str(compiler.path))
+    return FoundNvrtc(90, DRIVER)
 
 
-def test_the_names_in_a_fatbin_of_nvcc_are_the_kernels(nvcc: str, compiler: nvrtc.Nvrtc, tmp_path: Path) -> None:
-    unit, fatbin = nvrtc.SOURCES[-1], tmp_path / "fatbin"
-    flags = ["-std=c++17", "--fmad=false", "--no-compress", f"-I{nvrtc.INCLUDE}"]
-    targets = ["-gencode", "arch=compute_90,code=[sm_90,compute_90]"]
-    subprocess.run([nvcc, *flags, *targets, "-fatbin", "-o", fatbin, unit], check=True)
-    assert kernel_names(fatbin.read_bytes()) == set(entries(compiler.build(unit, 90).ptx))
+def test_the_named_nvrtc_compiles(found: FoundNvrtc, sources: KernelSources, tmp_path: Path) -> None:
+    unit = next(unit for unit in sources.units if unit.stem == "dice_f32")
+    made = KernelCode(sources, found, 90, KernelCache(tmp_path / "cache"), DRIVER).compiled(unit)
+    assert made.origin == f"compiled by NVRTC {found.version()}"
+    assert made.kernels == set(read_resources(made.image))
+    future = found.compile(unit, "compute_120", sources.compiler_options(unit))
+    assert b".target sm_120" in future
+    assert set(entries(future)) == made.kernels
+
+
+def test_a_compilation_error_has_the_compilers_message(found: FoundNvrtc, tmp_path: Path) -> None:
+    unit = tmp_path / "wrong.cu"
+    unit.write_text("this is no CUDA")
+    with refused(BackendError, "failed") as caught:
+        found.compile(unit, "sm_90", OPTIONS)
+    assert "wrong.cu(1): error" in str(caught.value.values["error"])
+
+
+def test_a_driver_that_takes_no_code_of_the_compiler(found: FoundNvrtc) -> None:
+    """As NVRTC 13 beside a driver of CUDA 12; here the driver is older than any that is supported."""
+    with refused(BackendError, "unavailable", capability=9.0, driver="11.8") as caught:
+        FoundNvrtc(90, 11080).version()
+    assert found.version() in caught.value.values["tried"]
+    with refused(BackendError, "unavailable", capability=5.0):
+        KernelCode(find_sources(), FoundNvrtc(50, 11080), 50, KernelCache(Path()), 11080).target()
+
+
+def test_an_nvrtc_that_cannot_be_loaded_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for content in (None, b"", b"text"):
+        library = tmp_path / "libnvrtc.so.13"
+        if content is not None:
+            library.write_bytes(content)
+        monkeypatch.setenv("HOPFUSE_NVRTC", str(library))
+        with refused(BackendError, "unavailable") as caught:
+            FoundNvrtc(90, DRIVER).architectures()
+        assert caught.value.values["tried"].startswith(f"{library} (")
+
+
+def test_a_library_that_is_not_nvrtc_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOPFUSE_NVRTC", "libc.so.6")
+    with refused(BackendError, "unavailable"):
+        FoundNvrtc(90, DRIVER).version()
+
+
+def test_where_nvrtc_is_looked_for(tmp_path: Path) -> None:
+    """NVIDIA's wheels first, the newer release before; a toolkit; the loader."""
+    wheels, home = tmp_path / "site-packages", tmp_path / "toolkit"
+    places = ["nvidia/cuda_nvrtc/lib", "nvidia/cu13/lib"]
+    for folder in (*(wheels / place for place in places), home / "lib64", home / "targets" / "x86_64-linux" / "lib"):
+        folder.mkdir(parents=True)
+        for name in ("libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so.12.9.86", "libnvrtc.alt.so.12", "libnvrtc.so"):
+            (folder / name).touch()
+        (folder / "libnvrtc-builtins.so.12.9").touch()
+    found = list(library_paths({"CUDA_HOME": str(home)}, ["", str(tmp_path / "none"), str(wheels)]))
+    folders = [*(wheels / place for place in reversed(places)), home / "lib64", home / "targets/x86_64-linux/lib"]
+    expected = [str(folder / f"libnvrtc.so.{release}") for folder in folders for release in (13, 12)]
+    assert found[: len(expected)] == expected
+    assert found[-2:] == ["libnvrtc.so.13", "libnvrtc.so.12"]
+    assert list(library_paths({"HOPFUSE_NVRTC": "one", "CUDA_HOME": str(home)}, [str(wheels)])) == ["one"]
+
+
+COMPILE = """
+import sys
+from pathlib import Path
+from hopfuse.backends.cuda.kernel_cache import KernelCache
+from hopfuse.backends.cuda.kernel_code import KernelCode
+from hopfuse.backends.cuda.kernel_compiler import FoundNvrtc
+from hopfuse.backends.cuda.kernel_sources import KernelSources
+
+kernels, cache = Path(sys.argv[1]), KernelCache(Path(sys.argv[2]))
+sources = KernelSources(kernels / "cuda", kernels / "include", kernels / "images")
+code = KernelCode(sources, FoundNvrtc(90, 13020), 90, cache, 13020)
+print("ready", flush=True)
+sys.stdin.read(1)
+for unit in sources.units:
+    made = code.compiled(unit)
+    print(made.origin.split()[0], len(made.image), *sorted(made.kernels))
+"""
+
+
+def test_processes_that_compile_at_once_leave_whole_entries(
+    found: FoundNvrtc, sources: KernelSources, tmp_path: Path
+) -> None:
+    for unit in sources.units:
+        if unit.stem not in ("dice_f32", "boost_weights_f32", "project_f32"):
+            unit.unlink()
+    cache = tmp_path / "cache"
+    command = [sys.executable, "-c", COMPILE, str(sources.cuda.parent), str(cache)]
+    processes = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for _ in range(3)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    said = [process.communicate("x")[0].splitlines() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert len({tuple(line.split(" ", 1)[1] for line in lines) for lines in said}) == 1
+    read = KernelCode(again(tmp_path), Counting(found.version(), (90,)), 90, KernelCache(cache), DRIVER)
+    assert all(read.compiled(unit).origin.startswith("cache ") for unit in again(tmp_path).units)
+    assert len(list(cache.iterdir())) == 3
+
+
+@contextmanager
+def without_rights() -> Iterator[None]:
+    """Root may write everywhere, so the effective user is another one here."""
+    if os.geteuid():
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_a_folder_that_may_only_be_read(sources: KernelSources) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        made = code(sources, folder).compiled(sources.units[0])
+        (entry,) = folder.iterdir()
+        kept = entry.read_bytes()
+        folder.chmod(0o555)
+        entry.chmod(0o444)
+        with without_rights():
+            cache = KernelCache(folder)
+            assert cache.get(entry.name) == made.image
+            assert not cache.put(entry.name, b"other")
+            assert not cache.put("more", b"other")
+        assert str(folder) in str(cache.problem)
+        folder.chmod(0o755)
+        assert [path.name for path in folder.iterdir()] == [entry.name]
+        assert entry.read_bytes() == kept

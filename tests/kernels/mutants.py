@@ -53,11 +53,11 @@ MUTANTS = [
     Mutant(
         "a block says that it has come before its sums are there",
         "grid_join.h",
-        "    if (threadIdx.x < L) room.put<L>(blockIdx.x, mine);\n    if (!is_last_block(room.arrived + 1 + group, "
+        "    if (threadIdx.x < L) put_column<L>(room, blockIdx.x, mine);\n    if (!is_last_block(room.arrived + 1 + group, "
         "static_cast<unsigned>(members), &shared->is_last)) return false;\n",
         "    const bool is_last = is_last_block(room.arrived + 1 + group, static_cast<unsigned>(members), "
         "&shared->is_last);\n"
-        "    if (threadIdx.x < L) room.put<L>(blockIdx.x, mine);\n    if (!is_last) return false;\n",
+        "    if (threadIdx.x < L) put_column<L>(room, blockIdx.x, mine);\n    if (!is_last) return false;\n",
         "proofs",
         "tsan",
         "race",
@@ -286,8 +286,8 @@ MUTANTS = [
     Mutant(
         "what sums may miss is left out of a bound",
         "ppr_scales.h",
-        "ppr_bound(residual, slack[query], missed[query], d)",
-        "ppr_bound(residual, slack[query], 0.0, d)",
+        "ppr_bound(residual, known.slack[query], known.missed[query], d)",
+        "ppr_bound(residual, known.slack[query], 0.0, d)",
         "proofs",
         "plain",
         "wrong",

@@ -139,17 +139,17 @@ def test_one_line_says_that_kernels_are_compiled_and_none_that_they_are_not(
 
 
 @pytest.mark.parametrize("refused", [True, False])
-def test_a_fatbin_that_the_driver_refuses_is_compiled(
+def test_prebuilt_code_that_the_driver_refuses_is_compiled(
     runtime: Any, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
     (unit,) = (unit for unit in find_sources().units if unit.name == "fuse_f32.cu")
-    prebuilt = runtime.code.compiled(unit)._replace(image=b"fatbin", origin="fatbin of the package")
+    prebuilt = runtime.code.compiled(unit)._replace(image=b"prebuilt", origin="prebuilt by the package")
     monkeypatch.setattr(runtime.code, "prebuilt", lambda unit: prebuilt)
-    cupy.refuse_fatbins = refused
+    cupy.refuse_prebuilt = refused
     assert calibrate(runtime) == [1.0, 0.5]
     origin = runtime.explain()["kernels"]["fuse_f32.cu"]
-    assert ("the driver refused fatbin of the package" in origin) == refused
-    assert (cupy.loaded == [b"fatbin"]) == (not refused)
+    assert ("the driver refused prebuilt by the package" in origin) == refused
+    assert (cupy.loaded == [b"prebuilt"]) == (not refused)
 
 
 @pytest.mark.parametrize("is_prebuilt", [True, False])
@@ -158,7 +158,7 @@ def test_kernels_that_find_no_room_are_loaded_once_there_is_some(
 ) -> None:
     if is_prebuilt:
         (unit,) = (unit for unit in find_sources().units if unit.name == "fuse_f32.cu")
-        prebuilt = runtime.code.compiled(unit)._replace(image=b"fatbin", origin="fatbin of the package")
+        prebuilt = runtime.code.compiled(unit)._replace(image=b"prebuilt", origin="prebuilt by the package")
         monkeypatch.setattr(runtime.code, "prebuilt", lambda unit: prebuilt)
     cupy.is_full = True
     with refused(DeviceMemoryError, "memory"):

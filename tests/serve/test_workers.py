@@ -210,13 +210,15 @@ def test_an_invalid_worker_setting_is_one_line(tmp_path):
 
 
 def named_cards(monkeypatch, folder, **environment):
-    """Set an environment whose kernels would use CUDA."""
-    (folder / "cupy.py").touch()
-    monkeypatch.syspath_prepend(folder)
-    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    """Set an environment whose kernels would use CUDA, with a driver's folder of two cards; return that."""
+    driver = folder / "gpus"
+    for name in ("0000:01:00.0", "0000:02:00.0"):
+        (driver / name).mkdir(parents=True)
+    monkeypatch.setattr("hopfuse.serve.workers.CARDS", driver)
     monkeypatch.delenv("HOPFUSE_BACKEND", raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    return driver
 
 
 def test_settings_that_workers_cannot_share_are_refused(folder, monkeypatch, tmp_path):
@@ -235,16 +237,13 @@ def test_settings_that_workers_cannot_share_are_refused(folder, monkeypatch, tmp
 
 
 def test_cards_are_those_that_kernels_would_use(monkeypatch, tmp_path):
-    named_cards(monkeypatch, tmp_path)
-    driver = tmp_path / "gpus"
-    for name in ("0000:01:00.0", "0000:02:00.0"):
-        (driver / name).mkdir(parents=True)
+    driver = named_cards(monkeypatch, tmp_path)
+    assert cards_of({}) == ["0", "1"]
     assert cards_of({}, driver) == cards_of({"HOPFUSE_BACKEND": "cuda"}, driver) == ["0", "1"]
     assert cards_of({}, tmp_path / "none") == []
     assert cards_of({"CUDA_VISIBLE_DEVICES": "3, GPU-ab"}) == ["3", "GPU-ab"]
     assert cards_of({"CUDA_VISIBLE_DEVICES": ""}) == cards_of({"HOPFUSE_BACKEND": "cpu"}) == []
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    assert cards_of({}, driver) == []
+    assert cards_of({"CUDA_VISIBLE_DEVICES": "0"}, tmp_path / "none") == []
 
 
 def test_counters_of_workers_are_told_apart_and_nothing_is_lost(folder):

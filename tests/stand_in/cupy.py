@@ -13,9 +13,9 @@ sys.path += [str(ROOT / "tests"), str(ROOT / "kernels" / "simt")]
 
 import fake_cupy  # noqa: E402
 from fake_cublas import FakeCublas  # noqa: E402
-from fake_nvrtc import FakeNvrtc  # noqa: E402
-from hopfuse.backends.cuda import cublas  # noqa: E402
+from hopfuse.backends.cuda import cublas, found_device  # noqa: E402
 from hopfuse_simt.module import SimtModule  # noqa: E402
+from names_only import NamesOnly  # noqa: E402
 
 #: Small: a program that fills the memory touches all of it, and nothing gives it back before the process ends.
 MEMORY = 192 * 2**20
@@ -23,7 +23,7 @@ MEMORY = 192 * 2**20
 simt = SimtModule(sorted((ROOT / "kernels" / "cuda").glob("*.cu")))
 cupy = fake_cupy.FakeCupy(simt)
 fake_cupy.cuda.memory = MEMORY
-cupy.cuda.nvrtc = FakeNvrtc(simt)
+found_device.FoundNvrtc = lambda capability, driver: NamesOnly(simt)
 cublas.load_library = FakeCublas
 cupy.__spec__ = __spec__
 sys.modules[__name__] = cupy

@@ -1,4 +1,4 @@
-"""Device memory is full: calls raise an error, and work again once there is room, also if only caches hold memory."""
+"""Device memory is full: calls raise an error, and work again once there is room."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 
-from ..card import BACKEND, free_bytes, require_card
+from ..card import BACKEND, Card, require_card
 from ..journal import FailedError, Journal
 from ..search import DIM, Search, same
 from ..sizes import Sizes
@@ -20,7 +20,7 @@ LEAST, ROWS = 2**21, 2**17
 
 def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
     """Fill the memory, search, release it, search again: eagerly, and with a new recording."""
-    cupy, search = require_card(), Search()
+    card, search = require_card(), Search()
     corpus = hf.Corpus.from_array(np.random.default_rng(2).standard_normal((ROWS, DIM)).astype(np.float32))
     questions = search.questions(2)
 
@@ -35,39 +35,24 @@ def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
     for _ in range(sizes.shortages):
         for name, ask in (("a call", eager), ("a recording", recorded)):
             expected = ask("cpu")
-            error = refusal(cupy, ask)
+            error = refusal(card, ask)
             journal.note(**{name: error})
-            for filled in (False, True):
-                cached = fill(cupy.cuda.alloc, cupy) if filled else []
-                del cached  # returned to the pool; the device still has no free memory
-                if not same(ask(), expected):
-                    raise FailedError(f"{name} differs from the CPU after a shortage")
+            if not same(ask(), expected):
+                raise FailedError(f"{name} differs from the CPU after a shortage")
             search.release()
             hf.free_device_memory(corpus, backend=BACKEND)
-        free.append(free_bytes(cupy))
+        free.append(card.free_bytes())
         journal.note(free_bytes=free)
     return f"calls recovered from {sizes.shortages} shortages; {free[0] - free[-1]:,} bytes leaked"
 
 
-def refusal(cupy: Any, ask: Callable[[], Any]) -> str:
+def refusal(card: Card, ask: Callable[[], Any]) -> str:
     """Return the error of a call on a full device, and release the memory again; other errors are raised."""
-    free_bytes(cupy)
-    held = fill(cupy.cuda.Memory, cupy)
+    held = card.fill(LEAST)
     try:
         ask()
     except hf.errors.DeviceMemoryError as error:
         return str(error)
     finally:
-        held.clear()
+        card.release(held)
     raise FailedError("a call on a full device raised no error")
-
-
-def fill(allocate: Callable[[int], Any], cupy: Any) -> list[Any]:
-    """Allocate all device memory, except for less than ``LEAST`` bytes."""
-    held, size = [], int(cupy.cuda.Device().mem_info[0])
-    while size >= LEAST:
-        try:
-            held.append(allocate(size))
-        except (MemoryError, cupy.cuda.runtime.CUDARuntimeError):
-            size //= 2
-    return held

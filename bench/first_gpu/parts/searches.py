@@ -1,4 +1,4 @@
-"""Recorded searches of the sizes on docs/gpu.md: equal to the CPU's, timed by events, and by kernel where torch is."""
+"""Recorded searches of the sizes on docs/gpu.md: equal to the CPU's, timed as a whole, and by kernel where torch is."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ PROFILED = 5
 
 def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
     """Note the milliseconds of every search, and of its kernels."""
-    cupy, rows = require_card(), list[dict[str, Any]]()
+    require_card()
+    rows = list[dict[str, Any]]()
     for name in ["small"] if sizes.is_quick else INPUTS:
         search = Search(INPUTS[name])
         for batch in BATCHES[:1] if sizes.is_quick else BATCHES:
-            rows.append({"size": name, "batch": batch, **measured(cupy, search, batch)})
+            rows.append({"size": name, "batch": batch, **measured(search, batch)})
             journal.note(rows=rows)
         search.release()
     wrong = [f"{row['size']} at {row['batch']}" for row in rows if not row["equal"]]
@@ -39,8 +40,8 @@ def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
     return "; ".join(f"{row['size']}, {row['batch']}: {row['milliseconds']:.3f} ms" for row in rows)
 
 
-def measured(cupy: Any, search: Search, batch: int) -> dict[str, Any]:
-    """Return a search's times: by events, with the copies of questions and answers, and of its kernels."""
+def measured(search: Search, batch: int) -> dict[str, Any]:
+    """Return a search's times: with the copies of questions and answers, and of its kernels."""
     questions, recording = search.questions(batch), search.captured()
     begin = time.perf_counter()
     found = recording(*questions)
@@ -48,7 +49,7 @@ def measured(cupy: Any, search: Search, batch: int) -> dict[str, Any]:
     return {
         "equal": same(found, search.captured("cpu")(*questions)),
         "record_seconds": recorded,
-        "milliseconds": 1e3 * median(replay_seconds(cupy, recording, questions)),
+        "milliseconds": 1e3 * median(replay_seconds(recording, questions)),
         "kernels": kernels(recording, questions),
     }
 

@@ -1,4 +1,4 @@
-"""Two threads, each on its own stream, use a shared recording, their own recordings, and eager calls."""
+"""Two threads, whose calls have streams of their own, use a shared recording, their own recordings, and eager calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ THREADS, BATCH = 2, 4
 
 def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
     """Compare every answer with the CPU's."""
-    cupy, search = require_card(), Search()
+    require_card()
+    search = Search()
     shared, cpu = search.captured(), search.captured("cpu")
     asked = [search.questions(BATCH, seed) for seed in range(THREADS)]
     expected = [cpu(*questions) for questions in asked]
@@ -29,14 +30,13 @@ def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
         try:
             start.wait()
             own = search.captured()
-            with cupy.cuda.Stream(non_blocking=True):
-                for turn in range(sizes.rounds):
-                    for name, recording in (("shared", shared), ("own", own)):
-                        if not same(recording(*asked[at]), expected[at]):
-                            wrong.append(f"thread {at}, turn {turn}: the {name} recording differs")
-                    hits = hf.dense_topk(asked[at][0], search.corpus, 10, backend=BACKEND)
-                    if not same((hits.ids, hits.scores), (alone[at].ids, alone[at].scores)):
-                        wrong.append(f"thread {at}, turn {turn}: the call differs")
+            for turn in range(sizes.rounds):
+                for name, recording in (("shared", shared), ("own", own)):
+                    if not same(recording(*asked[at]), expected[at]):
+                        wrong.append(f"thread {at}, turn {turn}: the {name} recording differs")
+                hits = hf.dense_topk(asked[at][0], search.corpus, 10, backend=BACKEND)
+                if not same((hits.ids, hits.scores), (alone[at].ids, alone[at].scores)):
+                    wrong.append(f"thread {at}, turn {turn}: the call differs")
         except Exception as error:
             wrong.append(f"thread {at}: {type(error).__name__}: {error}")
 

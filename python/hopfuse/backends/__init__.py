@@ -1,6 +1,6 @@
 """Backends: which exist on this machine, and which one a call uses.
 
-May import the native module, ``types``, ``errors``, the checks and ``_arrays``; only ``cuda`` imports CuPy.
+May import the native module, ``types``, ``errors``, the checks and ``_arrays``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .._validation import check_choice
 from ..errors import BackendError
 from . import cpu
 from .calls import Backend
-from .first_use import FirstUse, no_cupy
+from .first_use import FirstUse
 
 __all__ = ["Backend", "automatic", "backend_info", "register", "resolve", "untested"]
 
@@ -27,22 +27,22 @@ def _make_cuda() -> Backend:
 
 
 def _differs_on_cuda(backend: Backend) -> str | None:
-    """Run the quick self-test, once per installation, device and driver; return the difference found, or None."""
-    from .cuda.found_device import SelfTestMark
-    from .selftest import difference
+    """Run the quick self-test, once per build, device and driver; return the difference found, or None."""
+    from .cuda.found_device import CudaOps, SelfTestMark
+    from .selftest_process import difference_in_process
 
+    assert isinstance(backend, CudaOps)
     mark = SelfTestMark.of(backend)
     if mark.is_set():
         return None
-    device = backend.device
-    cooperative = device is not None and device.runtime.cooperative
-    found = difference(backend)
-    if found is None and (not cooperative or device.runtime.cooperative):
+    may_cooperate = backend.runtime.cooperative
+    found = difference_in_process(backend)
+    if found is None and backend.runtime.cooperative == may_cooperate:
         mark.set()
     return found
 
 
-_cuda: FirstUse[Backend] = FirstUse("cuda", no_cupy, _make_cuda, _differs_on_cuda)
+_cuda: FirstUse[Backend] = FirstUse("cuda", _make_cuda, _differs_on_cuda)
 
 
 def register(name: str, backend: Backend) -> None:

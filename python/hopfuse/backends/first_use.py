@@ -8,7 +8,6 @@ import time
 import warnings
 from collections.abc import Callable
 from contextvars import Context
-from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
 from ..errors import BackendError, DeviceMemoryError
@@ -18,24 +17,6 @@ RETRY_SECONDS = 10.0
 
 B = TypeVar("B")
 
-INSTALL = (
-    "install it with: pip install 'hopfuse[cuda13]' for a driver of CUDA 13 or later, 'hopfuse[cuda12]' for CUDA 12"
-)
-
-
-def no_cupy() -> BackendError | None:
-    """Return an error if CuPy is not installed, without importing it. A namespace package does not count."""
-    try:
-        found = find_spec("cupy")
-    except ValueError:  # a module in sys.modules without a spec
-        found = None
-    if found is not None and found.origin is not None:
-        return None
-    return BackendError(
-        "unavailable", "backend", "backend='cuda' needs CuPy, which is not installed; {install}", install=INSTALL
-    )
-
-
 class FirstUse(Generic[B]):
     """A backend made and tested once, by one thread while others wait. It is unusable in processes forked afterwards.
 
@@ -44,8 +25,6 @@ class FirstUse(Generic[B]):
     Parameters
     ----------
     name : str
-    impossible : callable
-        Returns the error if the backend cannot exist here, or None, without importing anything.
     make : callable
         Returns the backend, or raises BackendError.
     differs : callable
@@ -55,12 +34,11 @@ class FirstUse(Generic[B]):
     def __init__(
         self,
         name: str,
-        impossible: Callable[[], BackendError | None],
         make: Callable[[], B],
         differs: Callable[[B], str | None],
     ) -> None:
         self.name = name
-        self._impossible, self._make, self._differs = impossible, make, differs
+        self._make, self._differs = make, differs
         self._lock = threading.RLock()
         self._began_in: int | None = None  # id of the process that made it, or tried to
         self._made: B | None = None
@@ -77,12 +55,10 @@ class FirstUse(Generic[B]):
         with self._lock:
             if self._made is None and self._unusable is None:
                 self._began_in = os.getpid()
-                self._unusable = self._impossible()
-                if self._unusable is None:
-                    try:
-                        self._made = Context().run(self._make)
-                    except Exception as error:  # a broken installation must not break calls on the CPU
-                        self._unusable = self._translated(error)
+                try:
+                    self._made = Context().run(self._make)
+                except Exception as error:  # a broken installation must not break calls on the CPU
+                    self._unusable = self._translated(error)
             if self._unusable is not None:
                 raise self._unusable.about()  # a copy, since a kept error would keep the frames of its call
             assert self._made is not None

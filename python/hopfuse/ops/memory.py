@@ -84,14 +84,16 @@ def estimate_device_memory(
     return MemoryEstimate(**placement.estimate(graph, corpus, **numbers), **placement.on_host(corpus))
 
 
-def free_device_memory(held: Graph | Corpus | LabelSets | Incidence, *, backend: str = "auto") -> None:
+def free_device_memory(held: Graph | Corpus | LabelSets | Incidence | None = None, *, backend: str = "auto") -> None:
     """Free the device memory of a graph, corpus, label sets or incidence; the next call there uploads it again.
 
-    A captured core that uses it keeps the memory until the core is dropped. Does nothing on the CPU.
+    Memory that is cached for later calls is given back to the device too. A captured core that uses ``held`` keeps the
+    memory until the core is dropped. Does nothing on the CPU.
 
     Parameters
     ----------
-    held : Graph, Corpus, LabelSets or Incidence
+    held : Graph, Corpus, LabelSets or Incidence, optional
+        Without it, only cached memory is given back.
     backend : {"auto", "cpu", "cuda"}
 
     Examples
@@ -99,7 +101,8 @@ def free_device_memory(held: Graph | Corpus | LabelSets | Incidence, *, backend:
     >>> import hopfuse as hf
     >>> hf.free_device_memory(hf.Graph.from_edges([0], [1]))
     """
-    check_type(held, "held", (Graph, Corpus, LabelSets, Incidence), "a Graph, Corpus, LabelSets or Incidence")
+    if held is not None:
+        check_type(held, "held", (Graph, Corpus, LabelSets, Incidence), "a Graph, Corpus, LabelSets or Incidence")
     device = placement.device_of(backend)
     if device is not None:
         placement.release(device, held)

@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from multiprocessing import connection, get_all_start_methods, get_context, parent_process
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -43,6 +42,8 @@ NOTIFY = "NOTIFY_SOCKET"
 HUP = getattr(signal, "SIGHUP", None)
 #: Folder with an entry for each GPU of NVIDIA's driver.
 CARDS = Path("/proc/driver/nvidia/gpus")
+#: What WSL has in place of the driver's folder.
+WSL = Path("/dev/dxg")
 
 
 @dataclass(frozen=True)
@@ -430,7 +431,7 @@ def notify_ready() -> None:
             systemd.sendall(b"READY=1")
 
 
-def cards_of(environment: Mapping[str, str], driver: Path = CARDS) -> list[str]:
+def cards_of(environment: Mapping[str, str], driver: Path | None = None) -> list[str]:
     """Return the GPUs that kernels would use, as in CUDA_VISIBLE_DEVICES; none if they use the CPU.
 
     CUDA is not loaded, since it does not survive a fork.
@@ -439,8 +440,8 @@ def cards_of(environment: Mapping[str, str], driver: Path = CARDS) -> list[str]:
     ----------
     environment : mapping of str to str
         Environment variables.
-    driver : Path
-        The driver's folder with an entry for each GPU.
+    driver : Path, optional
+        The driver's folder with an entry for each GPU. WSL has none; name the GPUs there in CUDA_VISIBLE_DEVICES.
 
     Examples
     --------
@@ -448,7 +449,9 @@ def cards_of(environment: Mapping[str, str], driver: Path = CARDS) -> list[str]:
     >>> cards_of({"HOPFUSE_BACKEND": "cpu"})
     []
     """
-    if environment.get("HOPFUSE_BACKEND", "") not in ("", "auto", "cuda") or find_spec("cupy") is None:
+    driver = CARDS if driver is None else driver
+    has_driver = driver.is_dir() or WSL.exists()
+    if environment.get("HOPFUSE_BACKEND", "") not in ("", "auto", "cuda") or not has_driver:
         return []
     named = environment.get("CUDA_VISIBLE_DEVICES")
     if named is not None:

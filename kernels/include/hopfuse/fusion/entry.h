@@ -27,16 +27,17 @@ struct Entry {
     X(one_minus_phi)              \
     X(roots)                      \
     X(steps)
+// Arrays, with their sizes for a number of lists.
 #define HOPFUSE_FUSION_ARRAYS(X) \
-    X(bias)                      \
-    X(q)                         \
-    X(by_holders)
+    X(bias, lists)               \
+    X(q, lists)                  \
+    X(by_holders, lists + 1)
 
 struct FusionOptions {
 #define HOPFUSE_FIELD(name) float name;
     HOPFUSE_FUSION_NUMBERS(HOPFUSE_FIELD)
 #undef HOPFUSE_FIELD
-#define HOPFUSE_FIELD(name) const float* name;
+#define HOPFUSE_FIELD(name, size) const float* name;
     HOPFUSE_FUSION_ARRAYS(HOPFUSE_FIELD)
 #undef HOPFUSE_FIELD
 };

@@ -1,17 +1,17 @@
-"""The device backend: ops over a runtime, for arrays on the host or on the device."""
+"""The device backend: native operations, for arrays on the host or on the device."""
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import _native
+from ..._arrays import codes
 from ...errors import BackendError, InputError
-from ...types import Corpus, Graph, Incidence
+from ...types import Corpus, Graph, Incidence, LabelSets
 from ..calls import (
     DENSE_SUFFIXES,
     Array,
@@ -31,29 +31,20 @@ from ..calls import (
     SeedCall,
     SimilarityCall,
 )
-from ..faults import raise_fault
 from ..node_weights import NodeWeightCall, NodeWeights
-from . import boost, dense, dice, fusion, ising, node_weights, ppr, projection, seeding, similarity
-from .ppr_topk import Answers
-from .residents import residents
-from .runtime import DeviceArray, Runtime
+from ..prepared_graph import prepared_graph
+from .residents import resident
+from .runtime import Runtime
 
-SEED_THREADS = 128
-
-
-class CaptureLog(NamedTuple):
-    """The report of the ops inside a capture."""
-
-    statuses: list[DeviceArray]  # (B,) int32
-    residents: list[Any]  # graphs and corpora on the device that the recording reads
+_CALIBRATIONS, _TIES, _FUSION_METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
 
 
 class DeviceOps:
     """The ops of the CPU backend, with the same bits, on a device. ``threads`` of calls is ignored.
 
     Arrays of a call are uploaded and its results downloaded. If a call is ``on_device``, results are device arrays, and
-    their work is only queued. A query that a kernel refuses raises InputError; inside a capture, where nothing can be
-    read back, its status (kernels/include/hopfuse/query_status.h) goes to :meth:`capture_log`.
+    their work is only queued. A query that a kernel refuses raises InputError; in a recording, where nothing can be
+    read back, its status (kernels/include/hopfuse/query_status.h) is one of the recording's results.
     """
 
     unusable: BackendError | None = None
@@ -61,7 +52,7 @@ class DeviceOps:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self.last: dict[str, dict[str, Any]] = {}
-        self._thread = threading.local()
+        self._device = runtime.device
 
     @property
     def device(self) -> DeviceOps:
@@ -73,16 +64,7 @@ class DeviceOps:
         calls = {op: dict(call) for op, call in list(self.last.items())}
         return {**self.runtime.explain(), "last_calls": calls, "error": None}
 
-    @contextlib.contextmanager
-    def capture_log(self) -> Iterator[CaptureLog]:
-        """Collect what ops report on this thread while it captures."""
-        self._thread.log = CaptureLog([], [])
-        try:
-            yield self._thread.log
-        finally:
-            del self._thread.log
-
-    def adopt(self, array: Any, name: str) -> DeviceArray:
+    def adopt(self, array: Any, name: str) -> _native.DeviceArray:
         """Return a caller's array without a copy; raise if it is not on this device."""
         if not self.runtime.is_device_array(array):
             raise InputError(
@@ -92,162 +74,210 @@ class DeviceOps:
             )
         return self.runtime.adopt(array)
 
-    # ---- Uploads, results and errors -------------------------------------------------------------------------------
-
-    def _up(self, call: Any, *arrays: Array) -> Sequence[DeviceArray]:
-        return arrays if call.on_device else self.runtime.upload_all(arrays)
-
-    def _results(
-        self,
-        call: Any,
-        arrays: dict[str, DeviceArray],
-        status: DeviceArray | None = None,
-        held: Graph | Corpus | Incidence | None = None,
-    ) -> dict[str, Array]:
-        """Return results where the arrays of the call are, and raise the error of a query's status.
-
-        A recording reads resident graphs and corpora by address, so the capture keeps them alive.
-        """
-        if self.runtime.fixed:
-            self._report(status, held)
-            return arrays
-        if call.on_device:
-            if status is not None:
-                raise_fault(self.runtime.download(status))
-            return arrays
-        found = self.runtime.download_all([*arrays.values(), *([] if status is None else [status])])
-        if status is not None:
-            raise_fault(found.pop())
-        return dict(zip(arrays, found, strict=True))
-
-    def _report(self, status: DeviceArray | None, held: Graph | Corpus | Incidence | None) -> None:
-        """Report a status, and what a recording reads, to the capture."""
-        if held is not None:
-            self._thread.log.residents.extend(residents(self.runtime, held))
-        if status is not None:
-            self._thread.log.statuses.append(status)
-
     def _record(self, op: str, **more: Any) -> None:
         """Keep a description of the last call for ``backend_info()``."""
         self.last[op] = {"kernel": f"{op}_{self.runtime.name}", **more}
 
-    # ---- Ops ---------------------------------------------------------------------------------------------------------
+    # ---- What is resident --------------------------------------------------------------------------------------------
+
+    def _rows(self, graph: Graph) -> _native.DeviceRows:
+        return resident(self.runtime, graph, lambda queue: _native.device_rows(queue, prepared_graph(graph)), ":rows")
+
+    def _graph(self, graph: Graph, *, per_type: bool, counts_edges: bool) -> _native.DeviceGraph:
+        """Return a graph with the degrees of a normalisation, and rows of outgoing edges if queries sum degrees."""
+        with_out = counts_edges and graph.directed
+
+        def make(queue: _native.DeviceQueue) -> _native.DeviceGraph:
+            return _native.device_graph(queue, self._rows(graph), prepared_graph(graph), per_type, with_out)
+
+        return resident(self.runtime, graph, make, f":{per_type}:{with_out}")
+
+    def _walked(self, graph: Graph, queries: PprQueries) -> _native.DeviceGraph:
+        counts_edges = queries.allow is not None or queries.node_weights is not None
+        return self._graph(graph, per_type=queries.per_type, counts_edges=counts_edges)
+
+    def _labels(self, labels: LabelSets) -> _native.DeviceLabels:
+        return resident(self.runtime, labels, lambda queue: _native.device_labels(queue, labels.indptr, labels.members))
+
+    def _corpus(self, corpus: Corpus) -> _native.DeviceCorpus:
+        if corpus.num_vectors > _native.DEVICE_MOST_ROWS:
+            raise InputError(
+                "limit",
+                "corpus",
+                "{field} has {given:,} rows; a device searches up to {allowed:,}",
+                given=corpus.num_vectors,
+                allowed=_native.DEVICE_MOST_ROWS,
+            )
+        kind = {"type": codes.types()[corpus.precision], "cosine": corpus.metric == "cosine"}
+        given = corpus.vectors if corpus.precision == "float32" else corpus.vectors.view(np.uint16)
+        return resident(self.runtime, corpus, lambda queue: _native.device_corpus(queue, given, **kind))
+
+    def _incidence(self, incidence: Incidence) -> _native.DeviceIncidence:
+        rows = {"indptr": incidence.indptr, "indices": incidence.indices, "weights": incidence.weights}
+        return resident(self.runtime, incidence, lambda queue: _native.device_incidence(queue, **rows))
+
+    # ---- Personalized PageRank ---------------------------------------------------------------------------------------
 
     def ppr(self, graph: Graph, queries: PprQueries, scores: Array) -> Evidence:
-        answers = ppr.ppr(self.runtime, graph, queries, scores)
-        return Evidence(**self._walked(graph, queries, answers, answers.evidence()))
+        there, on_device = self._walked(graph, queries), queries.on_device
+        found = _native.device_ppr(self._device.queue(), there, queries, scores=scores, on_device=on_device)
+        self._record("ppr_f32", queries=queries.damping.size)
+        return Evidence(**found)
 
     def ppr_topk(self, graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[HitArrays, Evidence]:
-        answers = ppr.ppr_topk(self.runtime, graph, queries, ranking)
-        hits = self._walked(graph, queries, answers, {**answers.hits(), **answers.evidence()})
+        hits = _native.device_ppr_topk(
+            self._device.queue(),
+            self._walked(graph, queries),
+            queries,
+            k=ranking.k,
+            candidates=ranking.candidates,
+            stop_when_proven=ranking.stop_when_proven,
+            prove_order=ranking.prove_order,
+            on_device=queries.on_device,
+        )
         evidence = Evidence(*(hits.pop(name) for name in Evidence._fields))
-        if not queries.on_device:
-            self.last["ppr_f32"]["proven"] = int(hits["proven"].sum())
+        proven = {} if queries.on_device else {"proven": int(np.count_nonzero(hits["proven"]))}
+        self._record("ppr_f32", queries=queries.damping.size, **proven)
         return hits, evidence
-
-    def _walked(
-        self, graph: Graph, queries: PprQueries, answers: Answers, arrays: dict[str, DeviceArray]
-    ) -> dict[str, Array]:
-        found = self._results(queries, arrays, answers.status if queries.on_device else None, graph)
-        self._record("ppr_f32", queries=queries.damping.size)
-        return found
 
     def order_weights(self, call: NodeWeightCall) -> NodeWeights:
         """Scale node weights, on the device, to the range that walks read."""
-        weights, status = node_weights.order_weights(self.runtime, call)
-        if self.runtime.fixed:
-            self._report(status, call.graph)
-        else:
-            raise_fault(self.runtime.download(status))
-        return weights
+        made = _native.device_order_weights(
+            self._device.queue(),
+            self._graph(call.graph, per_type=call.per_type, counts_edges=True),
+            weight=call.weight,
+            node=call.node,
+            allow=call.allow,
+            lightest=call.lightest,
+        )
+        return NodeWeights(made["weight"], call.node, made["other"], on_device=True)
 
-    def add_passage_seeds(self, call: SeedCall) -> tuple[Array, Array]:
-        node, weight, *hits = self._up(call, *call[:5])
-        (batch, width), k = node.shape, int(hits[0].shape[1])
-        room = (int(batch), width + k)
-        nodes, weights = self.runtime.empty_all([(room, np.int64), (room, np.float64)])
-        if batch and width + k:
-            arguments = [node, weight, np.int32(width), *hits, np.int32(k), np.float64(call.mass), nodes, weights]
-            self.runtime.launch("add_passage_seeds_f64", int(batch), SEED_THREADS, arguments)
-        made = self._results(call, {"nodes": nodes, "weights": weights})
-        return made["nodes"], made["weights"]
-
-    def add_entity_seeds(self, call: EntitySeedCall) -> tuple[Array, Array]:
-        node, weight, ids, counts = self._up(call, *call[:4])
-        there = call._replace(node=node, weight=weight, ids=ids, counts=counts)
-        nodes, weights, status = seeding.add_entity_seeds(self.runtime, there)
-        made = self._results(call, {"nodes": nodes, "weights": weights}, status, call.mentions)
-        return made["nodes"], made["weights"]
-
-    def cover_seeds(self, call: CoverCall) -> HitArrays:
-        node, weight, ids, scores, counts = self._up(call, *call[:5])
-        there = call._replace(node=node, weight=weight, ids=ids, scores=scores, counts=counts)
-        hits, status = seeding.cover_seeds(self.runtime, there)
-        return self._results(call, hits, status, call.mentions)
+    # ---- Dense search ------------------------------------------------------------------------------------------------
 
     def dense_topk(self, call: DenseCall) -> HitArrays:
-        corpus, (queries,) = call.corpus, self._up(call, call.queries)
+        corpus = call.corpus
         if not call.is_checked:
             corpus.checked()
-        hits, rescored, read = dense.dense_topk(self.runtime, call._replace(queries=queries))
-        if read is None:
-            found = self._results(call, hits.arrays(), hits.status, corpus)
-        else:
-            raise_fault(read.status)
-            found = read.arrays()
+        found = _native.device_dense_topk(
+            self._device.queue(),
+            self._corpus(corpus),
+            queries=call.queries,
+            k=call.k,
+            **call.allow._asdict(),
+            on_device=call.on_device,
+        )
         how: dict[str, Any] = {"storage": corpus.storage}
         if corpus.storage == "int8":
             how["resident"] = f"the original vectors, in {corpus.precision}; only the CPU uses 8-bit codes"
-        name = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}"
-        self._record(name, **how, queries=int(queries.shape[0]), rescored_rows=rescored)
+        name, rescored = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}", found.pop("rescored_rows")
+        self._record(name, **how, queries=call.queries.shape[0], rescored_rows=rescored)
         return found
 
     def similarity_weights(self, call: SimilarityCall) -> Array:
-        (queries,) = self._up(call, call.queries)
-        weights, status = similarity.similarity_weights(self.runtime, call._replace(queries=queries))
-        found = self._results(call, {"weights": weights}, status, call.corpus)
-        self._record("similarity_f32", queries=int(queries.shape[0]), passages=call.corpus.num_vectors)
+        found = _native.device_similarity_weights(
+            self._device.queue(),
+            self._corpus(call.corpus),
+            queries=call.queries,
+            **call.allow._asdict(),
+            tau=call.tau,
+            floor=call.floor,
+            on_device=call.on_device,
+        )
+        self._record("similarity_f32", queries=call.queries.shape[0], passages=call.corpus.num_vectors)
         return found["weights"]
 
+    # ---- Seeds -------------------------------------------------------------------------------------------------------
+
+    def add_passage_seeds(self, call: SeedCall) -> tuple[Array, Array]:
+        made = _native.device_add_passage_seeds(self._device.queue(), **call._asdict())
+        return made["nodes"], made["weights"]
+
+    def add_entity_seeds(self, call: EntitySeedCall) -> tuple[Array, Array]:
+        given = call._asdict()
+        mentions, frequency = given.pop("mentions"), np.ascontiguousarray(given.pop("frequency"), np.int64)
+        queue = self._device.queue()
+        made = _native.device_add_entity_seeds(queue, self._incidence(mentions), frequency=frequency, **given)
+        return made["nodes"], made["weights"]
+
+    def cover_seeds(self, call: CoverCall) -> HitArrays:
+        given = call._asdict()
+        mentions = self._incidence(given.pop("mentions"))
+        return _native.device_cover_seeds(self._device.queue(), mentions, **given)
+
     def boost_weights(self, call: BoostCall) -> Array:
-        weights, ids, scores, counts = self._up(call, *call[:4])
-        there = call._replace(weights=weights, ids=ids, scores=scores, counts=counts)
-        boosted, status = boost.boost_weights(self.runtime, there)
-        return self._results(call, {"weights": boosted}, status)["weights"]
+        return _native.device_boost_weights(self._device.queue(), **call._asdict())["weights"]
+
+    # ---- Calibration and fusion --------------------------------------------------------------------------------------
 
     def calibrate(self, call: CalibrateCall) -> Array:
-        scores, counts = self._up(call, call.scores, call.counts)
-        out = fusion.calibrate(self.runtime, call._replace(scores=scores, counts=counts))
-        self._record("calibrate_f32", queries=int(scores.shape[0]), method=call.method)
-        return self._results(call, {"scores": out})["scores"]
+        made = _native.device_calibrate(
+            self._device.queue(),
+            call.scores,
+            call.counts,
+            method=_CALIBRATIONS[call.method],
+            ties=_TIES[call.ties],
+            option=call.option,
+            on_device=call.on_device,
+        )
+        self._record("calibrate_f32", queries=call.scores.shape[0], method=call.method)
+        return made["scores"]
 
     def fuse(self, call: FuseCall) -> HitArrays:
-        hits = fusion.fuse(self.runtime, call)
-        self._record("fuse_f32", queries=int(call.lists[0][0].shape[0]), method=call.method, lists=len(call.lists))
-        return self._results(call, hits)
+        hits = _native.device_fuse(
+            self._device.queue(),
+            call.lists,
+            pools=call.pools,
+            method=_FUSION_METHODS[call.method],
+            calibration=_CALIBRATIONS[call.calibration],
+            ties=_TIES[call.ties],
+            calibration_option=call.calibration_option,
+            option=call.option,
+            weights=call.weights,
+            consensus=call.consensus,
+            prior=call.prior,
+            k=call.k,
+            on_device=call.on_device,
+        )
+        self._record("fuse_f32", queries=call.lists[0][0].shape[0], method=call.method, lists=len(call.lists))
+        return hits
 
     def ising(self, call: IsingCall) -> HitArrays:
-        ids, scores, counts = self._up(call, *call.hits)
-        best, status = ising.ising(self.runtime, call._replace(hits=(ids, scores, counts)))
-        found = self._results(call, best, status, call.graph)
-        self._record("ising_f32", queries=int(ids.shape[0]))
-        return found
+        ids, scores, counts = call.hits
+        best = _native.device_ising(
+            self._device.queue(),
+            self._rows(call.graph),
+            ids=ids,
+            scores=scores,
+            counts=counts,
+            **call.model._asdict(),
+            k=call.k,
+            on_device=call.on_device,
+        )
+        self._record("ising_f32", queries=ids.shape[0])
+        return best
+
+    # ---- Labels and projection ------------------------------------------------------------------------------------------------------
 
     def dice(self, call: DiceCall) -> NDArray[np.float32]:
-        scores = dice.dice(self.runtime, call)
+        scores = _native.device_dice(
+            self._device.queue(),
+            self._labels(call.labels),
+            query_indptr=call.query_indptr,
+            query_units=call.query_units,
+            indptr=call.indptr,
+            candidates=call.candidates,
+        )
         self._record("dice_f32", queries=call.indptr.size - 1, candidates=call.candidates.shape[0])
-        return self.runtime.download(scores)
+        return scores
 
     def project(self, call: ProjectCall) -> Array:
-        (scores,) = self._up(call, call.scores)
-        out, status = projection.project(self.runtime, call._replace(scores=scores))
-        found = self._results(call, {"scores": out}, status, call.incidence)
-        self._record("project_f32", queries=int(scores.shape[0]), rows=call.incidence.num_rows)
+        given = {"scores": call.scores, "scale": call.scale, "on_device": call.on_device}
+        found = _native.device_project(self._device.queue(), self._incidence(call.incidence), **given)
+        self._record("project_f32", queries=call.scores.shape[0], rows=call.incidence.num_rows)
         return found["scores"]
 
     def project_topk(self, call: ProjectCall) -> HitArrays:
-        (scores,) = self._up(call, call.scores)
-        hits = projection.project_topk(self.runtime, call._replace(scores=scores))
-        found = self._results(call, hits.arrays(), hits.status, call.incidence)
-        self._record("project_f32", queries=int(scores.shape[0]), rows=call.incidence.num_rows)
+        given = {"scores": call.scores, "scale": call.scale, "k": call.k, "on_device": call.on_device}
+        found = _native.device_project_topk(self._device.queue(), self._incidence(call.incidence), **given)
+        self._record("project_f32", queries=call.scores.shape[0], rows=call.incidence.num_rows)
         return found

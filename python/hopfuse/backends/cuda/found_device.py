@@ -4,121 +4,110 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-from importlib import import_module
-from typing import Any
+import threading
+from collections.abc import Callable
+from pathlib import Path
 
+from ... import _native
 from ...errors import BackendError
-from ..first_use import INSTALL, no_cupy
-from .cupy_errors import first_line
+from . import device_errors as device_errors  # so that native code can raise its errors
 from .device_ops import DeviceOps
 from .kernel_cache import KernelCache, cache_folder
-from .kernel_sources import KernelSources, find_sources
+from .kernel_code import KernelCode
+from .kernel_compiler import FoundNvrtc
+from .kernel_sources import find_sources
+from .runtime import Runtime
 
 #: The lowest compute capability that the kernels are compiled for.
 MIN_CAPABILITY = 75
 
+#: Code for a driver, its origin, and what gives other code if the driver refuses it, by the reason.
+Image = tuple[bytes, str, Callable[[str], "Image"] | None]
 
-def make_backend() -> DeviceOps:
-    """Return the ops of the current CUDA device; raise BackendError if something is missing."""
-    cupy = _import_cupy()
-    _check_device(cupy)
-    from .cupy_runtime import CupyRuntime
-    from .kernel_code import KernelCode
-    from .nvrtc import CupyNvrtc
 
-    sources = find_sources()
-    cache = KernelCache(cache_folder(_version()))
-    runtime = CupyRuntime(lambda capability: KernelCode(sources, CupyNvrtc(), capability, cache))
-    return DeviceOps(runtime)
+class CudaOps(DeviceOps):
+    """The ops of a CUDA device, with the code of its kernels."""
+
+    def __init__(self, runtime: Runtime, code: KernelCode) -> None:
+        super().__init__(runtime)
+        self.code = code
+
+    def explain(self) -> dict[str, object]:
+        cache = self.code.cache
+        return {**super().explain(), "kernel_cache": cache.problem or str(cache.folder)}
+
+
+def make_backend(ordinal: int | None = None) -> CudaOps:
+    """Return the ops of a CUDA device, by default this thread's current one; raise BackendError if there is none."""
+    driver = _native.driver_version()
+    count = _native.count_devices()
+    if not count:
+        raise device_errors.no_device("the driver finds none")
+    number = (_native.current_device() or 0) if ordinal is None else ordinal
+    _, capability = _native.device_summary(number)
+    if capability < MIN_CAPABILITY:
+        raise BackendError(
+            "unavailable",
+            "backend",
+            "CUDA device {id} has compute capability {given}; the kernels need {allowed} (Turing) or later. Choose "
+            "another with CUDA_VISIBLE_DEVICES, or use backend='cpu'",
+            id=number,
+            given=capability / 10,
+            allowed=MIN_CAPABILITY / 10,
+        )
+    compiler, cache = FoundNvrtc(capability, driver), KernelCache(cache_folder(_version()))
+    code = KernelCode(find_sources(), compiler, capability, cache, driver)
+    return CudaOps(Runtime(_native.Device.open(number, _Images(code))), code)
+
+
+class _Images:
+    """The images of units for a native device, which calls this on any thread."""
+
+    def __init__(self, code: KernelCode) -> None:
+        self._code, self._lock = code, threading.RLock()
+
+    def __call__(self, unit: str) -> Image:
+        with self._lock:
+            found = self._code.image(unit)
+            path = self._path(unit)
+            otherwise = None if self._code.prebuilt(path) is None else lambda why: self._compiled(path)
+            return found.image, found.origin, otherwise
+
+    def _compiled(self, path: Path) -> Image:
+        with self._lock:
+            self._code.compile_missing()  # the driver refuses the other prebuilt images, too
+            found = self._code.compiled(path)
+        return found.image, found.origin, None
+
+    def _path(self, unit: str) -> Path:
+        return next(path for path in self._code.sources.units if path.stem == unit)
 
 
 class SelfTestMark:
-    """A persistent record that this installation's kernels passed the quick self-test on this device."""
+    """A persistent record that this build's kernels passed the quick self-test on a device and its driver.
 
-    def __init__(self, sources: KernelSources, cache: KernelCache, *where: str) -> None:
-        identity = repr((sources.hash, *where))
-        self._cache, self._key = cache, f"selftest-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"
+    Parameters
+    ----------
+    cache : KernelCache
+    where : str
+        All that a result may depend on: the build, the device and the driver.
+    """
+
+    def __init__(self, cache: KernelCache, *where: str) -> None:
+        self._cache, self._key = cache, f"selftest-{hashlib.sha256(repr(where).encode()).hexdigest()[:32]}"
 
     @classmethod
-    def of(cls, backend: Any) -> SelfTestMark:
-        found = backend.runtime
-        about = found.explain()
-        where = (_version(), about["device"], about["driver"], about["runtime"], about["cupy"])
-        return cls(found.code.sources, found.code.cache, *where)
+    def of(cls, backend: CudaOps) -> SelfTestMark:
+        code, device = backend.code, backend.runtime.device
+        with open(_native.__file__, "rb") as file:
+            build = hashlib.file_digest(file, "sha256").hexdigest()
+        return cls(code.cache, _version(), build, code.sources.hash, device.uuid, str(device.driver_version))
 
     def is_set(self) -> bool:
         return self._cache.get(self._key) is not None
 
     def set(self) -> None:
         self._cache.put(self._key, b"passed")
-
-
-def _import_cupy() -> Any:
-    missing = no_cupy()
-    if missing is not None:
-        raise missing
-    try:
-        return import_module("cupy")
-    except ImportError as error:
-        raise BackendError(
-            "unavailable",
-            "backend",
-            "backend='cuda' needs CuPy, which cannot be imported ({error}); {install}",
-            error=first_line(error),
-            install=INSTALL,
-        ) from error
-
-
-def _check_device(cupy: Any) -> None:
-    runtime = cupy.cuda.runtime
-    if runtime.is_hip:
-        raise BackendError(
-            "unavailable", "backend", "backend='cuda' needs CuPy for CUDA, but the installed one is for ROCm"
-        )
-    try:
-        count = runtime.getDeviceCount()
-    except runtime.CUDARuntimeError as error:
-        raise _no_device(runtime, str(error)) from error
-    if not count:
-        raise _no_device(runtime, "no devices found")
-    device = cupy.cuda.Device()
-    if int(device.compute_capability) < MIN_CAPABILITY:
-        raise BackendError(
-            "unavailable",
-            "backend",
-            "CUDA device {id} has compute capability {given}; the kernels need {allowed} (Turing) or later. Choose "
-            "another with CUDA_VISIBLE_DEVICES, or use backend='cpu'",
-            id=device.id,
-            given=int(device.compute_capability) / 10,
-            allowed=MIN_CAPABILITY / 10,
-        )
-
-
-def _no_device(runtime: Any, said: str) -> BackendError:
-    driver, needed = int(runtime.driverGetVersion()) // 1000, int(runtime.runtimeGetVersion()) // 1000
-    if not driver:
-        return BackendError(
-            "unavailable",
-            "backend",
-            "backend='cuda' needs the NVIDIA driver, which was not found ({said}); install it, or use backend='cpu'",
-            said=said,
-        )
-    if driver < needed:
-        return BackendError(
-            "version",
-            "backend",
-            "the driver supports CUDA {driver}, but the installed CuPy is for CUDA {needed} ({said}); {install}",
-            driver=driver,
-            needed=needed,
-            said=said,
-            install=INSTALL,
-        )
-    return BackendError(
-        "unavailable",
-        "backend",
-        "no usable CUDA device ({said}); check CUDA_VISIBLE_DEVICES, or use backend='cpu'",
-        said=said,
-    )
 
 
 def _version() -> str:

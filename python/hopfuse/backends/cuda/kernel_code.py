@@ -1,4 +1,4 @@
-"""Machine code of the shipped kernels: prebuilt if it fits the device, else compiled by NVRTC and cached on disk."""
+"""Code of the shipped kernels for a device: prebuilt if some suits it, else compiled by NVRTC and cached on disk."""
 
 from __future__ import annotations
 
@@ -9,28 +9,17 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ..._threads import thread_count
 from ...errors import BackendError
+from .compatibility import OLDEST_DRIVER, best_target
 from .kernel_cache import KernelCache
-from .kernel_sources import OPTIONS, KernelSources
+from .kernel_compiler import Compiler, no_compiler, targets
+from .kernel_images import ImagesError
+from .kernel_sources import KernelSources
 
 _ELF, _STT_FUNC, _STO_CUDA_ENTRY = b"\x7fELF\x02", 2, 0x10
-
-
-class Compiler(Protocol):
-    """A compiler of .cu files; it needs no device."""
-
-    def version(self) -> str: ...
-
-    def architectures(self) -> Sequence[int]:
-        """Return the supported compute capabilities; 90 is 9.0."""
-        ...
-
-    def compile(self, unit: Path, target: str, options: Sequence[str]) -> bytes:
-        """Return a cubin for ``sm_N`` or PTX for ``compute_N``; raise BackendError with the log on failure."""
-        ...
 
 
 class Code(NamedTuple):
@@ -42,34 +31,91 @@ class Code(NamedTuple):
 
 
 class KernelCode:
-    """The code of each unit for one device. Not thread-safe; the caller holds a lock."""
+    """The code of each unit for one device. Not thread-safe; the caller holds a lock.
 
-    def __init__(self, sources: KernelSources, compiler: Compiler, capability: int, cache: KernelCache) -> None:
+    Parameters
+    ----------
+    sources : KernelSources
+    compiler : Compiler
+        Used for units without prebuilt code that suits the device.
+    capability : int
+        Of the device; 90 is 9.0.
+    cache : KernelCache
+        Keeps what is compiled.
+    driver : int
+        The version of CUDA that the driver supports; 12040 is 12.4.
+    """
+
+    def __init__(
+        self,
+        sources: KernelSources,
+        compiler: Compiler,
+        capability: int,
+        cache: KernelCache,
+        driver: int = OLDEST_DRIVER,
+    ) -> None:
         self.sources, self.compiler, self.capability, self.cache = sources, compiler, capability, cache
+        self.driver = driver
         self._compiled: dict[Path, Code] = {}
+        self._prebuilt: dict[Path, Code | None] = {}
+        self._damaged: dict[Path, str] = {}
+
+    def image(self, unit: str) -> Code:
+        """Return the code of a unit, such as "topk": prebuilt if there is some for this device, else compiled.
+
+        All units without prebuilt code are compiled at once, if they are not cached.
+        """
+        path = next((path for path in self.sources.units if path.stem == unit), None)
+        if path is None:
+            raise BackendError(
+                "unavailable", None, "there is no {unit}.cu in {cuda}", unit=unit, cuda=self.sources.cuda
+            )
+        found = self.prebuilt(path)
+        if found is not None:
+            return found
+        self.compile_missing([other for other in self.sources.units if self.prebuilt(other) is None])
+        return self.compiled(path)
 
     def prebuilt(self, unit: Path) -> Code | None:
-        """Return the package's fatbin, or None if none was built from these sources. A driver may still refuse it."""
-        if not self.sources.has_fatbins:
+        """Return the prebuilt code that suits the device best, or None. A driver may still refuse it."""
+        if unit not in self._prebuilt:
+            try:
+                self._prebuilt[unit] = self._read_prebuilt(unit)
+            except ImagesError as error:
+                self._prebuilt[unit] = None
+                self._damaged[unit] = f"{self.sources.image_file(unit)} is damaged: {error}"
+        return self._prebuilt[unit]
+
+    def _read_prebuilt(self, unit: Path) -> Code | None:
+        images = self.sources.prebuilt(unit)
+        if images is None:
             return None
-        path = self.sources.fatbin / f"{unit.stem}.fatbin"
-        try:
-            image = path.read_bytes()
-        except OSError:
+        target = best_target(self.capability, images.targets, images.compiler, self.driver)
+        if target is None:
             return None
-        return Code(image, kernel_names(image), f"fatbin {path}")
+        image = images.image(target)
+        return Code(image, kernel_names(image), f"prebuilt for {target} by NVRTC {images.compiler}")
 
     def compiled(self, unit: Path) -> Code:
         """Return the code from the cache, or compile it now."""
-        found = self._compiled.get(unit) or self._cached(unit)
-        return self._store(unit, self._compile(unit)) if found is None else found
+        try:
+            found = self._compiled.get(unit) or self._cached(unit)
+            return self._store(unit, self._compile(unit)) if found is None else found
+        except BackendError as error:
+            if unit not in self._damaged:
+                raise
+            raise error.at(self._damaged[unit]) from error
 
-    def compile_missing(self) -> None:
-        """Compile all units that are not cached, in parallel, and announce it on standard error.
+    def compile_missing(self, units: Sequence[Path] | None = None) -> None:
+        """Compile units that are not cached, in parallel, and announce it on standard error; all units by default.
 
         The self-test before the first use needs all of them. Errors are left to :meth:`compiled`, which reports them.
         """
-        missing = [unit for unit in self.sources.units if unit not in self._compiled and self._cached(unit) is None]
+        wanted = self.sources.units if units is None else units
+        try:
+            missing = [unit for unit in wanted if unit not in self._compiled and self._cached(unit) is None]
+        except BackendError:  # there is no compiler
+            return
         if not missing:
             return
         if sys.stderr is not None:  # None in a program without a console
@@ -83,7 +129,7 @@ class KernelCode:
 
     def _key(self, unit: Path) -> str:
         target = self.target()
-        identity = (self.sources.unit_hash(unit), OPTIONS, self.compiler.version(), target)
+        identity = (self.sources.unit_hash(unit), self.compiler.version(), target)
         return f"{unit.stem}-{target}-{hashlib.sha256(repr(identity).encode()).hexdigest()[:32]}"
 
     def _cached(self, unit: Path) -> Code | None:
@@ -92,8 +138,7 @@ class KernelCode:
         return None if image is None else Code(image, kernel_names(image), f"cache {self.cache.path(key)}")
 
     def _compile(self, unit: Path) -> bytes:
-        folders = [f"-I{unit.parent}", f"-I{self.sources.include}"]
-        return self.compiler.compile(unit, self.target(), [*OPTIONS, *folders])
+        return self.compiler.compile(unit, self.target(), self.sources.compiler_options(unit))
 
     def _try_to_compile(self, unit: Path) -> bytes | None:
         try:
@@ -103,31 +148,22 @@ class KernelCode:
 
     def _store(self, unit: Path, image: bytes) -> Code:
         note = "" if self.cache.put(self._key(unit), image) else f", not cached: {self.cache.problem}"
-        made = Code(image, kernel_names(image), f"compiled by NVRTC {self.compiler.version()}{note}")
+        damaged = f", since {self._damaged[unit]}" if unit in self._damaged else ""
+        made = Code(image, kernel_names(image), f"compiled by NVRTC {self.compiler.version()}{note}{damaged}")
         self._compiled[unit] = made
         return made
 
     def target(self) -> str:
-        """Return the device's own target or, if it is newer than the compiler, PTX for its driver to compile."""
-        known = sorted(self.compiler.architectures())
-        if self.capability in known:
-            return f"sm_{self.capability}"
-        older = [number for number in known if number < self.capability]
-        if not older:
-            raise BackendError(
-                "unavailable",
-                None,
-                "NVRTC {version} supports compute capability {known} and later; the device has {capability}. "
-                "Install the extra cuda12, whose NVRTC supports older devices",
-                version=self.compiler.version(),
-                known=known[0] / 10,
-                capability=self.capability / 10,
-            )
-        return f"compute_{older[-1]}"
+        """Return what to compile for: the nearest cubin that the device and its driver take, else PTX."""
+        compiler = self.compiler
+        found = best_target(self.capability, targets(compiler.architectures()), compiler.version(), self.driver)
+        if found is None:
+            raise no_compiler(self.capability, self.driver, [f"NVRTC {compiler.version()} has no code for both"])
+        return found
 
 
 def kernel_names(image: bytes) -> frozenset[str]:
-    """Return the kernels (entry points) in a cubin, PTX, or a fatbin that contains uncompressed PTX."""
+    """Return the kernels (entry points) in a cubin or PTX."""
     if not image.startswith(_ELF):
         return frozenset(name.decode() for name in re.findall(rb"\.entry\s+(\w+)", image))
     (begin,), (size, count, names) = struct.unpack_from("<Q", image, 40), struct.unpack_from("<HHH", image, 58)

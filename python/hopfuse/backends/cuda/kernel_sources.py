@@ -1,9 +1,8 @@
-"""Locate the kernels' sources and prebuilt code, in the installed package or in a checkout."""
+"""Locate the kernels' sources and their prebuilt images, in the installed package or in a checkout."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import sys
 from dataclasses import dataclass
@@ -11,8 +10,9 @@ from functools import cached_property
 from pathlib import Path
 
 from ...errors import BackendError
+from .kernel_images import SUFFIX, ImagesError, KernelImages
 
-#: Compiler options; CMakeLists.txt passes the same to nvcc, so that prebuilt code gives the same bits.
+#: Compiler options, the same for prebuilt images and at first use.
 OPTIONS = ("--std=c++17", "--fmad=false")
 
 _PACKAGE, _NAME = Path(__file__).resolve().parents[2], __name__.partition(".")[0]
@@ -20,11 +20,11 @@ _PACKAGE, _NAME = Path(__file__).resolve().parents[2], __name__.partition(".")[0
 
 @dataclass(frozen=True)
 class KernelSources:
-    """The folders ``cuda`` (each .cu file is a unit), ``include`` and ``fatbin`` (which may not exist)."""
+    """The folders ``cuda`` (each .cu file is a unit), ``include`` and ``images`` (which may not exist)."""
 
     cuda: Path
     include: Path
-    fatbin: Path
+    images: Path
 
     @cached_property
     def units(self) -> tuple[Path, ...]:
@@ -38,27 +38,37 @@ class KernelSources:
 
     @cached_property
     def hash(self) -> str:
-        """A hash of all sources and headers with their paths; CMakeLists.txt writes the same to the manifest."""
+        """A hash of all sources and headers with their paths."""
         placed = {f"cuda/{path.name}": path for path in self.cuda.iterdir() if path.suffix in (".cu", ".h")}
         placed |= {f"include/{path.relative_to(self.include).as_posix()}": path for path in self.include.rglob("*.h")}
         lines = (f"{place} {hashlib.sha256(path.read_bytes()).hexdigest()}\n" for place, path in sorted(placed.items()))
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     def unit_hash(self, unit: Path) -> str:
-        """Return a hash of one .cu file and all headers."""
-        total = hashlib.sha256()
-        for path in (unit, *self.headers):
-            total.update(f"{path.name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
-        return total.hexdigest()
+        """Return a hash of one .cu file, all headers and the compiler's options."""
+        return hashlib.sha256(repr(OPTIONS).encode() + _named_hash(unit) + self._header_hashes).hexdigest()
 
     @cached_property
-    def has_fatbins(self) -> bool:
-        """Whether the package has fatbins built from exactly these sources."""
+    def _header_hashes(self) -> bytes:
+        return b"".join(map(_named_hash, self.headers))
+
+    def compiler_options(self, unit: Path) -> tuple[str, ...]:
+        """Return the options that a .cu file is compiled with."""
+        return (*OPTIONS, f"-I{unit.parent}", f"-I{self.include}")
+
+    def image_file(self, unit: Path) -> Path:
+        """Return the file of a unit's prebuilt images, which may not exist."""
+        return self.images / f"{unit.stem}{SUFFIX}"
+
+    def prebuilt(self, unit: Path) -> KernelImages | None:
+        """Return a unit's prebuilt images, or None if there are none of this source; raise ImagesError if damaged."""
         try:
-            manifest = json.loads((self.fatbin / "manifest.json").read_text(encoding="utf-8"))
-            return bool(manifest["sources"] == self.hash)
-        except (OSError, ValueError, KeyError, TypeError):
-            return False
+            found = KernelImages.read(self.image_file(unit))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise ImagesError(f"it cannot be read: {error.strerror or error}") from error
+        return found if (found.unit, found.sources) == (unit.name, self.unit_hash(unit)) else None
 
     def likely_units(self, kernel: str) -> list[Path]:
         """Return all units, the likeliest to define a kernel first; macros paste names, so this is only a guess."""
@@ -72,6 +82,10 @@ class KernelSources:
         return sorted(self.units, key=likelihood, reverse=True)
 
 
+def _named_hash(path: Path) -> bytes:
+    return f"{path.name}\0".encode() + hashlib.sha256(path.read_bytes()).digest()
+
+
 def _declared_names(text: str) -> list[str]:
     """Return the names of kernels as written, such as ``ppr_pass_##name##_l##L``."""
     text = re.sub(r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)", "", text.replace("\\\n", " "))
@@ -81,15 +95,15 @@ def _declared_names(text: str) -> list[str]:
 def find_sources(package: Path = _PACKAGE) -> KernelSources:
     """Return the files of the checkout that contains the package, else the installed ones.
 
-    Fatbins are build products; an editable installation keeps them in site-packages.
+    Images are build products; an editable installation keeps them in site-packages.
     """
     installed = [Path(folder) / "kernels" for folder in (str(package), *sys.modules[_NAME].__path__)]
     checkout = package.parents[1] / "kernels"
     folders = [*([checkout] if package.parent.name == "python" else []), *installed]
     for folder in folders:
         if any((folder / "cuda").glob("*.cu")):
-            fatbin = next((other / "fatbin" for other in installed if (other / "fatbin").is_dir()), folder / "fatbin")
-            return KernelSources(folder / "cuda", folder / "include", fatbin)
+            images = next((other / "images" for other in installed if (other / "images").is_dir()), folder / "images")
+            return KernelSources(folder / "cuda", folder / "include", images)
     raise BackendError(
         "unavailable",
         None,

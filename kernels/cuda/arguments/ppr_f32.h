@@ -1,0 +1,92 @@
+// The arguments of the kernels of ppr_f32.cu.
+#pragma once
+
+#include "grid_join.h"
+#include "ppr_walk.h"
+
+namespace hopfuse {
+
+// The control state of lanes during a walk.
+struct PprDecision {
+    const int64_t *measured_from, *limit;
+    const float *theta, *shrink;
+    int32_t* walking;  // (L,) 0: the lane's state does not change
+    int64_t* passes;
+    int32_t* left;       // (1,) lanes that walk
+    int64_t* last_pass;  // (1,) the pass that wrote the walk's last iterate
+};
+
+// What differs from pass to pass.
+struct PprStep {
+    int64_t number;
+    const float* current;
+    float* next;
+    const float* omega;  // (L,), or null: power iteration
+    double* measured;    // (2, L) the L1 residual and the largest change, or null: not measured
+    int32_t ends;        // whether lanes may end with a measured pass
+};
+
+struct PassArguments {
+    DeviceRows rows;
+    int64_t num_nodes;
+    float* partial;    // (segments, L)
+    RowSet long_rows;  // rows longer than a segment
+    LongRows segments;
+    RowSet restart_rows;
+    const float* restart;        // (rows, L)
+    const float* factor;         // g: (N,) or (N, L), or null: 1
+    const float* attraction;     // (N, L) node weights, or null: all 1
+    const double* scale64;       // (N, L) 0 where a degree is 0, or null: only rows without entries have degree 0
+    const float* damping;        // (L,)
+    const int32_t* accelerates;  // (L,) 0: the lane's omega is 1
+    const float* degree;         // (N,) or (N, L), or null: 1
+    const double* anchor;        // (L,) of the residual
+    JoinRoom join;
+    PprDecision decision;
+    PprStep step;
+};
+
+struct SegmentArguments {
+    DeviceRows rows;
+    LongRows segments;
+    const float* state;
+    int64_t num_segments;
+    const int32_t* left;
+    float* partial;  // (segments, L)
+};
+
+// The rows of a state that may not be 0.
+struct NonzeroRows {
+    const uint64_t* words;  // a bit for each row
+    int32_t kind;           // EdgeKind
+};
+
+struct EarlyPassArguments {
+    PassArguments walk;
+    NonzeroRows nonzero;
+    const uint64_t* before;  // the nonzero rows of the state before, which `next` has; null: none
+    uint64_t* reached;       // those of the next state
+};
+
+struct EarlySegmentArguments {
+    SegmentArguments walk;
+    NonzeroRows nonzero;
+};
+
+// The rest of a walk.
+struct WalkArguments {
+    PassArguments passes;  // with the first step; its `omega` is that of all, its `measured` that of measured ones
+    int64_t num_segments;
+    int64_t first_measured, last;
+    float* state;       // that the first of them reads
+    uint32_t* barrier;  // of grid_barrier
+};
+
+using StartKernel = void(int64_t, RowSet, const float*, float*, float*);
+using SegmentsKernel = void(SegmentArguments);
+using PassKernel = void(PassArguments);
+using EarlySegmentsKernel = void(EarlySegmentArguments);
+using EarlyPassKernel = void(EarlyPassArguments);
+using WalkKernel = void(WalkArguments);
+
+}  // namespace hopfuse

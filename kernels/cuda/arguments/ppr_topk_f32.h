@@ -1,0 +1,150 @@
+// The arguments of the kernels of ppr_topk_f32.cu.
+#pragma once
+
+#include "ppr_scales.h"
+
+namespace hopfuse {
+
+constexpr int SELECT_THREADS = 128;
+constexpr int SELECT_KEPT = 512;  // the most hits that a round of selection finds
+
+// The nodes that are ranked, by max(y, 0) deg or, with `final`, by x^ itself.
+struct CandidateArguments {
+    PprIterate iterate;
+    int32_t final;
+    const float* degree;  // (N,) or (N, L), or null: 1
+    int32_t per_lane;
+    const int32_t* node_of;
+    const int32_t* among;  // (count,) internal nodes, or null: all
+    int64_t count;
+    int32_t lanes;  // L
+};
+
+// Where a lane's best keys are written, and how many a round finds: few if few are requested, which leaves space for waiting
+// keys, so that they are seldom sorted.
+struct SelectionRounds {
+    uint64_t* keys;  // (L, stride), with space for whole rounds
+    int64_t stride;
+    int32_t kept;
+    uint64_t* parts;  // (L, splits, kept) the best of each split of the candidates, or null: read all candidates
+};
+
+// What shows that two nodes have equal scores, or that a node has none: the entries of rows, and the restarts.
+struct TwinTables {
+    const int64_t* indptr;
+    const int32_t* indices;
+    const float* weight;
+    const uint8_t* edge_type;
+    const float* mask;        // (N, L) or null
+    const float* attraction;  // (N, L) node weights, or null: all 1
+    RowSet restart_rows;
+    const double* restart;  // (rows, L)
+    int32_t lanes;          // L
+    int32_t symmetric;      // whether the operator is
+};
+
+// How the best are selected and proven.
+struct ListArguments {
+    SelectionRounds rounds;
+    const int32_t* internal_of;
+    const double* unscale;
+    const float* locals;  // (N, L) the part of the error that is specific to each node, or null
+    int64_t k;
+    int32_t order;  // whether the order is proven too
+    TwinTables twins;
+};
+
+// The lanes that take part in a launch: those that a row of the answers waits for or, of a try, those that walk and whose turn
+// it is.
+struct LaneTurn {
+    const int64_t* rows;  // (L,) -1: none; or null: a try
+    const int32_t* walking;
+    const int64_t* next_try;
+    int64_t number;  // of the pass
+};
+
+// What a lane's error follows from: the largest |z - y| of a pass or, if that is null, the certificate.
+struct ErrorArguments {
+    const double* measured;  // (2, L)
+    const double* damping;   // (L,) and so on
+    const double *bound, *per_degree;
+    int32_t refined;
+    int32_t lanes;  // L
+};
+
+// How far each lane's list is from proof, before the candidates outside it are looked at.
+struct ListProofs {
+    double* errors;    // (3, L) of NodeError
+    double* evidence;  // (2, L) shortfall and least of ListProof
+    int64_t* found;    // (L,) hits, at most k + 1
+    int32_t* flags;    // (2, L) open and tied of ListProof
+    int32_t lanes;     // L
+};
+
+struct RankArguments {
+    CandidateArguments candidates;
+    ListArguments list;
+    LaneTurn turn;
+    ErrorArguments error;
+    int32_t splits;
+    int32_t* others;    // (L, splits) whether candidates that may hold mass have no score above 0, where that is asked
+    uint32_t* arrived;  // (L,) 0 before and after a launch
+    ListProofs proofs;
+};
+
+// The candidates outside each list, which prove_list leaves open.
+struct OutsideArguments {
+    CandidateArguments candidates;
+    ListArguments list;
+    LaneTurn turn;
+    int32_t splits;
+    float* largest;     // (L, splits)
+    uint32_t* arrived;  // (L,) 0 before and after a launch
+    ListProofs proofs;
+};
+
+// Where the answers of a batch are written, (B, width) and (B,).
+struct PprAnswers {
+    int64_t width;
+    int64_t* ids;
+    float* scores;
+    float* score_bounds;
+    int64_t* counts;
+    uint8_t* proven;
+    int64_t* iterations;
+    double* residual;
+    double* bound;
+    uint8_t* converged;
+    int32_t* status;
+    double* shortfall;  // how far the list is from being proven
+};
+
+struct TryArguments {
+    OutsideArguments outside;
+    const double* damping;  // (L,) and so on
+    const int32_t* accelerates;
+    int32_t* walking;
+    int64_t* passes;
+    int64_t* next_try;
+    int32_t* unproven;
+    int32_t* left;       // (1,)
+    int64_t* last_pass;  // (1,)
+};
+
+struct FinishArguments {
+    OutsideArguments outside;
+    const double *residual, *bound;  // (L,) and so on
+    const int64_t* polished;         // float64 steps, or null: none
+    const int32_t* walking;
+    const int64_t *limit, *passes;
+    const int32_t* seed_status;
+    double tol;
+    int32_t goes_on;
+    PprAnswers answers;
+};
+
+using RankKernel = void(RankArguments);
+using TryKernel = void(TryArguments);
+using FinishKernel = void(FinishArguments);
+
+}  // namespace hopfuse

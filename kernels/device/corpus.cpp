@@ -1,0 +1,105 @@
+#include "corpus.h"
+
+#include <algorithm>
+
+namespace hopfuse::device {
+
+namespace {
+
+constexpr KernelOf<DenseQueriesKernel> queries_kernel{{"dense_topk", "dense_queries_f32"}};
+constexpr KernelOf<DenseMaskIdsKernel> mask_ids_kernel{{"dense_topk", "dense_mask_ids"}};
+
+template <class T>
+std::span<const T> span_of(const void* data, int64_t size) {
+    return {static_cast<const T*>(data), static_cast<size_t>(size)};
+}
+
+}  // namespace
+
+DeviceCorpus::DeviceCorpus(Queue& queue, const DenseVectors& vectors)
+    : rows_(vectors.count), dim_(vectors.dim), type_(vectors.type), cosine_(vectors.cosine) {
+    const int64_t size = rows_ * dim_;
+    const size_t each = type_ == DenseType::float32 ? sizeof(float) : sizeof(unsigned short);
+    queue.device().require(each * static_cast<size_t>(size) + sizeof(float) * static_cast<size_t>(rows_), "the corpus");
+    const Queue::Resident resident(queue);
+    if (type_ == DenseType::float32) wide_ = std::get<0>(queue.upload(span_of<float>(vectors.data, size)));
+    else narrow_ = std::get<0>(queue.upload(span_of<unsigned short>(vectors.data, size)));
+    norms_ = queue.empty<float>(static_cast<size_t>(rows_));
+    with_rows([&](const auto& kernels, const auto& there) {
+        queue.launch(kernels.norms, scoring_grid(rows_, 1), there, rows_, static_cast<int>(dim_), norms_);
+    });
+}
+
+int64_t RowFilter::most_rows(int64_t rows) const {
+    if (!has_lists()) return rows;
+    int64_t most = 0;
+    for (size_t i = 1; i < indptr.size(); ++i) most = std::max(most, indptr[i] - indptr[i - 1]);
+    return most;
+}
+
+int64_t RowFilter::total(int64_t queries, int64_t rows) const {
+    const int64_t each = shared ? queries : 1;
+    if (has_lists()) return each * indptr.back();
+    if (mask == nullptr) return queries * rows;
+    const uint8_t* const end = mask + (shared ? 1 : queries) * rows;
+    return each * (end - mask - std::count(mask, end, uint8_t{0}));
+}
+
+FilterPart::FilterPart(const RowFilter& whole, int64_t begin, int64_t end, int64_t rows) : filter_(whole) {
+    if (whole.shared) return;
+    if (whole.mask != nullptr) filter_.mask = whole.mask + begin * rows;
+    if (!whole.has_lists()) return;
+    const int64_t first = whole.indptr[static_cast<size_t>(begin)];
+    for (int64_t query = begin; query <= end; ++query)
+        indptr_.push_back(whole.indptr[static_cast<size_t>(query)] - first);
+    filter_.indptr = indptr_;
+    filter_.ids = whole.ids + first;
+}
+
+FilterPart::FilterPart(const RowFilter& whole, std::span<const int64_t> queries, int64_t rows) : filter_(whole) {
+    if (whole.shared) return;
+    if (whole.mask != nullptr) {
+        mask_.reserve(queries.size() * static_cast<size_t>(rows));
+        for (const int64_t query : queries)
+            mask_.insert(mask_.end(), whole.mask + query * rows, whole.mask + (query + 1) * rows);
+        filter_.mask = mask_.data();
+    } else if (whole.has_lists()) {
+        indptr_.push_back(0);
+        for (const int64_t query : queries) {
+            const auto at = static_cast<size_t>(query);
+            ids_.insert(ids_.end(), whole.ids + whole.indptr[at], whole.ids + whole.indptr[at + 1]);
+            indptr_.push_back(static_cast<int64_t>(ids_.size()));
+        }
+        filter_.indptr = indptr_;
+        filter_.ids = ids_.data();
+    }
+}
+
+DeviceFilter DeviceFilter::upload(Queue& queue, const RowFilter& filter, int64_t queries, int64_t rows) {
+    DeviceFilter there;
+    there.shared = filter.shared;
+    if (filter.has_lists())
+        std::tie(there.indptr, there.ids) =
+            queue.upload(filter.indptr, span_of<int64_t>(filter.ids, filter.indptr.back()));
+    else if (filter.mask != nullptr)
+        there.mask = std::get<0>(queue.upload(span_of<uint8_t>(filter.mask, (filter.shared ? 1 : queries) * rows)));
+    return there;
+}
+
+void check_queries(Queue& queue, const Array<float>& queries, int64_t batch, int32_t dim, bool cosine,
+                   const Array<float>& norms, const Array<int32_t>& status) {
+    queue.launch(queries_kernel, scoring_grid(batch, 1), queries, batch, static_cast<int>(dim), cosine ? 1 : 0, norms,
+                 status);
+}
+
+void mask_of_ids(Queue& queue, const DeviceFilter& filter, int64_t lists, int64_t first_row, int64_t rows,
+                 const Array<uint8_t>& mask) {
+    queue.launch(mask_ids_kernel, {lists, DENSE_THREADS}, filter.indptr, filter.ids, first_row, static_cast<int>(rows),
+                 mask);
+}
+
+Grid scoring_grid(int64_t columns, int64_t query_groups) {
+    return {blocks(columns, DENSE_BLOCK_ROWS) * query_groups, DENSE_THREADS};
+}
+
+}  // namespace hopfuse::device

@@ -1,0 +1,43 @@
+#include "dice.h"
+
+#include "arguments/dice_f32.h"
+#include "uploads.h"
+
+namespace hopfuse::device {
+
+namespace {
+
+constexpr KernelOf<DiceKernel> dice_f32{{"dice_f32", "dice_f32"}};
+constexpr int THREADS = 128;
+
+}  // namespace
+
+std::shared_ptr<const DeviceLabels> upload_labels(Queue& queue, std::span<const int64_t> indptr,
+                                                  std::span<const int32_t> members) {
+    queue.device().require(indptr.size_bytes() + members.size_bytes(), "the label sets");
+    const Queue::Resident resident(queue);
+    auto [there, elements] = queue.upload(indptr, members);
+    return std::make_shared<const DeviceLabels>(DeviceLabels{there, elements});
+}
+
+Array<float> dice(Queue& queue, const std::shared_ptr<const DeviceLabels>& labels, const DiceArgs& call) {
+    const int64_t count = call.indptr[call.batch];
+    const Array<float> scores = queue.empty<float>(static_cast<size_t>(count));
+    if (count == 0) return scores;
+    queue.keep(labels);
+    const size_t queries = static_cast<size_t>(call.batch) + 1;
+    DiceSets sets = call.queries;
+    const int64_t* indptr = call.indptr;
+    const int32_t* candidates = call.candidates;
+    Uploads uploads;
+    uploads.add(sets.units, static_cast<size_t>(sets.indptr[call.batch]));
+    uploads.add(sets.indptr, queries);
+    uploads.add(indptr, queries);
+    uploads.add(candidates, static_cast<size_t>(count * call.parts));
+    uploads.copy(queue);
+    queue.launch(dice_f32, {blocks(count, THREADS), THREADS}, labels->indptr, labels->members, sets.indptr, sets.units,
+                 call.batch, indptr, candidates, call.parts, count, scores);
+    return scores;
+}
+
+}  // namespace hopfuse::device

@@ -1,0 +1,104 @@
+// The best nodes of each query on a device, and their proof; see kernels/include/hopfuse/ppr_proof.h.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "arguments/ppr_topk_f32.h"
+#include "ppr_certificate.h"
+#include "ppr_passes.h"
+
+namespace hopfuse::device {
+
+// The results of a batch on the device, (B, width) and (B,), with each query's status (hopfuse/query_status.h).
+struct WalkAnswers {
+    int64_t width;
+    Array<int64_t> ids;
+    Array<float> scores, score_bounds;
+    Array<int64_t> counts;
+    Array<uint8_t> proven;
+    Array<int64_t> iterations;
+    Array<double> residual, bound;
+    Array<uint8_t> converged;
+    Array<int32_t> status;
+    Array<double> shortfall;  // how far the list is from being proven
+
+    WalkAnswers(Queue& queue, int64_t batch, int64_t list_width);
+    PprAnswers arguments() const;
+};
+
+// What finish() writes.
+struct Finish {
+    std::span<const int64_t> rows;             // (L,) of the answers; -1 skips a lane
+    const Certificate* certificate = nullptr;  // null: the one that the device has
+    std::span<const int64_t> polished{};       // (L,) float64 steps, or none
+    bool goes_on = false;                      // whether passes are added to those in the answers
+    std::span<const int64_t> passes{};         // (L,) this plus 1 is the number of passes, instead of the walk's
+    const float* local = nullptr;              // (N, L) a part of each node's error
+    float* refined = nullptr;                  // (N, L) scores to rank in place of x^
+};
+
+// Selection of the best `k` of all nodes or of `candidates`; k is at most their number.
+class TopkSearch {
+public:
+    // `among`: internal nodes, or no address.
+    TopkSearch(Queue& queue, std::shared_ptr<const DeviceGraph> graph, int64_t k, std::span<const int32_t> among,
+               bool prove_order);
+
+    const std::shared_ptr<const DeviceGraph> graph;
+    const int64_t k;
+    const bool prove_order;
+
+    // Writes the hits of x^ and their evidence.
+    void finish(Queue& queue, const PprBlock& block, const WalkAnswers& answers, const Finish& what);
+
+private:
+    friend class TopkProof;
+
+    // What ranks the candidates, and what the kernels read that complete the proof.
+    struct Ranking {
+        RankArguments rank;
+        OutsideArguments outside;
+    };
+    // The list of each lane, how far its proof is, and the best keys of each split of the candidates.
+    struct Lists {
+        int64_t lanes = 0, places = 0;  // a place is a split of a lane
+        Array<uint64_t> keys;
+        Array<int32_t> others;
+        Array<float> largest;
+        Array<double> errors, evidence;
+        Array<int64_t> found;
+        Array<int32_t> flags;
+        Array<uint64_t> parts;
+        bool has_parts = false;
+    };
+
+    const Array<int32_t> candidates_;
+    const int64_t count_;
+    int64_t kept_, stride_;
+    Lists lists_{};
+
+    int64_t splits(Queue& queue, const PprBlock& block) const;
+    void make_lists(Queue& queue, int64_t lanes, int64_t splits);
+    CandidateArguments candidates_of(const PprBlock& block, const PprIterate& iterate, bool final) const;
+    Ranking ranking(Queue& queue, const PprBlock& block, const CandidateArguments& candidates, const LaneTurn& turn,
+                    const ErrorArguments& error, const float* local);
+    // Ranks the candidates, and proves what the lists show.
+    void rank(Queue& queue, const PprBlock& block, const Ranking& by) const;
+};
+
+// Attempts to end lanes of a block whose hits seem proven, by what passes measured.
+class TopkProof : public Proof {
+public:
+    TopkProof(Queue& queue, TopkSearch& search, const PprBlock& block, const Array<double>& measured);
+    void attempt(int64_t number) override;
+
+private:
+    Queue& queue_;
+    TopkSearch& search_;
+    const PprBlock& block_;
+    TopkSearch::Ranking ranking_;
+    TryArguments try_;
+};
+
+}  // namespace hopfuse::device

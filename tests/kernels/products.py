@@ -1,0 +1,78 @@
+"""Matrix products of dense search: launched alone on the emulator, and their bound by the formulas of the contract."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any, NamedTuple
+
+import hopfuse as hf
+import numpy as np
+from hopfuse_simt import SimtModule
+from hopfuse_simt.arguments import Pointer, Struct
+from numpy.typing import NDArray
+
+#: Rows and queries of a block, by the type of rows.
+BLOCK_ROWS, BLOCK_QUERIES = 128, {"float32": 64, "float16": 32, "bfloat16": 32}
+SUFFIXES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
+UNIT = 2.0**-24
+#: The assumed error of a step of a matrix unit, and the largest relative error of rounding to a type of rows.
+STEP_ERROR, LAST_BIT = 2.0**-17, {"float16": 2.0**-11, "bfloat16": 2.0**-8}
+
+
+def gamma(operations: int) -> float:
+    """Return the bound of the relative error of this many float32 operations."""
+    return operations * UNIT / (1 - operations * UNIT)
+
+
+def product_error(dim: int, storage: str, step: float = STEP_ERROR, last_bit: float | None = None) -> float:
+    """Return the error of a product over both norms: kernels/include/hopfuse/dense_topk.h and kernels/cuda/topk.cu."""
+    if storage == "float32":
+        return gamma(dim + 8)
+    split = (LAST_BIT[storage] if last_bit is None else last_bit) ** 2 + 2.0**-27 * math.sqrt(dim)
+    return 1.01 * (2.02 * step + split + gamma(-(-dim // 32) + 1))
+
+
+class Bound(NamedTuple):
+    """What dense_select_f32 adds to a product: kernels/cuda/topk.cu."""
+
+    slack: float
+    norm_floor: float
+    underflow: float
+
+    @classmethod
+    def of(cls, dim: int, storage: str, step: float = STEP_ERROR, last_bit: float | None = None) -> Bound:
+        own, product = gamma(dim + 8), product_error(dim, storage, step, last_bit)
+        slack = 1.01 * (own + product + 8 * UNIT * (1 + own + product)) * (1 + own) ** 2
+        values = (slack, math.sqrt(dim + 8) * 2.0**-74, 8 * (dim + 8) * 2.0**-126)
+        return cls(*(float(np.nextafter(np.float32(value), np.float32(np.inf))) for value in values))
+
+
+def as_stored(x: NDArray[np.float32], storage: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Return rows as a kernel reads them, and their values."""
+    corpus = hf.Corpus.from_array(x, storage=storage)
+    rows = corpus.vectors if storage == "float32" else corpus.vectors.view(np.uint16)
+    return np.array(rows), corpus.as_float32().astype(np.float64)
+
+
+def multiply(
+    module: SimtModule,
+    rows: NDArray[Any],
+    queries: NDArray[np.float32],
+    storage: str = "float32",
+    *,
+    out: NDArray[np.float32] | None = None,
+    **how: Any,
+) -> tuple[NDArray[np.float32], Any]:
+    """Return the products (queries, rows) of one launch, and what it counted."""
+    (count, dim), batch = rows.shape, queries.shape[0]
+    with np.errstate(over="ignore"):
+        norms = np.linalg.norm(queries.astype(np.float64), axis=1).astype(np.float32)
+    out = np.full((batch, count), np.nan, np.float32) if out is None else out
+    given = Struct(
+        struct.pack("<QQiiixxxx", 0, 0, batch, dim, 0), {0: Pointer(queries, False), 8: Pointer(norms, False)}
+    )
+    grid = -(-count // BLOCK_ROWS) * -(-batch // BLOCK_QUERIES[storage])
+    floor = np.float32(Bound.of(dim, storage).norm_floor)
+    arguments = [rows, np.int64(count), given, floor, out]
+    return out, module.launch(f"dense_product_{SUFFIXES[storage]}", grid, 128, 0, arguments, **how)
