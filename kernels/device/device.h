@@ -279,14 +279,8 @@ public:
     // ---- Work
     template <class... P>
     void launch(const Kernel<P...>& kernel, const Grid& grid, const std::type_identity_t<P>&... given) {
-        std::tuple<P...> own(given...);
-        std::apply(
-            [&](P&... argument) {
-                (clear_padding(argument), ...);
-                void* arguments[] = {static_cast<void*>(&argument)..., nullptr};
-                launch_function(kernel.unit, kernel.name, grid, arguments);
-            },
-            own);
+        const void* arguments[] = {static_cast<const void*>(&given)..., nullptr};
+        launch_function(kernel.unit, kernel.name, grid, const_cast<void**>(arguments));
     }
     void launch_function(std::string_view unit, std::string_view name, const Grid& grid, void** arguments);
     template <class... P>
@@ -308,13 +302,6 @@ public:
     };
 
 private:
-    // Bytes between the members of an argument are 0, so that equal launches have equal bytes, none of which looks like an address.
-    template <class T>
-    static void clear_padding([[maybe_unused]] T& argument) {
-#if defined(__GNUC__) && !defined(__clang__)
-        if constexpr (std::is_class_v<T>) __builtin_clear_padding(&argument);
-#endif
-    }
     bool is_recorded_run() const;
     Owner take(size_t nbytes);
     void synchronize(const char* what);
