@@ -65,7 +65,7 @@ size_t side_by_side(std::span<const size_t> nbytes, std::span<size_t> begins) {
     size_t total = 0;
     for (size_t i = 0; i < nbytes.size(); ++i) {
         begins[i] = rounded(total, ALIGNMENT);
-        total = begins[i] + nbytes[i];
+        total = begins[i] + std::max<size_t>(1, nbytes[i]);  // an empty array has an address, too
     }
     return total;
 }
