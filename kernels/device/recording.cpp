@@ -9,8 +9,9 @@
 namespace hopfuse::device {
 namespace {
 
-constexpr size_t MOST_WASTED = 2;       // a block serves requests of at least half its size
-constexpr size_t CONSTANTS = 64 << 10;  // bytes that are allocated at once for small constants
+constexpr size_t MOST_WASTED = 2;          // a block serves requests of at least half its size
+constexpr size_t CONSTANTS = 64 << 10;     // bytes that are allocated at once for small constants
+constexpr size_t MOST_BETWEEN = 64 << 10;  // bytes between results that are copied with them
 
 }  // namespace
 
@@ -100,6 +101,16 @@ size_t recording_bytes(const RecordingMemory& memory) { return const_cast<Record
 
 // ---- Tape
 
+namespace {
+
+bool contains(const RecordingMemory::Block& block, const void* address) {
+    const char *const begin = static_cast<const char*>(block.owner.get()), *const at =
+                                                                               static_cast<const char*>(address);
+    return begin <= at && at < begin + block.nbytes;
+}
+
+}  // namespace
+
 void Tape::begin_first() {
     clear();
     is_recording_ = false;
@@ -111,6 +122,27 @@ void Tape::begin_recorded() {
     if (HOPFUSE_PLANT(52, true, next_ == 0)) next_ = next_constant_ = 0;
 }
 
+void Tape::place_results(std::span<const void* const> results, CUstream stream) {
+    placed_.assign(given_.size(), nullptr);
+    std::vector<size_t> chosen, begins;
+    size_t total = 0;
+    for (const void* const result : results) {
+        // The last request that was given this memory is the one whose array is still there.
+        size_t at = given_.size();
+        while (at > 0 && !contains(given_[at - 1].second, result)) --at;
+        if (at == 0 || std::find(chosen.begin(), chosen.end(), at - 1) != chosen.end()) continue;
+        chosen.push_back(at - 1), begins.push_back(total);
+        total += rounded(std::max<size_t>(1, given_[at - 1].first), ALIGNMENT);
+    }
+    if (chosen.size() < 2) return;  // they are together as it is
+    results_ = device_->fixed_memory(total), results_bytes_ = total;
+    for (size_t i = 0; i < chosen.size(); ++i)
+        placed_[chosen[i]] = static_cast<char*>(const_cast<void*>(results_.get())) + begins[i];
+    // What is between results is read with them.
+    Device::State& of = device_->state();
+    of.check(of.driver.cuMemsetD8Async(address_of(results_.get()), 0, total, stream), "clearing memory");
+}
+
 void Tape::check_end() const {
     if (next_ != given_.size())
         throw NotRecordable("the captured work requests less memory in its recording than in the run before it");
@@ -120,6 +152,8 @@ void Tape::check_end() const {
 
 void Tape::clear() {
     given_.clear();
+    placed_.clear();
+    results_.reset();
     constants_.clear();
     kept_.clear();
     chunk_.reset();
@@ -138,7 +172,9 @@ Owner Tape::take(size_t nbytes) {
     }
     if (next_ == given_.size() || given_[next_].first != nbytes)
         throw NotRecordable("the captured work requests other memory in its recording than in the run before it");
-    const Owner& owner = given_[next_++].second.owner;
+    const size_t at = next_++;
+    const bool is_placed = at < placed_.size() && placed_[at];
+    const Owner owner = is_placed ? Owner(results_, placed_[at]) : given_[at].second.owner;
     return HOPFUSE_PLANT(16, owner, Owner(Owner(), owner.get()));
 }
 
@@ -182,12 +218,9 @@ void Tape::keep(Owner owner) {
 }
 
 int64_t Tape::block_of(const void* address) const {
-    for (size_t i = 0; i < given_.size(); ++i) {
-        const RecordingMemory::Block& block = given_[i].second;
-        const char* const begin = static_cast<const char*>(block.owner.get());
-        if (begin <= static_cast<const char*>(address) && static_cast<const char*>(address) < begin + block.nbytes)
-            return static_cast<int64_t>(block.number);
-    }
+    if (results_ && contains({results_, results_bytes_, 0}, address)) return INT64_MAX;
+    for (const auto& [nbytes, block] : given_)
+        if (contains(block, address)) return static_cast<int64_t>(block.number);
     return -1;
 }
 
@@ -320,9 +353,10 @@ Queue& Recording::begin(const Stream& after, bool records, bool for_host) {
     return *state.queue;
 }
 
-void Recording::end_first() {
+void Recording::end_first(std::span<const void* const> results) {
     State& state = *state_;
     if (state.run != State::Run::first) throw std::logic_error("there is no first run to end");
+    state.tape.place_results(results, state.stream.handle);
     // Replays may run on any stream, and must not overlap this run, whose memory they use.
     if (HOPFUSE_PLANT(2, true, false))
         state.of().check(state.of().driver.cuStreamSynchronize(state.stream.handle), "the first run of a recording");
@@ -344,10 +378,13 @@ void Recording::end_recorded(std::span<const void* const> results, std::span<con
     state.result_bytes.assign(nbytes.begin(), nbytes.end());
     if (state.run_for_host) {
         state.result_begins.resize(results.size());
-        const std::vector<Group> groups = group_arrays(results, nbytes, state.result_begins, [&](size_t i, size_t j) {
-            const int64_t block = state.tape.block_of(results[i]);
-            return block >= 0 && block == state.tape.block_of(results[j]);
-        });
+        const std::vector<Group> groups = group_arrays(
+            results, nbytes, state.result_begins,
+            [&](size_t i, size_t j) {
+                const int64_t block = state.tape.block_of(results[i]);
+                return block >= 0 && block == state.tape.block_of(results[j]);
+            },
+            MOST_BETWEEN);
         state.received = state.device->pinned(groups.empty() ? 0 : groups.back().at + groups.back().nbytes);
         for (const Group& group : groups)
             of.check(of.driver.cuMemcpyDtoHAsync(state.received.get() + group.at, address_of(group.begin), group.nbytes,

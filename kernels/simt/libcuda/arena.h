@@ -22,8 +22,11 @@ constexpr uint32_t fresh_word = 0xfffbfffb, freed_word = 0xfff4fff4, gap_word = 
 bool map_arena();
 int arena_file();
 inline bool in_arena(uint64_t address) { return address >= arena_begin && address - arena_begin < arena_bytes; }
-// The same of a word of an argument, which may also be a small int32_t beside padding.
-inline bool is_address(uint64_t word) { return in_arena(word) && static_cast<uint32_t>(word) - 0x10000 < 0xfffe0000; }
+// Whether such a word of an argument may be a number instead: an int32_t, beside padding that holds half of an old address.
+inline bool may_be_number(uint64_t word) {
+    const auto low = static_cast<uint32_t>(word);
+    return low < 0x80000000 || low >= 0xffff0000;
+}
 
 // While one exists, this thread can read and write device memory.
 class OpenArena {

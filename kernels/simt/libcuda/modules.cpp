@@ -88,8 +88,7 @@ struct Launch : Work {
         const OpPtr self = op.shared_from_this();
         for (const Touch& touch : touches)
             if (touch.use == Touch::may_write) note_writer(self, touch);
-            else if (touch.allocation->writer != nullptr && touch.allocation->writer->queue != op.queue)
-                settle(touch.allocation);
+            else settle_before(op, touch.allocation);
         const std::string report =
             code->launch(call, *kernel, reinterpret_cast<const unsigned char*>(arguments.data()));
         if (machine.launches.size() == most_entries) machine.launches.pop_front();
@@ -127,8 +126,9 @@ CUresult find_touches(const Launch& launch, const Context& context, std::vector<
         for (uint32_t i = (parameter.offset + 7) / 8 * 8; i + 8 <= parameter.offset + parameter.size; i += 8) {
             uint64_t word;
             memcpy(&word, bytes + i, 8);
-            if (!is_address(word)) continue;
+            if (!in_arena(word)) continue;
             const AllocationPtr a = allocation_at(word);
+            if ((a == nullptr || a->is_free || a->context != &context) && may_be_number(word)) continue;
             if (a == nullptr) {
                 // An empty array may begin where an allocation ends.
                 const AllocationPtr ended = allocation_at(word - 1);
