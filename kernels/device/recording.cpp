@@ -100,6 +100,15 @@ size_t recording_bytes(const RecordingMemory& memory) { return const_cast<Record
 
 // ---- Tape
 
+namespace {
+
+bool contains(const RecordingMemory::Block& block, const void* address) {
+    const char *const begin = static_cast<const char*>(block.owner.get()), *const at = static_cast<const char*>(address);
+    return begin <= at && at < begin + block.nbytes;
+}
+
+}  // namespace
+
 void Tape::begin_first() {
     clear();
     is_recording_ = false;
@@ -111,6 +120,24 @@ void Tape::begin_recorded() {
     if (HOPFUSE_PLANT(52, true, next_ == 0)) next_ = next_constant_ = 0;
 }
 
+void Tape::place_results(std::span<const void* const> results) {
+    placed_.assign(given_.size(), nullptr);
+    std::vector<size_t> chosen, begins;
+    size_t total = 0;
+    for (const void* const result : results) {
+        // The last request that was given this memory is the one whose array is still there.
+        size_t at = given_.size();
+        while (at > 0 && !contains(given_[at - 1].second, result)) --at;
+        if (at == 0 || std::find(chosen.begin(), chosen.end(), at - 1) != chosen.end()) continue;
+        chosen.push_back(at - 1), begins.push_back(total);
+        total += rounded(std::max<size_t>(1, given_[at - 1].first), ALIGNMENT);
+    }
+    if (chosen.size() < 2) return;  // they are together as it is
+    results_ = device_->fixed_memory(total), results_bytes_ = total;
+    for (size_t i = 0; i < chosen.size(); ++i)
+        placed_[chosen[i]] = static_cast<char*>(const_cast<void*>(results_.get())) + begins[i];
+}
+
 void Tape::check_end() const {
     if (next_ != given_.size())
         throw NotRecordable("the captured work requests less memory in its recording than in the run before it");
@@ -120,6 +147,8 @@ void Tape::check_end() const {
 
 void Tape::clear() {
     given_.clear();
+    placed_.clear();
+    results_.reset();
     constants_.clear();
     kept_.clear();
     chunk_.reset();
@@ -182,12 +211,9 @@ void Tape::keep(Owner owner) {
 }
 
 int64_t Tape::block_of(const void* address) const {
-    for (size_t i = 0; i < given_.size(); ++i) {
-        const RecordingMemory::Block& block = given_[i].second;
-        const char* const begin = static_cast<const char*>(block.owner.get());
-        if (begin <= static_cast<const char*>(address) && static_cast<const char*>(address) < begin + block.nbytes)
-            return static_cast<int64_t>(block.number);
-    }
+    if (results_ && contains({results_, results_bytes_, 0}, address)) return INT64_MAX;
+    for (const auto& [nbytes, block] : given_)
+        if (contains(block, address)) return static_cast<int64_t>(block.number);
     return -1;
 }
 
@@ -320,9 +346,10 @@ Queue& Recording::begin(const Stream& after, bool records, bool for_host) {
     return *state.queue;
 }
 
-void Recording::end_first() {
+void Recording::end_first(std::span<const void* const> results) {
     State& state = *state_;
     if (state.run != State::Run::first) throw std::logic_error("there is no first run to end");
+    state.tape.place_results(results);
     // Replays may run on any stream, and must not overlap this run, whose memory they use.
     if (HOPFUSE_PLANT(2, true, false))
         state.of().check(state.of().driver.cuStreamSynchronize(state.stream.handle), "the first run of a recording");

@@ -29,10 +29,10 @@ public:
     // The same in pinned host memory; valid values must be there before the first run.
     std::byte* staged(size_t number) const;
 
-    // A run: begin, queue work on queue(), then end. The first run is begun with `records` false. In a recorded run the results are
-    // given to end_recorded, which adds their copies to pinned memory if `for_host`.
+    // A run: begin, queue work on queue(), then end with the results. The first run is begun with `records` false; in a recorded
+    // run its results are next to each other, and end_recorded adds their copy to pinned memory if `for_host`.
     Queue& begin(const Stream& after, bool records, bool for_host);
-    void end_first();
+    void end_first(std::span<const void* const> results = {});
     void end_recorded(std::span<const void* const> results, std::span<const size_t> nbytes);
     void abandon();  // after an exception in a run: frees what the run made
 
