@@ -31,6 +31,7 @@ def test_threads_do_not_race() -> None:
     run_program(build_program(HERE / "races.cpp", *flags), [], TSAN_OPTIONS="exitcode=66 halt_on_error=1")
 
 
+@pytest.mark.full
 def test_memory_is_used_as_it_should_be() -> None:
     flags = "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1"
     run_program(build_program(HERE / "races.cpp", *flags), [])
