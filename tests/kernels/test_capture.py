@@ -119,7 +119,11 @@ def test_a_replay_takes_few_launches(runtime: Any) -> None:
     """At most 2 for a pass or the certificate, and no more than 14 beside, the matrix product among them."""
     runtime.cooperative = False
     queued = Counter(replayed(runtime, System().captured(), *questions(32))[0])
-    walk = {name: count for name, count in queued.items() if name.startswith(("ppr_early", "ppr_pass", "ppr_seg", "ppr_residual"))}
+    walk = {
+        name: count
+        for name, count in queued.items()
+        if name.startswith(("ppr_early", "ppr_pass", "ppr_seg", "ppr_residual"))
+    }
     passes = max(walk.values()) + 3  # the first two and the certificate have their own kernels
     others = {name: count for name, count in queued.items() if name not in walk}
     assert sum(walk.values()) <= 2 * passes
@@ -368,9 +372,9 @@ def record(runtime: Any, work: Any) -> None:
         lambda device, turn: [device.upload(np.zeros(3)) for _ in range(turn + 1)],
         lambda device, turn: [device.empty(8, np.int8) for _ in range(turn)],
         lambda device, turn: [device.empty(8, np.int8) for _ in range(1 - turn)],
-        lambda device, turn: _native.DeviceRecording(
-            device, _native.RecordingMemory(device), [((1, 1), "f4")]
-        ).begin(False, True),
+        lambda device, turn: _native.DeviceRecording(device, _native.RecordingMemory(device), [((1, 1), "f4")]).begin(
+            False, True
+        ),
     ],
     ids=["reads", "other memory", "other values", "more uploads", "more memory", "less memory", "nested"],
 )
