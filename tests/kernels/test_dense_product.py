@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hopfuse import _native
 from hopfuse_simt import MATRIX_UNITS, SimtModule
-from hopfuse_simt.runtime import CUDA
+from hopfuse_simt.driver import CUDA
 from kernels.products import BLOCK_QUERIES, STEP_ERROR, SUFFIXES, Bound, as_stored, multiply, product_error
 from numpy.typing import NDArray
 from variants import SANITIZED, missing
