@@ -74,6 +74,7 @@ Current::Current(Device& device) : state_(&device.state()), outer_(current_state
 Current::~Current() {
     if (outer_ == state_) return;
     current_state = outer_;
+    if (is_forked()) return;
     CUcontext popped = nullptr;
     state_->driver.cuThreadExchangeStreamCaptureMode(&mode_);
     state_->driver.cuCtxPopCurrent(&popped);

@@ -8,7 +8,15 @@ namespace hopfuse::device {
 
 Queue::Queue(std::shared_ptr<Device> device, Stream stream, Tape* tape)
     : device_(std::move(device)), current_(*device_), stream_(std::move(stream)), tape_(tape) {
-    device_->state().throw_if_broken();
+    Device::State& state = device_->state();
+    state.throw_if_broken();
+    // Default streams cannot be captured.
+    if (tape_ || stream_.handle == nullptr || stream_.handle == legacy_stream() || stream_.handle == per_thread_stream()) return;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    state.check(state.driver.cuStreamIsCapturing(stream_.handle, &status), "looking at a stream");
+    if (status != CU_STREAM_CAPTURE_STATUS_NONE)
+        throw NotRecordable(
+            "the stream is being captured by the caller, and this work cannot be part of a graph that is not made here");
 }
 
 Queue::~Queue() {

@@ -373,11 +373,12 @@ void Recording::abandon() {
 bool Recording::has_run() const { return state_->has_run; }
 bool Recording::is_recorded(bool for_host) const { return state_->graphs[for_host] != nullptr; }
 
-bool Recording::replay_on_host() {
+bool Recording::replay_on_host(const Stream* after) {
     State& state = *state_;
     if (!state.graphs[true]) throw std::logic_error("there is no recording for the host");
     state.of().throw_if_broken();
     const Current current(*state.device);
+    if (after) state.of().order(after->handle, state.stream.handle);
     state.memory->begin_use(state.stream.handle);
     if (!state.launch(true, state.stream.handle)) return false;
     state.of().check(state.of().driver.cuStreamSynchronize(state.stream.handle), "a replay");

@@ -38,10 +38,10 @@ public:
 
     bool has_run() const;  // whether there was a first run, of which recorded runs can be made
     bool is_recorded(bool for_host) const;
-    // Replays with the inputs in staged(), and waits; results are in result(number), until the next replay. False: grids of the
-    // recording no longer run at once, because another process took its share of the device; nothing ran, and all runs must be
-    // made anew.
-    bool replay_on_host();
+    // Replays with the inputs in staged(), and waits; results are in result(number), until the next replay. It runs after what is
+    // queued on `after`, a stream on which the caller may have changed arrays that the work reads. False: grids of the recording no
+    // longer run at once, because another process took its share of the device; nothing ran, and all runs must be made anew.
+    bool replay_on_host(const Stream* after = nullptr);
     const std::byte* result(size_t number) const;
     // Lets a queue wait for the replay before, which may be on another stream: to be called before inputs are written to input().
     void begin_use(Queue& queue);

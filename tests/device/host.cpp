@@ -1079,6 +1079,39 @@ CASE(no_memory_beside_a_recording_does_not_break_it) {
     CHECK(all(recorded.on_host(std::vector<int>(N, 1)), 4));
 }
 
+CASE(a_replay_comes_after_what_the_caller_queued) {
+    const auto device = open();
+    const Array<int> held = device->fixed<int>(N);
+    Recorded recorded(device, recording_memory(device), [&](Queue& queue, const Array<int>&) {
+        const Array<int> made = queue.empty<int>(N);
+        queue.launch(add, GRID, made, held, N, 1);
+        return made;
+    });
+    const Stream stream = device->own_stream();
+    Queue queue(device, stream);
+    queue.launch(fill, GRID, held, N, 1);
+    recorded.run(stream, false, false);
+    recorded.run(stream, true, true);
+    queue.launch(fill, GRID, held, N, 6);
+    CHECK(recorded.recording.replay_on_host(&stream));
+    CHECK(reinterpret_cast<const int*>(recorded.recording.result(0))[N - 1] == 7);
+}
+
+CASE(a_stream_that_the_caller_captures_is_refused) {
+    const auto device = open();
+    const Driver& on = driver();
+    const Stream stream = device->own_stream();
+    CUcontext popped = nullptr;
+    on.cuCtxPushCurrent(device->context());
+    on.cuStreamBeginCapture(stream.handle, CU_STREAM_CAPTURE_MODE_RELAXED);
+    thrown<NotRecordable>([&] { Queue queue(device, stream); });
+    CUgraph graph = nullptr;
+    CHECK(on.cuStreamEndCapture(stream.handle, &graph) == CUDA_SUCCESS);
+    on.cuGraphDestroy(graph);
+    on.cuCtxPopCurrent(&popped);
+    CHECK(popped == device->context());
+}
+
 CASE(captures_of_others_are_not_broken) {
     const auto device = open();
     const Driver& on = driver();
