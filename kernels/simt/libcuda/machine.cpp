@@ -81,6 +81,7 @@ const char* kept(const std::string& text) {
 }
 
 void log(const Context& context, const char* kind, uint64_t size, const char* name) {
+    if (machine.noop) return;
     if (machine.events.size() == most_entries) machine.events.pop_front();
     machine.events.push_back({context.device, kind, name, size});
 }
