@@ -57,6 +57,6 @@ def move_products(folder: Path, error: str, *, cosine: bool = False) -> Path:
     return folder
 
 
-def copy_kernels(folder: Path) -> None:
-    """Copy the .cu files and their headers."""
-    shutil.copytree(CUDA, folder, dirs_exist_ok=True)
+def copy_kernels(folder: Path) -> Path:
+    """Copy the .cu files and their headers to a folder; return it."""
+    return Path(shutil.copytree(CUDA, folder, dirs_exist_ok=True))

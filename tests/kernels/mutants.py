@@ -23,8 +23,8 @@ class Mutant:
     build: str
     found: str
 
-    def text(self) -> str:
-        text = (CUDA / self.file).read_text(encoding="utf-8")
+    def text(self, folder: Path = CUDA) -> str:
+        text = (folder / self.file).read_text(encoding="utf-8")
         if text.count(self.old) != 1:
             raise ValueError(f"{self.name}: {self.file} has {self.old!r} {text.count(self.old)} times; plant it anew")
         return text.replace(self.old, self.new)
@@ -53,8 +53,8 @@ MUTANTS = [
     Mutant(
         "a block says that it has come before its sums are there",
         "grid_join.h",
-        "    if (threadIdx.x < L) put_column<L>(room, blockIdx.x, mine);\n    if (!is_last_block(room.arrived + 1 + group, "
-        "static_cast<unsigned>(members), &shared->is_last)) return false;\n",
+        "    if (threadIdx.x < L) put_column<L>(room, blockIdx.x, mine);\n"
+        "    if (!is_last_block(room.arrived + 1 + group, static_cast<unsigned>(members), &shared->is_last)) return false;\n",
         "    const bool is_last = is_last_block(room.arrived + 1 + group, static_cast<unsigned>(members), "
         "&shared->is_last);\n"
         "    if (threadIdx.x < L) put_column<L>(room, blockIdx.x, mine);\n    if (!is_last) return false;\n",
@@ -129,18 +129,36 @@ MUTANTS = [
     Mutant(
         "the next queries of a product take the place of those in use",
         "dense_product.h",
-        "            buffer = 1 - buffer;\n",
-        "",
+        "            buffer = 1 - buffer;\n            split(numbers",
+        "            split(numbers",
         "halves",
         "tsan",
         "race",
     ),
     Mutant(
-        "a step of a product is loaded while the one before is read",
+        "a step of a product in float32 begins before its numbers are there",
         "dense_product.h",
-        "            add_products(shared, row_lane, query_lane, sums);\n            __syncthreads();\n",
-        "            add_products(shared, row_lane, query_lane, sums);\n",
+        "depth += DEPTH) {\n            __syncthreads();\n",
+        "depth += DEPTH) {\n",
+        "floats",
+        "tsan",
+        "race",
+    ),
+    Mutant(
+        "the same of bfloat16 rows",
+        "dense_product.h",
+        "depth += DEPTH) {\n            __syncthreads();\n",
+        "depth += DEPTH) {\n",
         "wide",
+        "tsan",
+        "race",
+    ),
+    Mutant(
+        "the next numbers of a product in float32 take the place of those in use",
+        "dense_product.h",
+        "            buffer = 1 - buffer;\n            if (depth + DEPTH < part.dim) {\n",
+        "            if (depth + DEPTH < part.dim) {\n",
+        "floats",
         "tsan",
         "race",
     ),
@@ -222,8 +240,8 @@ MUTANTS = [
     Mutant(
         "a product reads beyond a row",
         "dense_product.h",
-        "at + i < dim ?",
-        "at + i <= dim ?",
+        "at + i < dim ? row[at + i]",
+        "at + i <= dim ? row[at + i]",
         "halves",
         "asan",
         "address",
@@ -247,13 +265,58 @@ MUTANTS = [
         "undefined",
     ),
     Mutant(
-        "a product in float32 reads a query too many",
+        "a product in float32 reads a line too many",
         "dense_product.h",
-        "const bool is_inside = line < count &&",
-        "const bool is_inside = line <= count &&",
+        "first + i * STEP : count - 1;",
+        "first + i * STEP : count;",
+        "floats",
+        "asan",
+        "address",
+    ),
+    Mutant(
+        "a product of bfloat16 rows in float32 reads a line too many",
+        "dense_product.h",
+        "first + i * STEP : count - 1;",
+        "first + i * STEP : count;",
         "wide",
         "asan",
         "address",
+    ),
+    Mutant(
+        "a product in float32 reads one number beyond a line",
+        "dense_product.h",
+        "number[i] = at + i < dim ? Row::widen",
+        "number[i] = at + i <= dim ? Row::widen",
+        "floats",
+        "asan",
+        "address",
+    ),
+    Mutant(
+        "a product in float32 reads four numbers beyond a line",
+        "dense_product.h",
+        "if (in_fours) return at < dim ?",
+        "if (in_fours) return at <= dim ?",
+        "floats",
+        "asan",
+        "address",
+    ),
+    Mutant(
+        "a product in float32 reads four numbers of lines that are not aligned",
+        "dense_product.h",
+        "return dim % 4 == 0 &&",
+        "return dim % 2 == 0 &&",
+        "pairs",
+        "asan",
+        "undefined",
+    ),
+    Mutant(
+        "four products are written where they are not aligned",
+        "dense_product.h",
+        "if (stride % 4 != 0)",
+        "if (stride % 2 != 0)",
+        "thirty",
+        "asan",
+        "undefined",
     ),
     # ---- Numeric bounds
     Mutant(
@@ -353,6 +416,61 @@ MUTANTS = [
         "row = first_row + i / 2 * 8;",
         "row = first_row + i % 2 * 8;",
         "units",
+        "plain",
+        "wrong",
+    ),
+    # ---- Products in float32
+    Mutant(
+        "rows of a tile at another place",
+        "dense_product.h",
+        "part.put_four(place.query_of(i / GROUP) + i % GROUP, place.row_of(group),",
+        "part.put_four(place.query_of(i / GROUP) + i % GROUP, place.row_of(ROW_GROUPS - 1 - group),",
+        "tiles",
+        "plain",
+        "wrong",
+    ),
+    Mutant(
+        "queries of a tile at another place",
+        "dense_product.h",
+        "part.put_four(place.query_of(i / GROUP) + i % GROUP,",
+        "part.put_four(place.query_of(i % GROUP) + i / GROUP,",
+        "tiles",
+        "plain",
+        "wrong",
+    ),
+    Mutant(
+        "two threads have the same part of a tile",
+        "dense_product.h",
+        "lane % 2 + lane / 16 * 2",
+        "lane % 2 + lane / 16",
+        "tiles",
+        "plain",
+        "wrong",
+    ),
+    Mutant(
+        "columns of a line in another order",
+        "dense_product.h",
+        "to[column + 2][line] = numbers[i].z;",
+        "to[column + 2][line] = numbers[i].w;",
+        "tiles",
+        "plain",
+        "wrong",
+    ),
+    Mutant(
+        "a block's further queries are left out",
+        "dense_product.h",
+        "if (part.num_queries > PRODUCT_QUERIES) return multiply_some<Queries>(part, shared);",
+        "if (part.num_queries > Queries) return multiply_some<Queries>(part, shared);",
+        "tiles",
+        "plain",
+        "wrong",
+    ),
+    Mutant(
+        "sums of bfloat16 rows without their last part",
+        "dense_product.h",
+        "        if (ADDS_PARTS) add_part<Width>(totals, sums);\n",
+        "",
+        "wide",
         "plain",
         "wrong",
     ),
