@@ -124,7 +124,7 @@ public:
         {
             const nb::gil_scoped_release release;
             if (run_->records) work_->end_recorded(from, nbytes);
-            else work_->end_first();
+            else work_->end_first(from);
         }
         leave();
     }
@@ -217,6 +217,7 @@ public:
                 for (size_t at = 0; at < outputs_.size(); ++at)
                     to.push_back(block.data() + begins[at] + static_cast<size_t>(first) * outputs_[at].row());
                 for (size_t at = 0; at < num_statuses_; ++at) to.push_back(statuses.data() + at * rows);
+                work_->begin_use(queue);
                 for (size_t number = 0; number < inputs_.size(); ++number)
                     pad_into(queue, work_->input(number), given[number].array(), inputs_[number].row(), first, count);
                 is_lost = !work_->replay(queue, to);

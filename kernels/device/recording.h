@@ -21,7 +21,8 @@ size_t recording_bytes(const RecordingMemory& memory);
 class Recording {
 public:
     // An array of the inputs: its bytes.
-    Recording(std::shared_ptr<Device> device, std::shared_ptr<RecordingMemory> memory, std::span<const size_t> input_bytes);
+    Recording(std::shared_ptr<Device> device, std::shared_ptr<RecordingMemory> memory,
+              std::span<const size_t> input_bytes);
     ~Recording();
 
     // The inputs on the device, for the work.
@@ -29,10 +30,10 @@ public:
     // The same in pinned host memory; valid values must be there before the first run.
     std::byte* staged(size_t number) const;
 
-    // A run: begin, queue work on queue(), then end. The first run is begun with `records` false. In a recorded run the results are
-    // given to end_recorded, which adds their copies to pinned memory if `for_host`.
+    // A run: begin, queue work on queue(), then end with the results. The first run is begun with `records` false; in a recorded
+    // run its results are next to each other, and end_recorded adds their copy to pinned memory if `for_host`.
     Queue& begin(const Stream& after, bool records, bool for_host);
-    void end_first();
+    void end_first(std::span<const void* const> results = {});
     void end_recorded(std::span<const void* const> results, std::span<const size_t> nbytes);
     void abandon();  // after an exception in a run: frees what the run made
 
