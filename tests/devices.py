@@ -7,26 +7,24 @@ from typing import Any
 
 import hopfuse as hf
 import numpy as np
-from hopfuse_simt.runtime import SimtArray
 from variants import simt_runtime
 
 
 def on_device(value: Any) -> Any:
     """Return a copy of an array, Hits or Seeds on the device."""
-    simt_runtime()
     if isinstance(value, hf.Hits):
         parts = {field.name: on_device(getattr(value, field.name)) for field in fields(value)}
         return type(value).unchecked(**parts)
     if isinstance(value, hf.Seeds):
         return hf.Seeds(on_device(value.nodes), on_device(value.weights))
-    return SimtArray(np.array(value, order="C"))
+    return simt_runtime().device.upload(np.array(value, order="C"))
 
 
 def recording_of(captured: hf.Captured) -> Any:
     """Return the only recording that a captured core has made."""
     (recordings,) = captured._recordings.values()
     (recorded,) = recordings._made.values()
-    return recorded._recording
+    return recorded.native
 
 
 def on_host(value: Any) -> Any:
@@ -38,4 +36,4 @@ def on_host(value: Any) -> Any:
         return {name: on_host(part) for name, part in value.items()}
     if isinstance(value, tuple):
         return tuple(on_host(part) for part in value)
-    return value.get()
+    return value.to_numpy()

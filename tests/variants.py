@@ -10,31 +10,28 @@ import contextlib
 import functools
 import itertools
 import os
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from compare import assert_bitwise
+from emulated_device import SIMT, SimtRuntime, builder, no_real_device
 from hopfuse import _native, backends
 from hopfuse._arrays import codes
 from hopfuse.backends import cpu
 from hopfuse.backends.calls import PprQueries
 from hopfuse.backends.cuda import DeviceOps
+from hopfuse.backends.first_use import FirstUse
 from hopfuse.errors import BackendError
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "kernels" / "simt"))
-from hopfuse_simt import build
 from hopfuse_simt.errors import SimtBuildError
-from hopfuse_simt.runtime import SimtRuntime
 
 CPU = "cpu"
-SIMT = "simt"
 CUDA = "cuda"
+#: Whether this process runs the tests on a GPU instead of the emulator: a process has one driver.
+ON_GPU = os.environ.get("HOPFUSE_TESTS_DRIVER") == CUDA
 #: The orders of threads and blocks on the emulator, with the seed of those that are shuffled.
 ORDERS = {"forward": 0, "reverse": 0, "shuffle": 1}
 #: Builds of the emulator that find more than the plain one; they are slow, and only in the full tier.
@@ -139,8 +136,8 @@ def params(*, in_every_order: bool) -> list[Any]:
         found += [pytest.param(f"{SIMT}-{build}", marks=full) for build in SANITIZERS]
     else:
         found.append(pytest.param(SIMT, marks=pytest.mark.emulator))
-    if missing(CUDA) is None:  # elsewhere test_a_gpu_has_the_cpus_bits is the skip that says why not
-        found.append(pytest.param(CUDA, marks=pytest.mark.gpu))
+    if ON_GPU:
+        return [CPU, pytest.param(CUDA, marks=pytest.mark.gpu)]
     return found
 
 
@@ -150,17 +147,20 @@ def order_of(test: str) -> str:
 
 
 @functools.cache
-def simt_runtime() -> Any:
+def simt_runtime() -> SimtRuntime:
     """Return the emulator as a runtime of the device backend, and register ``backend="simt"`` at the first call."""
     runtime = SimtRuntime()
+    # The driver of this process is the emulator's, whose devices run no code for a GPU.
+    backends._cuda = FirstUse(CUDA, no_real_device(), lambda _: None)
     backends.register(SIMT, DeviceOps(runtime))
     return runtime
 
 
 @contextmanager
-def registered(name: str, build: str, **options: Any) -> Iterator[Any]:
-    """Register ``backend=name`` with its own runtime, in another build of the emulator."""
-    runtime, before = SimtRuntime(build, **options), backends._backends.get(name)
+def registered(name: str, build: str = "plain", ordinal: int | None = None, **settings: Any) -> Iterator[SimtRuntime]:
+    """Register ``backend=name`` with its own runtime, in another build of the emulator or on another of its devices."""
+    simt_runtime()
+    runtime, before = SimtRuntime(build, ordinal, **settings), backends._backends.get(name)
     backends.register(name, DeviceOps(runtime))
     try:
         yield runtime
@@ -169,26 +169,47 @@ def registered(name: str, build: str, **options: Any) -> Iterator[Any]:
             backends._backends.pop(name)
         else:
             backends.register(name, before)
-        runtime.module.close()
+        runtime.simt.restore()
 
 
 @contextmanager
-def emulated(threads: str) -> Iterator[Any]:
-    """Run calls on the emulator in an order of threads, or in a sanitizer's build; yield its runtime, as new."""
+def emulated(threads: str) -> Iterator[SimtRuntime]:
+    """Run calls on the emulator in an order of threads, or in a sanitizer's build; yield its runtime, as new.
+
+    What the emulated driver finds in the calls fails the test.
+    """
     runtime = simt_runtime()
     with contextlib.ExitStack() as stack:
         stack.enter_context(same_bits_as_the_cpu())
         if threads in SANITIZERS:
             runtime = stack.enter_context(registered(SIMT, threads, order="shuffle", seed=ORDERS["shuffle"]))
         else:
+            stack.callback(_as_new, runtime)
+            _as_new(runtime)
             runtime.order, runtime.seed = threads, ORDERS[threads]
-            stack.callback(vars(runtime).update, order="forward", seed=0, mma="h100", cooperative=True)
-        runtime.mma, runtime.cooperative = "h100", True
-        for log in (runtime.launches, runtime.counters, runtime.events):
-            log.clear()
+        runtime.driver.finish()
+        runtime.driver.clear()
         stack.callback(use, _native.isa())
         use(SIMT)
         yield runtime
+        runtime.driver.finish()
+        found = "\n".join(f"{finding.kind}: {finding.text}" for finding in runtime.findings)
+        assert not found, found
+
+
+def _as_new(runtime: SimtRuntime) -> None:
+    """Restore what a test may change of a device."""
+    runtime.simt.restore()
+    runtime.cooperative = True
+    for name, value in _SIZES.items():
+        setattr(runtime.sizes, name, value)
+
+
+def _sizes_of(device: _native.Device) -> dict[str, int]:
+    return {name: getattr(device.sizes, name) for name in dir(device.sizes) if not name.startswith("_")}
+
+
+_SIZES = _sizes_of(_native.Device.counting())
 
 
 @contextmanager
@@ -206,16 +227,16 @@ def _compared(op: str) -> Callable[..., Any]:
     @functools.wraps(on_device)
     def called(self: DeviceOps, *inputs: Any) -> Any:
         found = on_device(self, *inputs)
-        if self.runtime.fixed or not all(_is_on_host(one, self.runtime) for one in inputs):
-            return found
-        given = [_given_to_the_cpu(one) for one in inputs]
+        if self.runtime.fixed or any(isinstance(one, PprQueries) and one.on_device for one in inputs):
+            return found  # the CPU is not given restarts of a device
+        given = [_given_to_the_cpu(one, self.runtime) for one in inputs]
         expected = on_host(*given)
-        written = [number for number, one in enumerate(inputs) if isinstance(one, np.ndarray)]
+        written = [number for number, one in enumerate(inputs) if _is_array(one)]
         left, right = (
             [found, *(inputs[number] for number in written)],
             [expected, *(given[number] for number in written)],
         )
-        for mine, theirs in zip(_arrays(left), _arrays(right), strict=True):
+        for mine, theirs in zip(_arrays(left, self.runtime), _arrays(right, self.runtime), strict=True):
             if mine.dtype != theirs.dtype or mine.tobytes() != theirs.tobytes():
                 assert_bitwise(mine, theirs, f"{op} on {self.runtime.name} ({getattr(self.runtime, 'order', '')})")
         return found
@@ -223,39 +244,51 @@ def _compared(op: str) -> Callable[..., Any]:
     return called
 
 
-def _is_on_host(one: Any, runtime: Any) -> bool:
-    """Return whether the CPU can read a call: the emulator's arrays it can, but for restarts, which it is not given."""
-    if not getattr(one, "on_device", False):
-        return True
-    return runtime.name == SIMT and not isinstance(one, PprQueries)
+def _is_array(one: Any) -> bool:
+    return isinstance(one, np.ndarray | _native.DeviceArray)
 
 
-def _given_to_the_cpu(one: Any) -> Any:
+def _on_host(one: Any, runtime: Any) -> Any:
+    """Return what a call holds with its arrays on the host; of the emulator, without a trace in its logs."""
+    if isinstance(one, _native.DeviceArray):
+        return runtime.peek(one) if runtime.name == SIMT else one.to_numpy()
+    if type(one) in (list, tuple):
+        return type(one)(_on_host(part, runtime) for part in one)
+    return one
+
+
+def _given_to_the_cpu(one: Any, runtime: Any) -> Any:
     """Return a call with its arrays on the host, and for an array that results are written to another one."""
-    if isinstance(one, np.ndarray):
-        return np.empty_like(one)
-    return one._replace(on_device=False) if "on_device" in getattr(one, "_fields", ()) else one
+    if _is_array(one):
+        return np.empty(one.shape, one.dtype)
+    if "on_device" not in getattr(one, "_fields", ()) or not one.on_device:
+        return one
+    return type(one)(*(_on_host(part, runtime) for part in one))._replace(on_device=False)
 
 
-def _arrays(value: Any) -> list[Any]:
-    """Return the arrays of results, in their order."""
+def _arrays(value: Any, runtime: Any) -> list[Any]:
+    """Return the arrays of results on the host, in their order."""
     if isinstance(value, dict):
         value = [value[name] for name in sorted(value)]
     if isinstance(value, list | tuple):
-        return [array for part in value for array in _arrays(part)]
-    return [] if value is None else [np.asarray(value)]
+        return [array for part in value for array in _arrays(part, runtime)]
+    return [] if value is None else [np.asarray(_on_host(value, runtime))]
 
 
 def missing(variant: str) -> str | None:
     """Return why a variant cannot run here, or None if it can."""
     if variant == CUDA:
+        if not ON_GPU:
+            return "HOPFUSE_TESTS_DRIVER is not cuda, so that device tests run on the emulator"
         try:
             backends.untested(CUDA)
         except BackendError as error:
             return str(error)
     if variant == SIMT:
+        if ON_GPU:
+            return "this process runs the tests on a GPU"
         try:
-            build.compiler()
+            builder.compiler()
         except SimtBuildError as error:
             return str(error)
     return None

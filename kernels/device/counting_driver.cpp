@@ -91,7 +91,7 @@ Driver make_driver() {
     made.cuStreamEndCapture = [](CUstream, CUgraph* graph) { return *graph = some_handle<CUgraph>(), CUDA_SUCCESS; };
     made.cuEventCreate = make;
     made.cuEventElapsedTime = [](float* milliseconds, CUevent, CUevent) { return *milliseconds = 0, CUDA_SUCCESS; };
-    made.cuGraphInstantiate = make;
+    made.cuGraphInstantiateWithFlags = make;
     made.cuModuleLoadData = make;
     made.cuModuleGetFunction = make;
     made.cuFuncGetAttribute = [](int* value, CUfunction_attribute, CUfunction) { return *value = 0, CUDA_SUCCESS; };

@@ -53,6 +53,8 @@ struct Sizes {
     int64_t split_candidates = 1 << 10;
     // Items of a query that a block sums or weighs: passages of similarity_weights, nodes of node weights.
     int64_t part = 4096;
+    // The most entries of a query that fuse sorts in shared memory, a power of two.
+    int64_t shared_entries = 2048;
     // Device memory for sorting long lists (fuse) and couplings (ising), bytes.
     int64_t workspace = 256 << 20;
     // Columns for entities of hits in a recording, whose width is fixed.

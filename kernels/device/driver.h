@@ -63,7 +63,7 @@ constexpr int OLDEST_DRIVER = 12000;
     X(cuEventSynchronize, (CUevent event))                                                                                    \
     X(cuEventQuery, (CUevent event))                                                                                          \
     X(cuEventElapsedTime, (float* milliseconds, CUevent begin, CUevent end))                                                  \
-    X(cuGraphInstantiate, (CUgraphExec* exec, CUgraph graph, unsigned long long flags))                                       \
+    X(cuGraphInstantiateWithFlags, (CUgraphExec* exec, CUgraph graph, unsigned long long flags))                              \
     X(cuGraphLaunch, (CUgraphExec exec, CUstream stream))                                                                     \
     X(cuGraphDestroy, (CUgraph graph))                                                                                        \
     X(cuGraphExecDestroy, (CUgraphExec exec))                                                                                 \

@@ -13,11 +13,10 @@ namespace hopfuse::device {
 struct Group {
     const char* begin;
     size_t nbytes, at;
-    size_t used;   // bytes of arrays in it
     size_t first;  // one of its arrays
 };
 
-// Groups arrays that are in one allocation and near each other; begins[i] becomes the offset of array i in the block.
+// Groups arrays that are in one allocation with nothing but padding between them; begins[i] becomes the offset of array i in the block.
 template <class Together>
 std::vector<Group> group_arrays(std::span<const void* const> from, std::span<const size_t> nbytes,
                                 std::span<size_t> begins, const Together& are_of_one_allocation) {
@@ -29,15 +28,14 @@ std::vector<Group> group_arrays(std::span<const void* const> from, std::span<con
         size_t at = 0;
         for (; at < groups.size(); ++at) {
             Group& group = groups[at];
-            const char* const low = std::min(begin, group.begin);
-            const char* const high = std::max(begin + nbytes[i], group.begin + group.nbytes);
-            if (!are_of_one_allocation(group.first, i) ||
-                static_cast<size_t>(high - low) > group.used + nbytes[i] + MOST_BETWEEN)
-                continue;
-            group = {low, static_cast<size_t>(high - low), 0, group.used + nbytes[i], group.first};
+            const char *const end = begin + nbytes[i], *const group_end = group.begin + group.nbytes;
+            const bool is_near = begin < group_end + ALIGNMENT && group.begin < end + ALIGNMENT;
+            if (!is_near || !are_of_one_allocation(group.first, i)) continue;
+            group.begin = std::min(begin, group.begin);
+            group.nbytes = static_cast<size_t>(std::max(end, group_end) - group.begin);
             break;
         }
-        if (at == groups.size()) groups.push_back({begin, nbytes[i], 0, nbytes[i], i});
+        if (at == groups.size()) groups.push_back({begin, nbytes[i], 0, i});
         of[i] = at;
     }
     size_t total = 0;

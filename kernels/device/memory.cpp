@@ -164,21 +164,28 @@ void Device::State::take_or_throw(size_t bytes, const Stream* stream, CUdevicept
     };
     CUresult result = attempt();
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-        std::function<void()> collector;
-        {
-            const std::lock_guard lock(collect_mutex);
-            collector = collect;
-        }
-        if (collector) collector();
-        // Memory that is freed in the order of a stream can be given back once the stream has come so far. To wait for the whole
-        // context would break a capture that is under way.
-        if (captures.load() == 0) check(driver.cuCtxSynchronize(), "waiting for memory");
-        else if (stream) check(driver.cuStreamSynchronize(stream->handle), "waiting for memory");
+        run_collector();
+        // Memory that is freed in the order of a stream can be given back once the stream has come so far.
+        if (stream) check(driver.cuStreamSynchronize(stream->handle), "waiting for memory");
         trim();
         result = attempt();
-        if (result == CUDA_ERROR_OUT_OF_MEMORY) throw NoMemory(bytes, free_bytes(), properties.total_bytes);
     }
+    // To wait for the whole context would break a capture that is under way.
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && captures.load() == 0 && driver.cuCtxSynchronize() == CUDA_SUCCESS) {
+        trim();
+        result = attempt();
+    }
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) throw NoMemory(bytes, free_bytes(), properties.total_bytes);
     check(result, [&] { return "an allocation of " + std::to_string(bytes) + " bytes"; });
+}
+
+void Device::State::run_collector() {
+    std::function<void()> collector;
+    {
+        const std::lock_guard lock(collect_mutex);
+        collector = collect;
+    }
+    if (collector) collector();
 }
 
 void Device::State::give(CUdeviceptr address, size_t block, const Stream& stream, std::thread::id taken_by) {
@@ -330,12 +337,7 @@ size_t Device::free_bytes() {
 void Device::require(size_t bytes, const std::string& what) {
     const Current current(*this);
     if (state_->free_bytes() >= bytes) return;
-    std::function<void()> collector;
-    {
-        const std::lock_guard lock(state_->collect_mutex);
-        collector = state_->collect;
-    }
-    if (collector) collector();
+    state_->run_collector();
     if (const size_t free = state_->free_bytes(); free < bytes) throw NoRoom(what, bytes, free);
 }
 

@@ -348,7 +348,7 @@ void Recording::end_recorded(std::span<const void* const> results, std::span<con
     of.captures.fetch_sub(1);
     of.check(of.driver.cuStreamEndCapture(state.stream.handle, &graph), "ending a recording");
     CUgraphExec made = nullptr;
-    const CUresult result = of.driver.cuGraphInstantiate(&made, graph, 0);
+    const CUresult result = of.driver.cuGraphInstantiateWithFlags(&made, graph, 0);
     of.driver.cuGraphDestroy(graph);
     of.check(result, "ending a recording");
     state.graphs[state.run_for_host] = made;
@@ -387,6 +387,8 @@ bool Recording::replay_on_host() {
 const std::byte* Recording::result(size_t number) const {
     return state_->received.get() + state_->result_begins.at(number);
 }
+
+void Recording::begin_use(Queue& queue) { state_->memory->begin_use(queue.stream().handle); }
 
 bool Recording::replay(Queue& queue, std::span<void* const> to) {
     State& state = *state_;

@@ -43,8 +43,10 @@ public:
     // made anew.
     bool replay_on_host();
     const std::byte* result(size_t number) const;
+    // Lets a queue wait for the replay before, which may be on another stream: to be called before inputs are written to input().
+    void begin_use(Queue& queue);
     // Queues a replay on a stream, with the inputs on the device in input(); results are copied to `to` there. Replays of one memory
-    // wait for each other on the device. False: as above.
+    // wait for each other on the device, not on the host. False: as above.
     bool replay(Queue& queue, std::span<void* const> to);
 
 private:

@@ -19,8 +19,7 @@ constexpr size_t MOST_STAGED = 4 << 20;         // the most that an upload copie
 constexpr size_t MOST_READ_PINNED = 4 << 20;    // the most that a read to pageable memory copies through pinned memory
 constexpr size_t MOST_PINNED = 1 << 30;         // the most that results are pinned
 constexpr size_t MOST_IDLE_PINNED = 256 << 20;  // free pinned memory that is kept
-constexpr size_t MOST_BETWEEN = 1 << 16;  // bytes between arrays of an allocation that are read with them in one copy
-constexpr size_t FREE_SHARED = 48 << 10;  // dynamic shared memory that needs no opting in
+constexpr size_t FREE_SHARED = 48 << 10;        // dynamic shared memory that needs no opting in
 
 constexpr size_t rounded(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -136,6 +135,7 @@ struct Device::State {
     void take_or_throw(size_t bytes, const Stream* stream, CUdeviceptr& address, size_t& block);
     void give(CUdeviceptr address, size_t block, const Stream& stream, std::thread::id taken_by);
     Owner take(Device& device, size_t bytes, const Stream& stream);
+    void run_collector();
     size_t free_bytes();
     void trim();
     void trim_pinned(size_t keep);

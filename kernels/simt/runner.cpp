@@ -1,15 +1,24 @@
 // The kernels as a program: it reads requests from standard input and writes answers to standard output, sanitizer reports to
-// standard error. Every array of a request gets a heap buffer of exactly its size, so that the first byte beyond it is out of
-// bounds. hopfuse_simt/process.py is the other end; both use little-endian, unpadded data.
+// standard error. Both ends use little-endian, unpadded data.
+//
+// Without arguments, every array of a request gets a heap buffer of exactly its size, so that the first byte beyond it is out of
+// bounds; hopfuse_simt/launcher.py is the other end. With a file and addresses as arguments, device memory is that file, at
+// these addresses, and a request says which of them are allocated; libcuda/program.cpp is the other end.
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "api.h"
+
+#if defined(SIMT_ASAN)
+#include <sanitizer/asan_interface.h>
+#endif
 
 namespace {
 
@@ -103,11 +112,8 @@ void* get_argument(const std::vector<Buffer>& buffers) {
     return memory;
 }
 
-void serve(uint32_t name_size) {
-    std::string name(name_size, '\0');
-    read_all(name.data(), name.size());
+simt_launch_call get_call() {
     simt_launch_call call = {};
-    call.kernel = name.c_str();
     read_all(call.grid, sizeof call.grid);
     read_all(call.block, sizeof call.block);
     call.dynamic_shared = get<uint64_t>();
@@ -117,6 +123,14 @@ void serve(uint32_t name_size) {
     call.seed = get<uint64_t>();
     call.mma = get<int32_t>();
     call.cooperative = get<int32_t>();
+    return call;
+}
+
+void serve(uint32_t name_size) {
+    std::string name(name_size, '\0');
+    read_all(name.data(), name.size());
+    simt_launch_call call = get_call();
+    call.kernel = name.c_str();
     std::vector<Buffer> buffers;
     for (uint32_t left = get<uint32_t>(); left > 0; --left) buffers.push_back(get_buffer());
     std::vector<void*> arguments;
@@ -134,9 +148,100 @@ void serve(uint32_t name_size) {
     for (void* argument : arguments) free(argument);
 }
 
+// ------------------------------------------------------------------------------------------------
+// Device memory at its own addresses
+
+struct Range {
+    uint64_t begin, end;
+};
+std::vector<Range> opened, allocated;  // what was ever in use, and the allocations, in ascending order
+
+char* at(uint64_t address) { return reinterpret_cast<char*>(static_cast<uintptr_t>(address)); }
+
+void map_memory(int file, uint64_t begin, uint64_t size) {
+    void* const got = mmap(at(begin), size, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file, 0);
+    if (got != at(begin)) {
+        fprintf(stderr, "simt: the addresses of device memory are in use\n");
+        stop();
+    }
+}
+
+void set_addressable([[maybe_unused]] Range range, [[maybe_unused]] bool is_addressable) {
+#if defined(SIMT_ASAN)
+    if (is_addressable) __asan_unpoison_memory_region(at(range.begin), range.end - range.begin);
+    else __asan_poison_memory_region(at(range.begin), range.end - range.begin);
+#endif
+}
+
+std::vector<Range> get_ranges() {
+    std::vector<Range> ranges(get<uint32_t>());
+    read_all(ranges.data(), ranges.size() * sizeof(Range));
+    return ranges;
+}
+
+// Opens what came into use, and makes exactly the allocations addressable.
+void get_memory() {
+    const std::vector<Range> in_use = get_ranges();
+    opened.resize(in_use.size());
+    for (size_t i = 0; i < in_use.size(); ++i) {
+        if (opened[i].end == 0) opened[i] = {in_use[i].begin, in_use[i].begin};
+        const Range more = {opened[i].end, in_use[i].end};
+        if (more.end <= more.begin) continue;
+        if (mprotect(at(more.begin), more.end - more.begin, PROT_READ | PROT_WRITE) != 0) stop();
+        set_addressable(more, false);
+        opened[i].end = more.end;
+    }
+    std::vector<Range> now = get_ranges();
+    size_t i = 0, j = 0;
+    std::vector<Range> fresh;
+    while (i < allocated.size() || j < now.size()) {
+        const bool is_gone = j == now.size() || (i < allocated.size() && allocated[i].begin < now[j].begin);
+        const bool is_new = i == allocated.size() || (j < now.size() && now[j].begin < allocated[i].begin);
+        if (!is_gone && !is_new && allocated[i].end == now[j].end) {
+            ++i, ++j;
+            continue;
+        }
+        if (!is_new) set_addressable(allocated[i++], false);
+        if (!is_gone) fresh.push_back(now[j++]);
+    }
+    for (const Range& range : fresh) set_addressable(range, true);
+    allocated.swap(now);
+}
+
+int number_of(const std::string& name) {
+    for (int i = 0; i < simt_num_kernels(); ++i)
+        if (name == simt_kernel_name(i)) return i;
+    stop();
+}
+
+void serve_memory(uint32_t name_size) {
+    std::string name(name_size, '\0');
+    read_all(name.data(), name.size());
+    simt_launch_call call = get_call();
+    call.kernel = name.c_str();
+    get_memory();
+    // Each argument in a separate heap block.
+    std::vector<void*> arguments;
+    uint32_t size, alignment;
+    const int kernel = number_of(name);
+    for (int i = 0; simt_kernel_parameter(kernel, i, &size, &alignment) != 0; ++i) {
+        void* memory = nullptr;
+        if (posix_memalign(&memory, 64, size) != 0) stop();
+        read_all(memory, size);
+        arguments.push_back(memory);
+    }
+    call.arguments = arguments.data();
+    const char* error = simt_launch(&call);
+    put_text(error == nullptr ? "" : error);
+    put(call.counters);
+    for (void* argument : arguments) free(argument);
+}
+
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
+    if (count == 4)
+        map_memory(atoi(arguments[1]), strtoull(arguments[2], nullptr, 0), strtoull(arguments[3], nullptr, 0));
     put<uint32_t>(SIMT_API_VERSION);
     put<uint32_t>(static_cast<uint32_t>(simt_num_kernels()));
     for (int i = 0; i < simt_num_kernels(); ++i) {
@@ -151,6 +256,9 @@ int main() {
         put<uint32_t>(0);
     }
     uint32_t name_size;
-    while (read_all(&name_size, sizeof name_size, true)) serve(name_size);
+    while (read_all(&name_size, sizeof name_size, true)) {
+        if (count == 4) serve_memory(name_size);
+        else serve(name_size);
+    }
     return 0;
 }

@@ -225,7 +225,7 @@ class SimtDriver:
         self.set_number(-1, "noop", value)
 
     def fail_next(self, entry: str, code: int, *, skip: int = 0, count: int = 1) -> None:
-        """Let the next calls of an entry point return an error; after ``skip`` good ones, ``count`` times or always (0)."""
+        """Let calls of an entry point return an error: after ``skip`` good ones, ``count`` times, or always (0)."""
         if not self.library.simt_driver_fail(entry.encode(), int(code), skip, count):
             raise KeyError(f"no entry point {entry}")
 

@@ -36,7 +36,7 @@ uint64_t end_of(const Allocation& a) { return a.begin + round_up(a.size); }
 
 bool map_arena() {
     if (file >= 0) return true;
-    const int made = memfd_create("simt-device-memory", 0);
+    const int made = memfd_create("simt-device-memory", MFD_CLOEXEC);
     if (made < 0 || ftruncate(made, static_cast<off_t>(arena_bytes)) != 0) return false;
     protection_key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
     const int protection = protection_key < 0 ? PROT_NONE : PROT_READ | PROT_WRITE;

@@ -98,8 +98,32 @@ void end(const std::shared_ptr<Capture>& capture) {
     std::erase(machine.captures, capture);
 }
 
+// Which nodes come before a node, of a graph with branches; empty if all are in one row.
+using Order = std::vector<std::vector<bool>>;
+
+Order order_of(const Graph& graph) {
+    bool is_row = true;
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+        const auto& before = graph.nodes[i]->before;
+        is_row = is_row && (i == 0 || (before.size() == 1 && before[0] == static_cast<int>(i) - 1));
+    }
+    Order order;
+    if (is_row) return order;
+    for (const auto& node : graph.nodes) {
+        std::vector<bool> all(graph.nodes.size(), false);
+        for (const int one : node->before) {
+            const auto at = static_cast<size_t>(one);
+            all[at] = true;
+            for (size_t i = 0; i < at; ++i) all[i] = all[i] || order[at][i];
+        }
+        order.push_back(std::move(all));
+    }
+    return order;
+}
+
 struct GraphExec : Object {
     std::vector<std::shared_ptr<Work>> works;
+    std::shared_ptr<const Order> order;
     std::vector<Touch> touches;
     OpPtr last;  // launches of one graph run one after another
     GraphExec() : Object(Kind::graph_exec) {}
@@ -107,10 +131,27 @@ struct GraphExec : Object {
 
 struct Replay : Work {
     std::vector<std::shared_ptr<Work>> works;
+    std::shared_ptr<const Order> order;
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_GRAPH; }
+
     void run(Op& op) override {
-        for (const auto& work : works)
-            if (op.queue->context->error == CUDA_SUCCESS) work->run(op);
+        std::vector<NodeAccess> accesses;
+        for (size_t i = 0; i < works.size(); ++i) {
+            if (!order->empty()) observe_accesses(&accesses, i);
+            if (op.queue->context->error == CUDA_SUCCESS) works[i]->run(op);
+        }
+        observe_accesses(nullptr, 0);
+        for (size_t i = 0; i < accesses.size(); ++i)
+            for (size_t j = 0; j < i; ++j)
+                if (races(accesses[j], accesses[i]))
+                    return find("race", "two branches of a graph use the same memory, and one writes");
+    }
+
+private:
+    bool races(const NodeAccess& first, const NodeAccess& second) const {
+        return first.allocation == second.allocation && (first.writes || second.writes) && first.begin < second.end &&
+               second.begin < first.end && first.node != second.node &&
+               !(*order)[std::max(first.node, second.node)][std::min(first.node, second.node)];
     }
 };
 
@@ -192,6 +233,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph handle, unsigned 
     SIMT_TRY(get(graph, handle, Kind::graph, context));
     SIMT_TRY(check_unsafe());
     auto exec = std::make_shared<GraphExec>();
+    exec->order = std::make_shared<const Order>(order_of(*graph));
     for (const auto& node : graph->nodes) {
         exec->works.push_back(node->work);
         exec->touches.insert(exec->touches.end(), node->work->touches.begin(), node->work->touches.end());
@@ -213,6 +255,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream) {
     log(*context, "replay", exec->works.size());
     auto replay = std::make_shared<Replay>();
     replay->works = exec->works;
+    replay->order = exec->order;
     replay->touches = exec->touches;
     if (exec->last != nullptr) queue->waits.push_back(exec->last);
     SIMT_TRY(submit(queue, std::move(replay)));

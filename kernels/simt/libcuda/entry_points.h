@@ -1,8 +1,6 @@
 // The entry points of the driver API that this library has: the exported name, the name that cuGetProcAddress is asked for, the
-// CUDA version that brought it, and its parameters.
+// CUDA version that brought it, and its parameters, whose types are those of driver_types.h.
 #pragma once
-
-#include "driver_types.h"
 
 // clang-format off
 #define SIMT_ENTRY_POINTS(X)                                                                                                   \
@@ -89,22 +87,3 @@
       (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,             \
        unsigned block_z, unsigned shared_bytes, CUstream stream, void** parameters))
 // clang-format on
-
-namespace simt::driver {
-
-using namespace hopfuse::driver;
-
-enum class Entry : int {
-#define SIMT_ENTRY(name, asked, since, parameters) name,
-    SIMT_ENTRY_POINTS(SIMT_ENTRY)
-#undef SIMT_ENTRY
-        count
-};
-
-extern "C" {
-#define SIMT_ENTRY(name, asked, since, parameters) __attribute__((visibility("default"))) CUresult name parameters;
-SIMT_ENTRY_POINTS(SIMT_ENTRY)
-#undef SIMT_ENTRY
-}
-
-}  // namespace simt::driver

@@ -152,7 +152,13 @@ void run(const OpPtr& op) {
     const std::shared_ptr<Work> work = std::move(op->work);
     if (work == nullptr) return;
     Context& context = *op->queue->context;
-    if (context.error == CUDA_SUCCESS && !context.is_destroyed) work->run(*op);
+    if (context.error != CUDA_SUCCESS || context.is_destroyed) return;
+    for (const Touch& touch : work->touches)
+        if (touch.allocation->is_gone)
+            return find("race",
+                        text("work on an allocation of %llu bytes runs after it was freed, and no order is known",
+                             static_cast<unsigned long long>(touch.allocation->size)));
+    work->run(*op);
 }
 
 }  // namespace
@@ -209,7 +215,18 @@ void wait_for_context(Context& context) {
 // ------------------------------------------------------------------------------------------------
 // Races
 
+namespace {
+std::vector<NodeAccess>* observed = nullptr;
+size_t observed_node = 0;
+}  // namespace
+
+void observe_accesses(std::vector<NodeAccess>* accesses, size_t node) {
+    observed = accesses;
+    observed_node = node;
+}
+
 void record_access(const OpPtr& op, const Touch& touch, uint64_t begin, uint64_t end, bool writes) {
+    if (observed != nullptr) observed->push_back({touch.allocation.get(), begin, end, writes, observed_node});
     auto& accesses = touch.allocation->accesses;
     size_t kept = 0;
     bool races = false;

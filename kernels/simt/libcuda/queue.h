@@ -29,6 +29,15 @@ CUresult check(const std::vector<Touch>& touches, const Context& context);
 // Notes what work did to memory, and finds whether other work did so without an order.
 void record_access(const OpPtr& op, const Touch& touch, uint64_t begin, uint64_t end, bool writes);
 
+// What the nodes of a graph do to memory, while a replay of it runs.
+struct NodeAccess {
+    const Allocation* allocation;
+    uint64_t begin, end;
+    bool writes;
+    size_t node;
+};
+void observe_accesses(std::vector<NodeAccess>* accesses, size_t node);
+
 double now();
 
 }  // namespace simt::driver

@@ -14,9 +14,25 @@
 #include <vector>
 
 #include "api.h"
+#include "driver_types.h"
 #include "entry_points.h"
 
 namespace simt::driver {
+
+using namespace hopfuse::driver;
+
+enum class Entry : int {
+#define SIMT_ENTRY(name, asked, since, parameters) name,
+    SIMT_ENTRY_POINTS(SIMT_ENTRY)
+#undef SIMT_ENTRY
+        count
+};
+
+extern "C" {
+#define SIMT_ENTRY(name, asked, since, parameters) __attribute__((visibility("default"))) CUresult name parameters;
+SIMT_ENTRY_POINTS(SIMT_ENTRY)
+#undef SIMT_ENTRY
+}
 
 constexpr int num_devices = 8;
 

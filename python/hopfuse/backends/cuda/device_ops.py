@@ -33,6 +33,8 @@ from ..calls import (
 )
 from ..node_weights import NodeWeightCall, NodeWeights
 from ..prepared_graph import prepared_graph
+from ..node_weights import NodeWeightCall, NodeWeights
+from ..prepared_graph import prepared_graph
 from .residents import resident
 from .runtime import Runtime
 
@@ -79,6 +81,22 @@ class DeviceOps:
         self.last[op] = {"kernel": f"{op}_{self.runtime.name}", **more}
 
     # ---- What is resident --------------------------------------------------------------------------------------------
+
+    def _rows(self, graph: Graph) -> _native.DeviceRows:
+        return resident(self.runtime, graph, lambda queue: _native.device_rows(queue, prepared_graph(graph)), ":rows")
+
+    def _graph(self, graph: Graph, *, per_type: bool, counts_edges: bool) -> _native.DeviceGraph:
+        """Return a graph with the degrees of a normalisation, and rows of outgoing edges if queries sum degrees."""
+        with_out = counts_edges and graph.directed
+
+        def make(queue: _native.DeviceQueue) -> _native.DeviceGraph:
+            return _native.device_graph(queue, self._rows(graph), prepared_graph(graph), per_type, with_out)
+
+        return resident(self.runtime, graph, make, f":{per_type}:{with_out}")
+
+    def _walked(self, graph: Graph, queries: PprQueries) -> _native.DeviceGraph:
+        counts_edges = queries.allow is not None or queries.node_weights is not None
+        return self._graph(graph, per_type=queries.per_type, counts_edges=counts_edges)
 
     def _labels(self, labels: LabelSets) -> _native.DeviceLabels:
         return resident(self.runtime, labels, lambda queue: _native.device_labels(queue, labels.indptr, labels.members))
@@ -144,6 +162,42 @@ class DeviceOps:
         made = _native.device_order_weights(
             self._device.queue(),
             self._graph(call.graph, call.per_type, counts_edges=True),
+            weight=call.weight,
+            node=call.node,
+            allow=call.allow,
+            lightest=call.lightest,
+        )
+        return NodeWeights(made["weight"], call.node, made["other"], on_device=True)
+
+    # ---- Personalized PageRank ---------------------------------------------------------------------------------------
+
+    def ppr(self, graph: Graph, queries: PprQueries, scores: Array) -> Evidence:
+        there, on_device = self._walked(graph, queries), queries.on_device
+        found = _native.device_ppr(self._device.queue(), there, queries, scores=scores, on_device=on_device)
+        self._record("ppr_f32", queries=queries.damping.size)
+        return Evidence(**found)
+
+    def ppr_topk(self, graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[HitArrays, Evidence]:
+        hits = _native.device_ppr_topk(
+            self._device.queue(),
+            self._walked(graph, queries),
+            queries,
+            k=ranking.k,
+            candidates=ranking.candidates,
+            stop_when_proven=ranking.stop_when_proven,
+            prove_order=ranking.prove_order,
+            on_device=queries.on_device,
+        )
+        evidence = Evidence(*(hits.pop(name) for name in Evidence._fields))
+        proven = {} if queries.on_device else {"proven": int(np.count_nonzero(hits["proven"]))}
+        self._record("ppr_f32", queries=queries.damping.size, **proven)
+        return hits, evidence
+
+    def order_weights(self, call: NodeWeightCall) -> NodeWeights:
+        """Scale node weights, on the device, to the range that walks read."""
+        made = _native.device_order_weights(
+            self._device.queue(),
+            self._graph(call.graph, per_type=call.per_type, counts_edges=True),
             weight=call.weight,
             node=call.node,
             allow=call.allow,
