@@ -54,7 +54,7 @@ SUITE: dict[str, tuple[str, ...]] = {
         *("tests/adapters", "tests/bench", "tests/cli", "tests/doors", "tests/examples", "tests/experiments"),
         *("tests/offline", "tests/serve"),
     ),
-    "simt": ("tests/simt",),
+    "simt": ("tests/simt", "tests/device"),
 }
 # Run by the part peers, which has the libraries that they compare with.
 BESIDE_PEERS = (

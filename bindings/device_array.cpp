@@ -286,6 +286,10 @@ void bind_device_array(Module& m) {
         .def_prop_ro(
             "device", [](const DeviceArray& array) { return array.device->properties().ordinal; },
             "The number of the device.")
+        .def(
+            "is_on",
+            [](const DeviceArray& array, const native::Device& device) { return array.device.get() == &device; },
+            nb::arg("device"), "Whether the array is one of this device object.")
         .def_prop_ro(
             "address", [](const DeviceArray& array) { return reinterpret_cast<uintptr_t>(array.data); },
             "The address on the device.")
@@ -321,6 +325,14 @@ void bind_device_array(Module& m) {
     m.def("device_array_over", &over, nb::arg("device"), nb::arg("address"), nb::arg("shape"), nb::arg("dtype"),
           nb::arg("owner"), nb::arg("stream").none(), nb::arg("stream_owner").none(), nb::arg("readonly"),
           "An array over the memory of an object, which it keeps alive; its work is ordered after that of the stream.");
+    m.def(
+        "device_array_of",
+        [](std::shared_ptr<native::Device> device, const DeviceArray& array) {
+            DeviceArray made = array;
+            made.owner = std::make_shared<DeviceArray>(array), made.device = std::move(device);
+            return made;
+        },
+        nb::arg("device"), nb::arg("array"), "A view of an array of another object of the same device.");
     m.def("device_array_of_capsule", &from_capsule, nb::arg("device"), nb::arg("capsule"), nb::arg("queue"),
           "An array over the tensor of a capsule, which is ready on the stream of the queue, and its strides or None.");
     m.def("device_of_address", &ordinal_of, nb::arg("device"), nb::arg("address"),

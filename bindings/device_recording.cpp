@@ -124,7 +124,7 @@ public:
         {
             const nb::gil_scoped_release release;
             if (run_->records) work_->end_recorded(from, nbytes);
-            else work_->end_first();
+            else work_->end_first(from);
         }
         leave();
     }
@@ -196,27 +196,48 @@ public:
         Operands in(call);
         std::vector<Operand<std::byte>> given;
         for (nb::handle array : arrays) given.push_back(in.take<std::byte>(array));
-        std::vector<native::Array<std::byte>> whole;
+        // One block, with room for the queries of whole recordings, so that each writes where the results stay.
+        const auto parts = static_cast<size_t>((batch + rows_ - 1) / rows_), rows = static_cast<size_t>(rows_);
+        std::vector<size_t> begins;
+        size_t size = 0;
+        for (const Leaf& leaf : outputs_) {
+            begins.push_back(size);
+            size += (leaf.nbytes() * parts + 255) / 256 * 256;
+        }
+        native::Array<std::byte> block;
         Judged judged;
         bool is_lost = false;
         call.run([&](native::Queue& queue) {
             in.upload();
-            for (const Leaf& leaf : outputs_)
-                whole.push_back(queue.empty<std::byte>(leaf.row() * static_cast<size_t>(batch)));
-            for (int64_t first = 0; first < batch && !judged.has_fault(); first += rows_) {
+            block = queue.empty<std::byte>(size + num_statuses_ * rows * sizeof(int32_t));
+            const auto statuses = block.part(size, num_statuses_ * rows * sizeof(int32_t)).as<int32_t>();
+            for (int64_t first = 0; first < batch && !judged.has_fault() && !is_lost; first += rows_) {
                 const int64_t count = std::min(rows_, batch - first);
+                std::vector<void*> to;
+                for (size_t at = 0; at < outputs_.size(); ++at)
+                    to.push_back(block.data() + begins[at] + static_cast<size_t>(first) * outputs_[at].row());
+                for (size_t at = 0; at < num_statuses_; ++at) to.push_back(statuses.data() + at * rows);
+                work_->begin_use(queue);
                 for (size_t number = 0; number < inputs_.size(); ++number)
                     pad_into(queue, work_->input(number), given[number].array(), inputs_[number].row(), first, count);
-                is_lost = !replay_part(queue, whole, judged, first, count);
-                if (is_lost) return;
+                is_lost = !work_->replay(queue, to);
+                if (is_lost || num_statuses_ == 0) continue;
+                const std::vector<int32_t> read = queue.read(statuses);
+                std::vector<const int32_t*> each;
+                for (size_t at = 0; at < num_statuses_; ++at) each.push_back(read.data() + at * rows);
+                judged.add(each, first, count);
             }
         });
         if (is_lost) return nb::none();
         const std::vector<int64_t> left = judged.left();
         nb::list results;
-        for (size_t at = 0; at < outputs_.size(); ++at)
-            results.append(DeviceArray{device_, whole[at].owner(), whole[at].data(), batch_shape(outputs_[at], batch),
-                                       outputs_[at].dtype, call.place().stream});
+        for (size_t at = 0; at < outputs_.size(); ++at) {
+            DeviceArray made;
+            made.device = device_, made.owner = block.owner(), made.data = block.data() + begins[at];
+            made.shape = batch_shape(outputs_[at], batch), made.dtype = outputs_[at].dtype;
+            made.stream = call.place().stream;
+            results.append(std::move(made));
+        }
         return nb::make_tuple(results, nb::cast(left));
     }
 
@@ -262,37 +283,6 @@ private:
         queue.copy_bytes(to.data(), at(from.data(), first), static_cast<size_t>(count) * row);
         for (int64_t number = count; number < rows_; ++number)
             queue.copy_bytes(at(to.data(), number), at(from.data(), first + count - 1), row);
-    }
-
-    // Replays for a part of the batch; results go to `whole`, by way of other memory where the part is padded.
-    bool replay_part(native::Queue& queue, const std::vector<native::Array<std::byte>>& whole, Judged& judged,
-                     int64_t first, int64_t count) const {
-        std::vector<native::Array<std::byte>> made;
-        std::vector<void*> to;
-        for (size_t at = 0; at < outputs_.size(); ++at) {
-            if (count == rows_) {
-                to.push_back(whole[at].data() + static_cast<size_t>(first) * outputs_[at].row());
-            } else {
-                made.push_back(queue.empty<std::byte>(outputs_[at].nbytes()));
-                to.push_back(made.back().data());
-            }
-        }
-        const auto rows = static_cast<size_t>(rows_);
-        const native::Array<int32_t> statuses = queue.empty<int32_t>(num_statuses_ * rows);
-        for (size_t at = 0; at < num_statuses_; ++at) to.push_back(statuses.data() + at * rows);
-        if (!work_->replay(queue, to)) return false;
-        for (size_t at = 0; at < made.size(); ++at) {
-            const size_t row = outputs_[at].row();
-            if (row != 0)
-                queue.copy_bytes(whole[at].data() + static_cast<size_t>(first) * row, made[at].data(),
-                                 static_cast<size_t>(count) * row);
-        }
-        if (num_statuses_ == 0) return true;
-        const std::vector<int32_t> read = queue.read(statuses);
-        std::vector<const int32_t*> each;
-        for (size_t at = 0; at < num_statuses_; ++at) each.push_back(read.data() + at * rows);
-        judged.add(each, first, count);
-        return true;
     }
 
     void leave() {

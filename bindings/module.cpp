@@ -49,6 +49,7 @@ nb::object environment(const char* name) {
 const CpuKernels& Call::kernels() { return *chosen.load(); }
 
 NB_MODULE(_native, module) {
+    nb::set_leak_warnings(false);  // a device is kept for the rest of the process
     module.doc() = "CPU kernels: arrays in, arrays out. Used by hopfuse.backends only.";
     chosen = hopfuse::runnable_variants()[0];
     Module m(module);

@@ -54,8 +54,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
-def pytest_collection_finish() -> None:
-    """Take what was collected from the garbage collector, which would look at it for a third of a second each time."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Open the emulated driver, before a test looks for a real one: a process has one, or none for good.
+
+    What was collected is taken from the garbage collector, which would look at it for a third of a second each time.
+    """
+    if variants.missing(variants.SIMT) is None and any(item.get_closest_marker("emulator") for item in session.items):
+        variants.open_emulator()
     gc.collect()
     gc.freeze()
 

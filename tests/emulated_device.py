@@ -38,18 +38,20 @@ def driver() -> SimtDriver:
 
 
 @functools.cache
-def image(build: str, unit: str) -> bytes:
-    """Return a unit of kernels/cuda for the emulated driver."""
-    made = builder.build_all([CUDA / f"{unit}.cu"], build, program=build in ("asan", "tsan"))
+def image(build: str, source: Path, capability: int) -> bytes:
+    """Return a .cu file compiled for the emulated driver."""
+    made = builder.build_all([source], build, program=build in ("asan", "tsan"), capability=capability)
     return SimtDriver.image(made[0])
 
 
-def open_device(build: str = "plain", ordinal: int | None = None) -> _native.Device:
-    """Open a device of the emulated driver whose kernels are of a build of the emulator."""
+def open_device(
+    build: str = "plain", ordinal: int | None = None, folder: Path = CUDA, capability: int = 90
+) -> _native.Device:
+    """Open a device of the emulated driver whose kernels are those of a folder, in a build of the emulator."""
     driver()
 
     def code(unit: str) -> tuple[bytes, str, None]:
-        return image(build, unit), f"emulator, {build}", None
+        return image(build, folder / f"{unit}.cu", capability), f"emulator, {build}", None
 
     return _native.Device.open(ORDINALS[build] if ordinal is None else ordinal, code)
 
@@ -75,14 +77,22 @@ class SimtRuntime(Runtime):
     """A device of the emulated driver as the runtime of :class:`hopfuse.backends.cuda.DeviceOps`, with its controls."""
 
     order, seed, mma = _of_device("order"), _of_device("seed"), _of_device("mma")
-    launches, counters, events, findings = (
-        _of_driver(name) for name in ("launches", "counters", "events", "findings")
-    )
+    launches, counters, events, findings = (_of_driver(name) for name in ("launches", "counters", "events", "findings"))
 
-    def __init__(self, build: str = "plain", ordinal: int | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        build: str = "plain",
+        ordinal: int | None = None,
+        *,
+        folder: Path = CUDA,
+        capability: int = 90,
+        **settings: Any,
+    ) -> None:
         self.driver = driver()
-        super().__init__(open_device(build, ordinal), SIMT)
-        self.simt: SimtDevice = self.driver.devices[self.device.ordinal]
+        device = ORDINALS[build] if ordinal is None else ordinal
+        self.simt: SimtDevice = self.driver.devices[device]
+        self.simt.capability = capability
+        super().__init__(open_device(build, device, folder, capability), SIMT)
         for name, value in settings.items():
             setattr(self.simt, name, value)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compare import assert_bitwise
-from emulated_device import SIMT, SimtRuntime, builder, no_real_device
+from emulated_device import SIMT, SimtRuntime, builder, driver, no_real_device
 from hopfuse import _native, backends
 from hopfuse._arrays import codes
 from hopfuse.backends import cpu
@@ -147,11 +147,17 @@ def order_of(test: str) -> str:
 
 
 @functools.cache
+def open_emulator() -> None:
+    """Make the emulated driver that of this process; its devices run no code for a GPU."""
+    driver()
+    backends._cuda = FirstUse(CUDA, no_real_device(), lambda _: None)
+
+
+@functools.cache
 def simt_runtime() -> SimtRuntime:
     """Return the emulator as a runtime of the device backend, and register ``backend="simt"`` at the first call."""
+    open_emulator()
     runtime = SimtRuntime()
-    # The driver of this process is the emulator's, whose devices run no code for a GPU.
-    backends._cuda = FirstUse(CUDA, no_real_device(), lambda _: None)
     backends.register(SIMT, DeviceOps(runtime))
     return runtime
 
@@ -201,7 +207,17 @@ def _as_new(runtime: SimtRuntime) -> None:
     """Restore what a test may change of a device."""
     runtime.simt.restore()
     runtime.cooperative = True
-    for name, value in _SIZES.items():
+    _resize(runtime, {})
+
+
+def use_sizes(**sizes: int) -> None:
+    """Give the emulator these sizes of units of work, and else the usual ones, until the test that uses it ends."""
+    if SIMT in backends._backends:
+        _resize(backends._backends[SIMT].runtime, sizes)
+
+
+def _resize(runtime: SimtRuntime, sizes: dict[str, int]) -> None:
+    for name, value in (_SIZES | sizes).items():
         setattr(runtime.sizes, name, value)
 
 

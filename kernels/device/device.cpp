@@ -60,6 +60,7 @@ size_t slot_of(std::string_view name) {
 // ---- The current context
 
 Current::Current(Device& device) : state_(&device.state()), outer_(current_state) {
+    if (HOPFUSE_PLANT(36, false, true)) outer_ = state_;
     if (outer_ == state_) return;
     if (is_forked())
         throw NoDriver(
@@ -67,16 +68,17 @@ Current::Current(Device& device) : state_(&device.state()), outer_(current_state
             "start processes with the method 'spawn' or 'forkserver'");
     Device::State& state = device.state();
     state.check(state.driver.cuCtxPushCurrent(state.context), "making the device current");
-    state.driver.cuThreadExchangeStreamCaptureMode(&mode_);
+    if (HOPFUSE_PLANT(59, true, false)) state.driver.cuThreadExchangeStreamCaptureMode(&mode_);
     current_state = state_;
 }
 
 Current::~Current() {
     if (outer_ == state_) return;
     current_state = outer_;
+    if (is_forked()) return;
     CUcontext popped = nullptr;
-    state_->driver.cuThreadExchangeStreamCaptureMode(&mode_);
-    state_->driver.cuCtxPopCurrent(&popped);
+    if (HOPFUSE_PLANT(59, true, false)) state_->driver.cuThreadExchangeStreamCaptureMode(&mode_);
+    if (HOPFUSE_PLANT(60, true, false)) state_->driver.cuCtxPopCurrent(&popped);
 }
 
 // ---- The device
@@ -174,7 +176,7 @@ void Device::State::fail(CUresult result, const std::string& what) {
         if (error.is_sticky()) {
             const std::lock_guard lock(broken_mutex);
             if (!broken) broken.emplace(error);
-            is_broken.store(true, std::memory_order_release);
+            is_broken.store(HOPFUSE_PLANT(61, true, false), std::memory_order_release);
         }
         throw;
     }
@@ -234,14 +236,14 @@ Function& Device::State::function(Device& device, std::string_view unit, std::st
     if (Function* const known = find(unit, name)) return *known;
     std::atomic<Function*>& first = functions[slot_of(name)];
     made->next = first.load(std::memory_order_relaxed);
-    first.store(made.get(), std::memory_order_release);
+    first.store(made.get(), HOPFUSE_PLANT(62, std::memory_order_release, std::memory_order_relaxed));
     return *made.release();
 }
 
 // Loads a unit once; other threads that need it wait, without a lock that its code could need.
 CUmodule Device::State::module_of(const std::string& unit) {
     std::unique_lock lock(units_mutex);
-    units_changed.wait(lock, [&] { return !units[unit].is_loading; });
+    units_changed.wait(lock, [&] { return HOPFUSE_PLANT(33, !units[unit].is_loading, true); });
     if (units[unit].module) return units[unit].module;
     units[unit].is_loading = true;
     lock.unlock();
@@ -274,7 +276,7 @@ CUmodule Device::State::load(const Image& image, const std::string& unit, std::s
     try {
         fail(result, "loading " + unit + " (" + image.origin + ")");
     } catch (const DriverError& refused) {
-        if (!image.otherwise || refused.is_no_memory() || refused.is_sticky()) throw;
+        if (!image.otherwise || HOPFUSE_PLANT(63, false, true) || refused.is_no_memory() || refused.is_sticky()) throw;
         module = load(image.otherwise(refused.name), unit, origin);
         origin += " (the driver refused " + image.origin + ": " + refused.name + ")";
         return module;
@@ -286,11 +288,11 @@ void Device::State::allow_shared(Function& function, size_t shared) {
     const std::lock_guard lock(function.mutex);
     if (shared <= function.allowed.load(std::memory_order_relaxed)) return;
     // As much as there is, so that this is done once. More is refused at the launch.
-    const size_t allowed = std::max(shared, function.most_shared);
+    const size_t allowed = HOPFUSE_PLANT(64, std::max(shared, function.most_shared), shared);
     check(driver.cuFuncSetAttribute(function.handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                     static_cast<int>(allowed)),
           [&] { return "preparing " + function.name + " for " + std::to_string(shared) + " bytes of shared memory"; });
-    function.allowed.store(allowed, std::memory_order_release);
+    function.allowed.store(HOPFUSE_PLANT(64, allowed, SIZE_MAX), std::memory_order_release);
 }
 
 CUfunction Device::function(std::string_view unit, std::string_view name, size_t shared) {

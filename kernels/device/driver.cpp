@@ -1,5 +1,7 @@
 #include "driver.h"
 
+#include "planted.h"
+
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -114,7 +116,7 @@ Driver open_driver() {
 
 }  // namespace
 
-bool is_forked() noexcept { return forked.load(std::memory_order_relaxed); }
+bool is_forked() noexcept { return HOPFUSE_PLANT(65, true, false) && forked.load(std::memory_order_relaxed); }
 
 const Driver& driver() {
     // A failure is final for this process: a driver does not appear while it runs, and to look again costs milliseconds.

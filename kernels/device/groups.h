@@ -30,7 +30,7 @@ std::vector<Group> group_arrays(std::span<const void* const> from, std::span<con
             Group& group = groups[at];
             const char *const end = begin + nbytes[i], *const group_end = group.begin + group.nbytes;
             const bool is_near = begin < group_end + ALIGNMENT && group.begin < end + ALIGNMENT;
-            if (!is_near || !are_of_one_allocation(group.first, i)) continue;
+            if (HOPFUSE_PLANT(50, !is_near, false) || !are_of_one_allocation(group.first, i)) continue;
             group.begin = std::min(begin, group.begin);
             group.nbytes = static_cast<size_t>(std::max(end, group_end) - group.begin);
             break;

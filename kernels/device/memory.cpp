@@ -88,7 +88,8 @@ void Staging::close(CUstream stream) {
 void Staging::wait_for(size_t begin, size_t end) {
     while (!parts_.empty() && parts_.front().begin < end && begin < parts_.front().end) {
         const Part part = parts_.front();
-        device::check(driver_, driver_.cuEventSynchronize(part.over), "an upload");
+        const bool waits = HOPFUSE_PLANT(8, true, false) && HOPFUSE_PLANT(9, true, parts_.size() == own_ + 1);
+        if (waits) device::check(driver_, driver_.cuEventSynchronize(part.over), "an upload");
         events_.push_back(part.over);
         parts_.pop_front();
     }
@@ -104,7 +105,7 @@ void Staging::waited() noexcept {
 }
 
 void Staging::release(CUstream stream) {
-    close(stream);
+    if (HOPFUSE_PLANT(41, true, false)) close(stream);
     own_ = 0;
 }
 
@@ -113,7 +114,7 @@ Staging* Device::State::take_staging() {
         const std::lock_guard lock(idle_mutex);
         if (!idle_stagings.empty()) {
             Staging* const idle = idle_stagings.back();
-            idle_stagings.pop_back();
+            if (HOPFUSE_PLANT(31, true, false)) idle_stagings.pop_back();
             return idle;
         }
     }
@@ -147,7 +148,7 @@ CUresult Device::State::try_take(size_t bytes, const Stream& stream, CUdeviceptr
     if (const auto free = free_blocks.take(bytes)) {
         block = free->bytes;
         address = free->address;
-        const CUresult result = driver.cuStreamWaitEvent(stream.handle, free->over, 0);
+        const CUresult result = HOPFUSE_PLANT(42, driver.cuStreamWaitEvent(stream.handle, free->over, 0), CUDA_SUCCESS);
         give_event(free->over);
         return result;
     }
@@ -156,22 +157,23 @@ CUresult Device::State::try_take(size_t bytes, const Stream& stream, CUdeviceptr
 
 void Device::State::take_or_throw(size_t bytes, const Stream* stream, CUdeviceptr& address, size_t& block) {
     const auto attempt = [&] {
-        if (!account.add(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+        if (!account.add(HOPFUSE_PLANT(43, bytes, stream ? bytes : 0))) return CUDA_ERROR_OUT_OF_MEMORY;
         block = bytes;
         const CUresult result = stream ? try_take(bytes, *stream, address, block) : driver.cuMemAlloc(&address, bytes);
         if (result != CUDA_SUCCESS) account.remove(bytes);
         return result;
     };
     CUresult result = attempt();
-    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-        run_collector();
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && HOPFUSE_PLANT(28, true, false)) {
+        if (HOPFUSE_PLANT(29, true, false)) run_collector();
         // Memory that is freed in the order of a stream can be given back once the stream has come so far.
         if (stream) check(driver.cuStreamSynchronize(stream->handle), "waiting for memory");
         trim();
         result = attempt();
     }
     // To wait for the whole context would break a capture that is under way.
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && captures.load() == 0 && driver.cuCtxSynchronize() == CUDA_SUCCESS) {
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && HOPFUSE_PLANT(28, true, false) &&
+        HOPFUSE_PLANT(44, captures.load() == 0, true) && driver.cuCtxSynchronize() == CUDA_SUCCESS) {
         trim();
         result = attempt();
     }
@@ -190,13 +192,18 @@ void Device::State::run_collector() {
 
 void Device::State::give(CUdeviceptr address, size_t block, const Stream& stream, std::thread::id taken_by) {
     // The default stream of a thread has another meaning on another thread.
-    if (stream.handle == per_thread_stream() && taken_by != std::this_thread::get_id()) driver.cuCtxSynchronize();
+    if (stream.handle == per_thread_stream() && HOPFUSE_PLANT(45, taken_by != std::this_thread::get_id(), false))
+        driver.cuCtxSynchronize();
     if (pool) {
         driver.cuMemFreeAsync(address, stream.handle);
     } else if (free_blocks.bytes() + block <= most_kept) {
         const CUevent over = take_event();
-        if (driver.cuEventRecord(over, stream.handle) == CUDA_SUCCESS) free_blocks.give({address, block, over});
-        else driver.cuMemFree(address);
+        if (driver.cuEventRecord(over, stream.handle) == CUDA_SUCCESS) {
+            free_blocks.give({address, block, over});
+        } else {
+            give_event(over);
+            driver.cuMemFree(address);
+        }
     } else {
         driver.cuMemFree(address);
     }
@@ -216,7 +223,7 @@ struct StreamMemory {
         Device::State& state = device->state();
         state.account.remove(bytes);
         try {
-            const Current current(*device);
+            HOPFUSE_CURRENT(39, *device);
             state.give(address_of(pointer), block, stream, taken_by);
         } catch (...) {
             // The device has failed, and its memory is lost.
@@ -234,7 +241,7 @@ struct FixedMemory {
         Device::State& state = device->state();
         state.account.remove(bytes);
         try {
-            const Current current(*device);
+            HOPFUSE_CURRENT(46, *device);
             state.driver.cuMemFree(address_of(pointer));
         } catch (...) {
             // As above.
@@ -275,11 +282,12 @@ Owner Device::State::take(Device& device, size_t nbytes, const Stream& stream) {
     take_or_throw(bytes, &stream, address, block);
     const std::thread::id here = stream.handle == per_thread_stream() ? std::this_thread::get_id() : std::thread::id();
     return Owner(static_cast<const void*>(pointer_to(address)),
-                 StreamMemory{device.shared_from_this(), stream, bytes, block, here});
+                 StreamMemory{device.shared_from_this(), HOPFUSE_PLANT(47, stream, (Stream{stream.handle, nullptr})),
+                              bytes, block, here});
 }
 
 Owner Device::fixed_memory(size_t nbytes) {
-    const Current current(*this);
+    HOPFUSE_CURRENT(35, *this);
     const size_t bytes = rounded(std::max<size_t>(1, nbytes), GRANULARITY);
     CUdeviceptr address = 0;
     size_t block = 0;
@@ -291,7 +299,8 @@ std::shared_ptr<std::byte[]> Device::pinned(size_t nbytes) {
     const size_t bytes = std::bit_ceil(std::max<size_t>(4096, nbytes));
     std::byte* pointer = nullptr;
     {
-        const std::lock_guard lock(state_->pinned_mutex);
+        std::unique_lock lock(state_->pinned_mutex, std::defer_lock);
+        if (HOPFUSE_PLANT(48, true, false)) lock.lock();
         std::vector<std::byte*>& idle = state_->idle_pinned[std::bit_width(bytes) - 1];
         if (!idle.empty()) {
             pointer = idle.back();
@@ -300,7 +309,7 @@ std::shared_ptr<std::byte[]> Device::pinned(size_t nbytes) {
         }
     }
     if (!pointer) {
-        const Current current(*this);
+        HOPFUSE_CURRENT(37, *this);
         void* made = nullptr;
         CUresult result = state_->driver.cuMemHostAlloc(&made, bytes, host_alloc_portable);
         if (result == CUDA_ERROR_OUT_OF_MEMORY) {
@@ -330,7 +339,7 @@ size_t Device::State::free_bytes() {
 }
 
 size_t Device::free_bytes() {
-    const Current current(*this);
+    HOPFUSE_CURRENT(40, *this);
     return state_->free_bytes();
 }
 
@@ -407,9 +416,10 @@ void Device::State::order(CUstream first, CUstream second) {
     if (first == second) return;
     const CUevent event = take_event();
     // The wait is for what the event has recorded at this call, so it may be recorded again at once.
-    check(driver.cuEventRecord(event, first), "ordering two streams");
-    check(driver.cuStreamWaitEvent(second, event, 0), "ordering two streams");
+    CUresult result = driver.cuEventRecord(event, first);
+    if (result == CUDA_SUCCESS) result = driver.cuStreamWaitEvent(second, event, 0);
     give_event(event);
+    check(result, "ordering two streams");
 }
 
 Stream Device::own_stream() {

@@ -8,7 +8,18 @@ namespace hopfuse::device {
 
 Queue::Queue(std::shared_ptr<Device> device, Stream stream, Tape* tape)
     : device_(std::move(device)), current_(*device_), stream_(std::move(stream)), tape_(tape) {
-    device_->state().throw_if_broken();
+    Device::State& state = device_->state();
+    state.throw_if_broken();
+    // Default streams cannot be captured.
+    if (tape_ || stream_.handle == nullptr || stream_.handle == legacy_stream() ||
+        stream_.handle == per_thread_stream())
+        return;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    state.check(state.driver.cuStreamIsCapturing(stream_.handle, &status), "looking at a stream");
+    if (status != CU_STREAM_CAPTURE_STATUS_NONE)
+        throw NotRecordable(
+            "the stream is being captured by the caller, and this work cannot be part of a graph that is not made "
+            "here");
 }
 
 Queue::~Queue() {
@@ -17,11 +28,13 @@ Queue::~Queue() {
     if (staging_ && !is_forked()) device_->state().give_staging(staging_, stream_.handle);
 }
 
-bool Queue::fixed() const { return tape_ || device_->state().is_counting; }
+bool Queue::fixed() const {
+    return tape_ || device_->state().is_counting || HOPFUSE_PLANT(30, false, device_->state().captures > 0);
+}
 bool Queue::is_recorded_run() const { return tape_ && tape_->is_recording(); }
 
 void Queue::keep(Owner owner) {
-    if (tape_) tape_->keep(std::move(owner));
+    if (tape_ && HOPFUSE_PLANT(21, true, false)) tape_->keep(std::move(owner));
 }
 
 void Queue::after(const Stream& other) {
@@ -52,7 +65,7 @@ size_t side_by_side(std::span<const size_t> nbytes, std::span<size_t> begins) {
     size_t total = 0;
     for (size_t i = 0; i < nbytes.size(); ++i) {
         begins[i] = rounded(total, ALIGNMENT);
-        total = begins[i] + nbytes[i];
+        total = begins[i] + std::max<size_t>(1, nbytes[i]);  // an empty array has an address, too
     }
     return total;
 }
@@ -77,13 +90,16 @@ Owner Queue::allocate_side_by_side(std::span<const size_t> nbytes, std::span<siz
 void Queue::clear(void* data, size_t nbytes) {
     if (!nbytes) return;
     Device::State& state = device_->state();
-    state.check(state.driver.cuMemsetD8Async(address_of(data), 0, nbytes, stream_.handle), "clearing memory");
+    state.check(state.driver.cuMemsetD8Async(address_of(data), 0, nbytes, HOPFUSE_PLANT(7, stream_.handle, nullptr)),
+                "clearing memory");
 }
 
 void Queue::copy_bytes(void* to, const void* from, size_t nbytes) {
     if (!nbytes) return;
     Device::State& state = device_->state();
-    state.check(state.driver.cuMemcpyDtoDAsync(address_of(to), address_of(from), nbytes, stream_.handle), "a copy");
+    state.check(state.driver.cuMemcpyDtoDAsync(address_of(to), address_of(from), nbytes,
+                                               HOPFUSE_PLANT(49, stream_.handle, nullptr)),
+                "a copy");
 }
 
 void Queue::upload_bytes(std::span<const void* const> data, std::span<const size_t> nbytes, std::span<void*> there,
@@ -115,7 +131,9 @@ void Queue::copy_up(char* base, std::span<const void* const> data, std::span<con
         std::byte* const part = staging_->take(total, stream_.handle);
         for (size_t i = 0; i < data.size(); ++i)
             if (nbytes[i]) std::memcpy(part + begins[i], data[i], nbytes[i]);
-        state.check(state.driver.cuMemcpyHtoDAsync(address_of(base), part, total, stream_.handle), "an upload");
+        state.check(state.driver.cuMemcpyHtoDAsync(address_of(base), HOPFUSE_PLANT(11, part, data[0]), total,
+                                                   HOPFUSE_PLANT(10, stream_.handle, nullptr)),
+                    "an upload");
         return;
     }
     for (size_t i = 0; i < data.size(); ++i)
@@ -124,7 +142,7 @@ void Queue::copy_up(char* base, std::span<const void* const> data, std::span<con
                 state.driver.cuMemcpyHtoDAsync(address_of(base + begins[i]), data[i], nbytes[i], stream_.handle),
                 "an upload");
     // The arrays may be gone on return, and the driver need not have read them by then.
-    synchronize("an upload");
+    if (HOPFUSE_PLANT(5, true, false)) synchronize("an upload");
 }
 
 void Queue::synchronize(const char* what) {
@@ -150,7 +168,7 @@ void Queue::read_bytes(std::span<const void* const> from, std::span<void* const>
             if (nbytes[i])
                 state.check(state.driver.cuMemcpyDtoHAsync(to[i], address_of(from[i]), nbytes[i], stream_.handle),
                             "a read");
-        synchronize("a read");
+        if (HOPFUSE_PLANT(4, true, false)) synchronize("a read");
         return;
     }
     std::vector<size_t> begins(from.size());
@@ -183,7 +201,7 @@ std::shared_ptr<std::byte[]> Queue::read_pinned(std::span<const void* const> fro
         state.check(state.driver.cuMemcpyDtoHAsync(block.get() + group.at, address_of(group.begin), group.nbytes,
                                                    stream_.handle),
                     "a read");
-    synchronize("a read");
+    if (HOPFUSE_PLANT(12, true, false)) synchronize("a read");
     return block;
 }
 
@@ -195,9 +213,9 @@ void Queue::launch_function(std::string_view unit, std::string_view name, const 
     if (state.is_counting) return;
     if (grid.blocks > INT32_MAX) throw std::length_error(std::string(name) + " is launched with too many blocks");
     const bool is_recorded = is_recorded_run();
-    Function& function = state.function(*device_, unit, name, !is_recorded);
+    Function& function = state.function(*device_, unit, name, HOPFUSE_PLANT(51, !is_recorded, true));
     if (grid.shared > FREE_SHARED) state.allow_shared(function, grid.shared);
-    const bool is_timed = !is_recorded && state.is_timed();
+    const bool is_timed = HOPFUSE_PLANT(66, !is_recorded, true) && state.is_timed();
     const CUevent begin = is_timed ? state.time_event(stream_.handle) : nullptr;
     const auto blocks = static_cast<unsigned>(grid.blocks), threads = static_cast<unsigned>(grid.threads),
                shared = static_cast<unsigned>(grid.shared);
@@ -217,14 +235,14 @@ void Queue::launch_function(std::string_view unit, std::string_view name, const 
 
 Queue::Resident::Resident(Queue& queue) : queue_(queue), outer_(queue.resident_) {
     if (queue.is_recorded_run()) throw NotRecordable("the captured work makes a graph or a corpus in its recording");
-    queue.resident_ = true;
+    queue.resident_ = HOPFUSE_PLANT(22, true, false);
     exceptions_ = std::uncaught_exceptions();
 }
 
 Queue::Resident::~Resident() noexcept(false) {
     queue_.resident_ = outer_;
     // Other streams may read what was made.
-    if (std::uncaught_exceptions() == exceptions_) queue_.synchronize("an upload");
+    if (std::uncaught_exceptions() == exceptions_ && HOPFUSE_PLANT(3, true, false)) queue_.synchronize("an upload");
 }
 
 }  // namespace hopfuse::device

@@ -38,15 +38,20 @@ RecordingMemory::Block RecordingMemory::take(size_t nbytes, Owner& lease) {
         }
     }
     if (!found) {
-        const Owner made = device_->fixed_memory(asked);
+        const Owner made = HOPFUSE_PLANT(24, device_->fixed_memory(asked), device_->state().take(*device_, asked, {}));
         const std::lock_guard lock(mutex_);
         found = Block{made, asked, made_++};
         blocks_.emplace(found->number, *found);
     }
+    if (HOPFUSE_PLANT(26, false, true)) release(found->number);
     // The lease keeps the block alive too, which may be forgotten before.
     lease = Owner(found->owner.get(), [memory = shared_from_this(), block = *found](const void*) noexcept {
         memory->release(block.number);
     });
+    if (HOPFUSE_PLANT(17, false, true)) {
+        const std::lock_guard lock(mutex_);
+        found->owner = blocks_.at(found->number).owner = Owner(Owner(), found->owner.get());
+    }
     return *found;
 }
 
@@ -77,7 +82,8 @@ size_t RecordingMemory::nbytes() {
 }
 
 void RecordingMemory::begin_use(CUstream stream) {
-    if (over_) device_->state().check(device_->driver().cuStreamWaitEvent(stream, over_, 0), "waiting for a replay");
+    if (over_ && HOPFUSE_PLANT(14, true, false))
+        device_->state().check(device_->driver().cuStreamWaitEvent(stream, over_, 0), "waiting for a replay");
 }
 
 void RecordingMemory::end_use(CUstream stream) {
@@ -94,6 +100,15 @@ size_t recording_bytes(const RecordingMemory& memory) { return const_cast<Record
 
 // ---- Tape
 
+namespace {
+
+bool contains(const RecordingMemory::Block& block, const void* address) {
+    const char *const begin = static_cast<const char*>(block.owner.get()), *const at = static_cast<const char*>(address);
+    return begin <= at && at < begin + block.nbytes;
+}
+
+}  // namespace
+
 void Tape::begin_first() {
     clear();
     is_recording_ = false;
@@ -102,7 +117,25 @@ void Tape::begin_first() {
 
 void Tape::begin_recorded() {
     is_recording_ = true;
-    next_ = next_constant_ = 0;
+    if (HOPFUSE_PLANT(52, true, next_ == 0)) next_ = next_constant_ = 0;
+}
+
+void Tape::place_results(std::span<const void* const> results) {
+    placed_.assign(given_.size(), nullptr);
+    std::vector<size_t> chosen, begins;
+    size_t total = 0;
+    for (const void* const result : results) {
+        // The last request that was given this memory is the one whose array is still there.
+        size_t at = given_.size();
+        while (at > 0 && !contains(given_[at - 1].second, result)) --at;
+        if (at == 0 || std::find(chosen.begin(), chosen.end(), at - 1) != chosen.end()) continue;
+        chosen.push_back(at - 1), begins.push_back(total);
+        total += rounded(std::max<size_t>(1, given_[at - 1].first), ALIGNMENT);
+    }
+    if (chosen.size() < 2) return;  // they are together as it is
+    results_ = device_->fixed_memory(total), results_bytes_ = total;
+    for (size_t i = 0; i < chosen.size(); ++i)
+        placed_[chosen[i]] = static_cast<char*>(const_cast<void*>(results_.get())) + begins[i];
 }
 
 void Tape::check_end() const {
@@ -114,6 +147,8 @@ void Tape::check_end() const {
 
 void Tape::clear() {
     given_.clear();
+    placed_.clear();
+    results_.reset();
     constants_.clear();
     kept_.clear();
     chunk_.reset();
@@ -121,7 +156,7 @@ void Tape::clear() {
 
 void Tape::abandon() {
     clear();
-    memory_->forget(first_);
+    if (HOPFUSE_PLANT(25, true, false)) memory_->forget(first_);
 }
 
 Owner Tape::take(size_t nbytes) {
@@ -132,7 +167,8 @@ Owner Tape::take(size_t nbytes) {
     }
     if (next_ == given_.size() || given_[next_].first != nbytes)
         throw NotRecordable("the captured work requests other memory in its recording than in the run before it");
-    return given_[next_++].second.owner;
+    const Owner& owner = given_[next_++].second.owner;
+    return HOPFUSE_PLANT(16, owner, Owner(Owner(), owner.get()));
 }
 
 Owner Tape::add_constant(std::span<const void* const> data, std::span<const size_t> nbytes, size_t total) {
@@ -140,7 +176,10 @@ Owner Tape::add_constant(std::span<const void* const> data, std::span<const size
     for (size_t i = 0; i < data.size(); ++i)
         if (nbytes[i]) made.bytes.append(static_cast<const char*>(data[i]), nbytes[i]);
     const size_t size = rounded(std::max<size_t>(1, total), ALIGNMENT);
-    if (size > CONSTANTS / 2) {
+    if (HOPFUSE_PLANT(19, false, true)) {
+        Owner lease;
+        made.memory = memory_->take(size, lease).owner;
+    } else if (size > CONSTANTS / 2) {
         made.memory = device_->fixed_memory(size);
     } else {
         if (!chunk_ || chunk_used_ + size > CONSTANTS) {
@@ -162,7 +201,7 @@ Owner Tape::next_constant(std::span<const void* const> data, std::span<const siz
     const char* at = before.bytes.data();
     for (size_t i = 0; is_same && i < data.size(); at += nbytes[i++])
         is_same = !nbytes[i] || !std::memcmp(data[i], at, nbytes[i]);
-    if (!is_same)
+    if (HOPFUSE_PLANT(53, !is_same, false))
         throw NotRecordable("the captured work uploads other values in its recording than in the run before it");
     return before.memory;
 }
@@ -172,12 +211,9 @@ void Tape::keep(Owner owner) {
 }
 
 int64_t Tape::block_of(const void* address) const {
-    for (size_t i = 0; i < given_.size(); ++i) {
-        const RecordingMemory::Block& block = given_[i].second;
-        const char* const begin = static_cast<const char*>(block.owner.get());
-        if (begin <= static_cast<const char*>(address) && static_cast<const char*>(address) < begin + block.nbytes)
-            return static_cast<int64_t>(block.number);
-    }
+    if (results_ && contains({results_, results_bytes_, 0}, address)) return INT64_MAX;
+    for (const auto& [nbytes, block] : given_)
+        if (contains(block, address)) return static_cast<int64_t>(block.number);
     return -1;
 }
 
@@ -239,7 +275,7 @@ struct Recording::State {
         }
         drop_graphs();
         tape.clear();
-        of().forget_residents();
+        if (HOPFUSE_PLANT(54, true, false)) of().forget_residents();
         has_run = false;
         was_dropped = true;
         return false;
@@ -287,7 +323,7 @@ Queue& Recording::begin(const Stream& after, bool records, bool for_host) {
     state.run = records ? State::Run::recorded : State::Run::first;
     state.run_for_host = for_host;
     try {
-        of.order(after.handle, state.stream.handle);
+        if (HOPFUSE_PLANT(1, true, false)) of.order(after.handle, state.stream.handle);
         state.memory->begin_use(state.stream.handle);
         if (records) {
             state.tape.begin_recorded();
@@ -299,7 +335,7 @@ Queue& Recording::begin(const Stream& after, bool records, bool for_host) {
         } else {
             state.tape.begin_first();
         }
-        if (state.input_total && (!records || for_host))
+        if (state.input_total && (!records || HOPFUSE_PLANT(55, for_host, true)))
             of.check(of.driver.cuMemcpyHtoDAsync(address_of(state.inputs.get()), state.staged.get(), state.input_total,
                                                  state.stream.handle),
                      "copying inputs");
@@ -310,11 +346,13 @@ Queue& Recording::begin(const Stream& after, bool records, bool for_host) {
     return *state.queue;
 }
 
-void Recording::end_first() {
+void Recording::end_first(std::span<const void* const> results) {
     State& state = *state_;
     if (state.run != State::Run::first) throw std::logic_error("there is no first run to end");
+    state.tape.place_results(results);
     // Replays may run on any stream, and must not overlap this run, whose memory they use.
-    state.of().check(state.of().driver.cuStreamSynchronize(state.stream.handle), "the first run of a recording");
+    if (HOPFUSE_PLANT(2, true, false))
+        state.of().check(state.of().driver.cuStreamSynchronize(state.stream.handle), "the first run of a recording");
     state.queue.reset();
     state.run = State::Run::none;
     state.has_run = true;
@@ -347,6 +385,7 @@ void Recording::end_recorded(std::span<const void* const> results, std::span<con
     state.is_capturing = false;
     of.captures.fetch_sub(1);
     of.check(of.driver.cuStreamEndCapture(state.stream.handle, &graph), "ending a recording");
+    if (HOPFUSE_PLANT(18, false, true)) state.received = {std::shared_ptr<void>(), state.received.get()};
     CUgraphExec made = nullptr;
     const CUresult result = of.driver.cuGraphInstantiateWithFlags(&made, graph, 0);
     of.driver.cuGraphDestroy(graph);
@@ -362,10 +401,10 @@ void Recording::abandon() {
     const Device::State& of = state.of();
     if (const CUgraph graph = state.end_capture()) of.driver.cuGraphDestroy(graph);
     // What is queued may still write to blocks that others are given next.
-    of.driver.cuStreamSynchronize(state.stream.handle);
+    if (HOPFUSE_PLANT(56, true, false)) of.driver.cuStreamSynchronize(state.stream.handle);
     state.queue.reset();
     state.run = State::Run::none;
-    if (state.graphs[0] || state.graphs[1]) return;  // which use the memory of the first run
+    if (HOPFUSE_PLANT(57, state.graphs[0] || state.graphs[1], false)) return;  // which use the memory of the first run
     state.tape.abandon();
     state.has_run = false;
 }
@@ -373,11 +412,12 @@ void Recording::abandon() {
 bool Recording::has_run() const { return state_->has_run; }
 bool Recording::is_recorded(bool for_host) const { return state_->graphs[for_host] != nullptr; }
 
-bool Recording::replay_on_host() {
+bool Recording::replay_on_host(const Stream* after) {
     State& state = *state_;
     if (!state.graphs[true]) throw std::logic_error("there is no recording for the host");
     state.of().throw_if_broken();
-    const Current current(*state.device);
+    HOPFUSE_CURRENT(38, *state.device);
+    if (after && HOPFUSE_PLANT(58, true, false)) state.of().order(after->handle, state.stream.handle);
     state.memory->begin_use(state.stream.handle);
     if (!state.launch(true, state.stream.handle)) return false;
     state.of().check(state.of().driver.cuStreamSynchronize(state.stream.handle), "a replay");
@@ -396,7 +436,7 @@ bool Recording::replay(Queue& queue, std::span<void* const> to) {
     if (!state.graphs[false]) throw std::logic_error("there is no recording for a device");
     if (to.size() != state.results.size()) throw std::logic_error("a replay has as many targets as results");
     state.memory->begin_use(stream);
-    if (!state.launch(false, stream)) return false;
+    if (!state.launch(false, HOPFUSE_PLANT(13, stream, state.stream.handle))) return false;
     for (size_t i = 0; i < to.size(); ++i) queue.copy_bytes(to[i], state.results[i], state.result_bytes[i]);
     // Not waited for on the host: the next replay waits for this one, on whatever stream.
     state.memory->end_use(stream);

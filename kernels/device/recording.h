@@ -29,19 +29,19 @@ public:
     // The same in pinned host memory; valid values must be there before the first run.
     std::byte* staged(size_t number) const;
 
-    // A run: begin, queue work on queue(), then end. The first run is begun with `records` false. In a recorded run the results are
-    // given to end_recorded, which adds their copies to pinned memory if `for_host`.
+    // A run: begin, queue work on queue(), then end with the results. The first run is begun with `records` false; in a recorded
+    // run its results are next to each other, and end_recorded adds their copy to pinned memory if `for_host`.
     Queue& begin(const Stream& after, bool records, bool for_host);
-    void end_first();
+    void end_first(std::span<const void* const> results = {});
     void end_recorded(std::span<const void* const> results, std::span<const size_t> nbytes);
     void abandon();  // after an exception in a run: frees what the run made
 
     bool has_run() const;  // whether there was a first run, of which recorded runs can be made
     bool is_recorded(bool for_host) const;
-    // Replays with the inputs in staged(), and waits; results are in result(number), until the next replay. False: grids of the
-    // recording no longer run at once, because another process took its share of the device; nothing ran, and all runs must be
-    // made anew.
-    bool replay_on_host();
+    // Replays with the inputs in staged(), and waits; results are in result(number), until the next replay. It runs after what is
+    // queued on `after`, a stream on which the caller may have changed arrays that the work reads. False: grids of the recording no
+    // longer run at once, because another process took its share of the device; nothing ran, and all runs must be made anew.
+    bool replay_on_host(const Stream* after = nullptr);
     const std::byte* result(size_t number) const;
     // Lets a queue wait for the replay before, which may be on another stream: to be called before inputs are written to input().
     void begin_use(Queue& queue);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "device.h"
+#include "planted.h"
 
 namespace hopfuse::device {
 

@@ -56,6 +56,9 @@ public:
     bool is_recording() const { return is_recording_; }
     void begin_first();
     void begin_recorded();
+    // At the end of the first run: the second is given the blocks of these arrays next to each other, outside the memory that is
+    // reused, so that they are read in one copy.
+    void place_results(std::span<const void* const> results);
     void check_end() const;  // that the second run has made all requests of the first
     void clear();            // forgets the first run; its memory stays with the RecordingMemory
     void abandon();          // gives back the memory that a failed first run has made
@@ -65,7 +68,7 @@ public:
     Owner add_constant(std::span<const void* const> data, std::span<const size_t> nbytes, size_t total);
     Owner next_constant(std::span<const void* const> data, std::span<const size_t> nbytes);
     void keep(Owner owner);
-    // The number of the block that an address is in, or -1.
+    // The number of the block that an address is in, those of results being one; or -1.
     int64_t block_of(const void* address) const;
 
 private:
@@ -79,6 +82,9 @@ private:
     bool is_recording_ = false;
     uint64_t first_ = 0;  // number of the first block that the first run made
     std::vector<std::pair<size_t, RecordingMemory::Block>> given_;
+    std::vector<void*> placed_;  // of given_: where the second run has it instead, or null
+    Owner results_;
+    size_t results_bytes_ = 0;
     size_t next_ = 0;
     // Constants have memory of their own, because replays write to the memory of arrays that the first run dropped.
     std::vector<Constant> constants_;

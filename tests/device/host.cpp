@@ -141,6 +141,15 @@ CASE(arrays_of_one_allocation_come_down_in_one_copy) {
     CHECK(reinterpret_cast<const int*>(block.get() + begins[1])[99] == 3);
 }
 
+CASE(what_lies_between_arrays_is_not_read) {
+    const auto device = open();
+    Queue queue(device, device->own_stream());
+    const auto [first, between, last] = queue.arrays<int, int, int>(100, 100, 100);
+    for (const Array<int>& one : {first, last}) queue.launch(fill, GRID, one, 100, 3);
+    const auto [a, b] = queue.read(first, last);  // nothing has written the one between
+    CHECK(all(a, 3) && all(b, 3) && between);
+}
+
 CASE(a_small_upload_has_read_its_array) {
     const auto device = open();
     Queue queue(device, device->own_stream());
@@ -191,6 +200,33 @@ CASE(the_next_queue_waits_for_the_staged_copies_of_the_last) {
     for (int i = 3; i < 6; ++i) CHECK(all(queue.read(made[static_cast<size_t>(i)]), i));
 }
 
+CASE(staged_copies_of_several_streams_are_all_waited_for) {
+    const auto device = open();
+    const Stream streams[] = {device->own_stream(), device->own_stream(), device->own_stream()};
+    std::vector<Array<int>> made;
+    for (const int i : {0, 1, 2}) {  // the last takes the place of both
+        Queue queue(device, streams[i]);
+        made.push_back(queue.upload(std::vector<int>(i == 2 ? 800000 : 200000, i)));
+    }
+    for (const int i : {0, 1, 2}) {
+        Queue queue(device, streams[i]);
+        CHECK(all(queue.read(made[static_cast<size_t>(i)]), i));
+    }
+    CHECK(machine().get("pinned") == 3);  // one ring, and a block of each size that was read
+}
+
+CASE(two_queues_stage_apart) {
+    const auto device = open();
+    const Stream one = device->own_stream(), two = device->own_stream();
+    {
+        Queue(device, one).upload(counted(N));
+    }
+    Queue first(device, one), second(device, two);
+    const Array<int> a = first.upload(counted(N, 1)), b = second.upload(counted(N, 2));
+    CHECK(machine().get("pinned") == 2);
+    CHECK(first.read(a) == counted(N, 1) && second.read(b) == counted(N, 2));
+}
+
 CASE(work_is_queued_on_the_callers_stream) {
     const auto device = open();
     Queue queue(device, device->own_stream());
@@ -238,6 +274,25 @@ CASE(memory_of_a_threads_default_stream_is_freed_elsewhere) {
         queue.launch(fill, GRID, made, N, 1);
     }).join();
     made = {};
+}
+
+CASE(a_callers_stream_lives_as_long_as_its_memory) {
+    const auto device = open();
+    Array<int> made;
+    {
+        const Current current(*device);
+        CUstream handle = nullptr;
+        driver().cuStreamCreate(&handle, CU_STREAM_NON_BLOCKING);
+        const Owner owner(static_cast<const void*>(handle), [](const void* stream) {
+            driver().cuStreamDestroy(static_cast<CUstream>(const_cast<void*>(stream)));
+        });
+        Queue queue(device, {handle, owner});
+        made = queue.zeros<int>(N);
+    }
+    CHECK(machine().get("streams") == 1);
+    const Current current(*device);  // in which the stream's owner destroys it
+    made = {};
+    CHECK(machine().get("streams") == 0);
 }
 
 CASE(one_stream_waits_for_another) {
@@ -744,15 +799,16 @@ CASE(memory_is_freed_on_a_thread_without_a_context) {
 
 CASE(resident_arrays_may_be_read_on_any_stream) {
     const auto device = open();
+    const Stream one = device->own_stream(), two = device->own_stream();
     Array<int> made, filled;
     {
-        Queue queue(device, device->own_stream());
+        Queue queue(device, one);
         const Queue::Resident resident(queue);
         made = queue.upload(counted(N));
         filled = queue.empty<int>(N);
         queue.launch(fill, GRID, filled, N, 3);
     }
-    Queue queue(device, device->own_stream());
+    Queue queue(device, two);
     CHECK(queue.read(made) == counted(N) && all(queue.read(filled), 3));
     CHECK(machine().calls("cuMemAllocFromPoolAsync") == 0);
 }
@@ -953,33 +1009,29 @@ CASE(what_cannot_be_replayed_is_refused) {
 
 CASE(a_recording_that_fails_gives_its_memory_back) {
     const auto device = open();
-    const auto memory = recording_memory(device);
-    Recorded good(device, memory, plus_three);
-    good.record();
-    const size_t bytes = recording_bytes(*memory);
-    int runs = 0;
-    Array<int> kept;
     for (const int failing : {1, 2}) {
-        runs = 0;
-        Recorded bad(device, memory, [&](Queue& queue, const Array<int>&) {
+        const auto memory = recording_memory(device);
+        Recorded good(device, memory, plus_three);
+        good.record();
+        const size_t bytes = recording_bytes(*memory);
+        int runs = 0;
+        Array<int> kept;  // as an exception's traceback would
+        Recorded bad(device, memory, [&](Queue& queue, const Array<int>& given) {
             kept = queue.zeros<int>(50 * N);
+            const Array<int> made = plus_three(queue, given);
             if (++runs == failing) throw std::runtime_error("as planned");
-            return kept.part(0, N);
+            return made;
         });
         thrown<std::runtime_error>([&] { bad.record(); });
         CHECK(recording_bytes(*memory) == bytes);
+        CHECK(all(good.on_host(std::vector<int>(N, 1)), 4));  // at once, in memory that the failed run has used
         kept = {};
-        runs = 10;
         bad.record();  // and it can be made anew
-        CHECK(all(bad.on_host(counted(N)), 0));
-        CHECK(recording_bytes(*memory) > bytes);
-        kept = {};
+        CHECK(recording_bytes(*memory) == bytes + 50 * N * sizeof(int));
+        CHECK(all(bad.on_host(std::vector<int>(N, 2)), 5));
         bad.recording.abandon();  // no run is under way: nothing is lost
-        CHECK(all(bad.on_host(counted(N)), 0));
-        Queue queue(device, device->own_stream());
-        break;
+        CHECK(all(bad.on_host(std::vector<int>(N, 3)), 6));
     }
-    CHECK(all(good.on_host(std::vector<int>(N, 1)), 4));
 }
 
 CASE(a_failed_run_of_another_kind_keeps_the_recording) {
@@ -1015,6 +1067,20 @@ CASE(results_outlive_the_recording) {
     // The replay ran on memory that was dropped meanwhile, and the result's is still there.
     Queue queue(device, stream);
     CHECK(all(queue.read(result), 4));
+}
+
+CASE(a_recording_keeps_its_pinned_memory) {
+    const auto device = open();
+    Recorded recorded(device, recording_memory(device), plus_three);
+    recorded.record();
+    std::vector<std::shared_ptr<std::byte[]>> others;
+    for (int i = 0; i < 3; ++i) {
+        others.push_back(device->pinned(N * sizeof(int)));
+        std::memset(others.back().get(), 0x5a, N * sizeof(int));
+    }
+    CHECK(all(recorded.on_host(std::vector<int>(N, 1)), 4));
+    for (const auto& other : others)
+        for (size_t i = 0; i < N * sizeof(int); ++i) CHECK(other[i] == std::byte{0x5a});
 }
 
 CASE(a_dropped_recording_gives_its_memory_back) {
@@ -1077,6 +1143,39 @@ CASE(no_memory_beside_a_recording_does_not_break_it) {
     });
     recorded.record();
     CHECK(all(recorded.on_host(std::vector<int>(N, 1)), 4));
+}
+
+CASE(a_replay_comes_after_what_the_caller_queued) {
+    const auto device = open();
+    const Array<int> held = device->fixed<int>(N);
+    Recorded recorded(device, recording_memory(device), [&](Queue& queue, const Array<int>&) {
+        const Array<int> made = queue.empty<int>(N);
+        queue.launch(add, GRID, made, held, N, 1);
+        return made;
+    });
+    const Stream stream = device->own_stream();
+    Queue queue(device, stream);
+    queue.launch(fill, GRID, held, N, 1);
+    recorded.run(stream, false, false);
+    recorded.run(stream, true, true);
+    queue.launch(fill, GRID, held, N, 6);
+    CHECK(recorded.recording.replay_on_host(&stream));
+    CHECK(reinterpret_cast<const int*>(recorded.recording.result(0))[N - 1] == 7);
+}
+
+CASE(a_stream_that_the_caller_captures_is_refused) {
+    const auto device = open();
+    const Driver& on = driver();
+    const Stream stream = device->own_stream();
+    CUcontext popped = nullptr;
+    on.cuCtxPushCurrent(device->context());
+    on.cuStreamBeginCapture(stream.handle, CU_STREAM_CAPTURE_MODE_RELAXED);
+    thrown<NotRecordable>([&] { Queue queue(device, stream); });
+    CUgraph graph = nullptr;
+    CHECK(on.cuStreamEndCapture(stream.handle, &graph) == CUDA_SUCCESS);
+    on.cuGraphDestroy(graph);
+    on.cuCtxPopCurrent(&popped);
+    CHECK(popped == device->context());
 }
 
 CASE(captures_of_others_are_not_broken) {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import weakref
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -13,9 +12,9 @@ import numpy as np
 import pytest
 from cases import random_graph
 from compare import assert_bitwise
-from devices import on_device, on_host, recording_of
+from devices import on_device, on_host
+from hopfuse import _native
 from hopfuse.errors import InputError
-from hopfuse_simt.runtime import SimtError
 from refusals import refused
 from variants import missing, registered
 
@@ -31,15 +30,18 @@ SHAPES = [((DIM,), "float32"), ((WIDTH,), "int64"), ((WIDTH,), "float64")]
 
 @pytest.fixture(scope="module")
 def emulated() -> Iterator[Any]:
-    with registered("recorder", "plain") as runtime:
+    with registered("recorder") as runtime:
         yield runtime
 
 
 @pytest.fixture
-def runtime(emulated: Any) -> Any:
-    emulated.events.clear(), emulated.launches.clear()
+def runtime(emulated: Any) -> Iterator[Any]:
     emulated.cooperative = True
-    return emulated
+    emulated.driver.finish()
+    emulated.driver.clear()
+    yield emulated
+    emulated.driver.finish()
+    assert not emulated.findings
 
 
 class System:
@@ -77,6 +79,18 @@ def kinds(runtime: Any) -> Counter[str]:
     return Counter(event.kind for event in runtime.events)
 
 
+def replayed(runtime: Any, captured: Any, *given: Any) -> tuple[list[str], int]:
+    """Replay a recording once; return its kernels, and the number of its other nodes but the copies up and down."""
+    captured(*given)
+    runtime.driver.finish()
+    runtime.driver.clear()
+    captured(*given)
+    runtime.driver.finish()
+    (nodes,) = (event.what for event in runtime.events if event.kind == "replay")
+    kernels = [kernel for kernel, _, _ in runtime.launches]
+    return kernels, nodes - len(kernels) - 2
+
+
 @pytest.mark.parametrize("batch", [1, 2, 3, 8, 33, pytest.param(300, marks=pytest.mark.full)])
 def test_any_batch_has_the_plain_calls_answers(runtime: Any, batch: int) -> None:
     system, given = System(), questions(batch)
@@ -91,29 +105,27 @@ def test_arrays_on_the_device_give_arrays_there(runtime: Any) -> None:
         assert_same(on_host(made), system.core(*given))
 
 
-def test_a_replay_is_one_copy_up_and_one_copy_down(runtime: Any) -> None:
+def test_a_replay_is_one_request(runtime: Any) -> None:
+    """The copies up and down are in it."""
     captured = System().captured()
     captured(*questions(4))
     runtime.events.clear()
     for seed in range(3):
         captured(*questions(4, seed))
-    assert kinds(runtime) == {"copy": 6, "replay": 3}
+    assert kinds(runtime) == {"replay": 3, "wait": 3}
 
 
 def test_a_replay_takes_few_launches(runtime: Any) -> None:
     """At most 2 for a pass or the certificate, and no more than 14 beside, the matrix product among them."""
     runtime.cooperative = False
-    captured = System().captured()
-    captured(*questions(32))
-    runtime.launches.clear(), runtime.events.clear()
-    recording = recording_of(captured)
-    queued = Counter(event.what if event.kind == "launch" else event.kind for event, _ in recording.queue)
-    kinds = ("ppr_early", "ppr_pass", "ppr_seg", "ppr_residual")
-    walk = {name: count for name, count in queued.items() if name.startswith(kinds)}
-    passes = max(walk.values()) + 3  # the first two and the certificate have their own kernels
-    others = {
-        name: count for name, count in queued.items() if name not in walk and name not in ("copy", "clear", "poison")
+    queued = Counter(replayed(runtime, System().captured(), *questions(32))[0])
+    walk = {
+        name: count
+        for name, count in queued.items()
+        if name.startswith(("ppr_early", "ppr_pass", "ppr_seg", "ppr_residual"))
     }
+    passes = max(walk.values()) + 3  # the first two and the certificate have their own kernels
+    others = {name: count for name, count in queued.items() if name not in walk}
     assert sum(walk.values()) <= 2 * passes
     assert sum(others.values()) <= 14, others
 
@@ -122,36 +134,34 @@ def test_a_replay_takes_few_launches(runtime: Any) -> None:
 def test_the_page_of_times_counts_what_a_search_records(runtime: Any, cooperative: bool) -> None:
     """Launches, the matrix product among them, the copies and clears beside them, and grid barriers."""
     runtime.cooperative = cooperative
-    captured = System().captured()
-    captured(*questions(32))
-    recording = recording_of(captured)
-    queued = Counter(event.kind for event, _ in recording.queue)
-    kernels = [event.what for event, _ in recording.queue if event.kind == "launch"]
+    kernels, others = replayed(runtime, System().captured(), *questions(32))
     of_block = sum(kernel.startswith("ppr_") for kernel in kernels)
     expected = roofline.WALK_AT_ONCE if cooperative else roofline.PASS_BY_PASS
-    assert (queued["launch"] + queued["matmul"], of_block) == expected[:2]
-    assert (queued["copy"], queued["clear"]) == (roofline.COPIES, roofline.CLEARS)
-    runtime.counters.clear()
-    recording.replay()
+    assert (len(kernels), of_block) == expected[:2]
+    assert others == roofline.COPIES + roofline.CLEARS
     assert sum(counted.grid_barriers for counted in runtime.counters) == expected.barriers
 
 
 def test_results_are_written_where_they_are_read(runtime: Any) -> None:
     """But for one that is there twice, and one that no op made."""
-    system, given = System(), questions(4)
+    system = System()
+
+    def once(vectors: Any, nodes: Any, weights: Any) -> dict[str, Any]:
+        return {"dense": hf.dense_topk(vectors, system.corpus, 20)}
 
     def core(vectors: Any, nodes: Any, weights: Any) -> dict[str, Any]:
         dense = hf.dense_topk(vectors, system.corpus, 20)
         return {"dense": dense, "again": dense.ids, "given": nodes}
 
-    captured = hf.capture(core, SHAPES, backend="recorder")
+    plain, captured = (hf.capture(work, SHAPES, backend="recorder") for work in (once, core))
     for seed in range(2):
         given = questions(4, seed)
         made, expected = captured(*given), hf.dense_topk(given[0], system.corpus, 20, backend="cpu")
         assert_same(made, {"dense": expected})
         assert_bitwise(made["again"], expected.ids, "again")
         assert_bitwise(made["given"], given[1], "given")
-    assert sum(event.kind == "copy" for event, _ in recording_of(captured).queue) == 2
+    (kernels, others), (same, fewer) = (replayed(runtime, one, *questions(4)) for one in (captured, plain))
+    assert (kernels, others) == (same, fewer + 2)
 
 
 def test_a_recording_is_made_once_for_a_batch_size(runtime: Any) -> None:
@@ -161,21 +171,20 @@ def test_a_recording_is_made_once_for_a_batch_size(runtime: Any) -> None:
     runtime.events.clear()
     for batch in (1, 3, 4):
         captured(*questions(batch))
-    assert kinds(runtime).keys() == {"copy", "replay"}
+    assert kinds(runtime) == {"replay": 3, "wait": 3}
 
 
 def test_its_memory_is_given_out_twice_and_freed_with_it(runtime: Any) -> None:
-    captured = System().captured()
-    captured(*questions(64))
-    recording = recording_of(captured)
-    asked = sum(event.what for event, _ in recording.queue if event.kind == "poison")
-    memory = recording.memory
-    assert memory.nbytes < 0.8 * asked  # two blocks of lanes, one after the other
-    assert memory.unused == memory.nbytes  # the recording's arrays hold blocks that no first run does
-    place = weakref.ref(memory._places[0].block)
-    del captured, recording, memory
+    def memory(batch: int) -> int:
+        captured = System().captured()
+        captured(*questions(batch))
+        (recordings,) = captured._recordings.values()
+        return int(recordings._memory.nbytes)
+
+    before = runtime.device.used_bytes()
+    assert memory(64) < 1.6 * memory(32)  # two blocks of lanes, one after the other
     gc.collect()
-    assert place() is None
+    assert runtime.device.used_bytes() == before
 
 
 def test_results_outlive_the_next_replay(runtime: Any) -> None:
@@ -340,21 +349,39 @@ def test_a_core_that_reads_back_or_decides_is_refused(runtime: Any) -> None:
 # ---- The recorder's own rules ----------------------------------------------------------------------------------------
 
 
+def record(runtime: Any, work: Any) -> None:
+    """Run and record ``work`` of a device and the number of the run, 0 or 1."""
+    recording = _native.DeviceRecording(runtime.device, _native.RecordingMemory(runtime.device), [((1, 1), "f4")])
+    for turn in range(2):
+        given = recording.begin(turn == 1, True)
+        try:
+            work(runtime.device, turn)
+            recording.end(given)
+        except BaseException:
+            recording.abandon()
+            raise
+
+
 @pytest.mark.parametrize(
-    ("work", "message"),
+    "work",
     [
-        (lambda r, turn: r.download(r.empty(3, np.int32)), "a download inside a capture"),
-        (lambda r, turn: r.empty(100 * (turn + 1), np.int8), "requests other memory in its recording"),
-        (lambda r, turn: r.upload(np.full(3, turn)), "other values"),
-        (lambda r, turn: [r.upload(np.zeros(3)) for _ in range(turn + 1)], "uploads more"),
-        (lambda r, turn: r.capture(lambda: None), "captures cannot be nested"),
+        lambda device, turn: device.empty(3, np.int32).to_numpy(),
+        lambda device, turn: device.empty(1000 * (turn + 1), np.int8),
+        lambda device, turn: device.upload(np.full(3, turn)),
+        lambda device, turn: [device.upload(np.zeros(3)) for _ in range(turn + 1)],
+        lambda device, turn: [device.empty(8, np.int8) for _ in range(turn)],
+        lambda device, turn: [device.empty(8, np.int8) for _ in range(1 - turn)],
+        lambda device, turn: _native.DeviceRecording(device, _native.RecordingMemory(device), [((1, 1), "f4")]).begin(
+            False, True
+        ),
     ],
+    ids=["reads", "other memory", "other values", "more uploads", "more memory", "less memory", "nested"],
 )
-def test_the_recorder_refuses_what_a_device_would(runtime: Any, work: Any, message: str) -> None:
-    turns = iter((0, 1))
-    with pytest.raises((SimtError, RuntimeError), match=message):
-        runtime.capture(lambda: work(runtime, next(turns)))
+def test_the_recorder_refuses_what_cannot_be_replayed(runtime: Any, work: Any) -> None:
+    with pytest.raises(RuntimeError):
+        record(runtime, work)
     assert not runtime.fixed
+    record(runtime, lambda device, turn: device.empty(3, np.int8))
 
 
 def test_on_the_cpu_it_is_the_plain_call() -> None:

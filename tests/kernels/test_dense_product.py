@@ -121,9 +121,7 @@ def kinds_of_rows(rng: np.random.Generator, kind: str, storage: str, shape: tupl
 
 @pytest.mark.parametrize(("capability", "storage", "mma"), CASES)
 @pytest.mark.parametrize("kind", ["normal", "exponents", "cancelling", "subnormal"])
-def test_products_are_within_their_bound(
-    modules: Modules, capability: int, storage: str, mma: str, kind: str
-) -> None:
+def test_products_are_within_their_bound(modules: Modules, capability: int, storage: str, mma: str, kind: str) -> None:
     """For queries of every size, and for rows, queries and dimensions that fill blocks and do not."""
     rng = np.random.default_rng(4)
     for rows, dim, batch in ((1, 2, 1), (127, 31, 5), (129, 64, 33), (130, 200, 9)):

@@ -10,13 +10,11 @@ import pytest
 from cases import ADVERSARIAL_ROWS, BFLOAT16_TINY, adversarial_rows, bfloat16_extremes, drawn_vectors, filters_of
 from compare import assert_hits_close, assert_hits_equal
 from hopfuse import reference
-from hopfuse.backends.cuda import dense
-from hopfuse.backends.cuda.selection import Sizes
 from hopfuse_simt import MATRIX_UNITS
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from variants import SIMT, simt_runtime, use
+from variants import SIMT, simt_runtime, use, use_sizes
 
 DIMS = [1, 3, 4, 15, 16, 17, 64, 384]
 COUNTS = [1, 15, 16, 17, 191, 192, 193, 2000]  # around a tile of 16 rows and a step of 12 tiles
@@ -24,17 +22,19 @@ PRECISIONS = ["float32", "float16", "bfloat16"]
 #: Of all numbers of 16 bits, the emulator reads every so many: it sorts them for seconds. tests/simt converts all.
 STRIDE = {SIMT: 13}
 #: On a device few rows fill several tiles, splits, batches and lists, and few queries are multiplied.
-SMALL = Sizes(
-    tile_scores=1, tile_rows=100, batch=3, scored_at_once=2, split_rows=40, split_blocks=8, widest=96, sort_chunk=64,
-    sort_keys=600,
-)  # fmt: skip
+SMALL = {
+    "tile_scores": 1, "tile_rows": 100, "batch": 3, "scored_at_once": 2, "split_rows": 40, "split_blocks": 8,
+    "widest": 96, "sort_chunk": 64, "sort_keys": 600,
+}  # fmt: skip
 #: Matrix units that are as exact as is assumed.
 UNITS = [unit for unit in MATRIX_UNITS if unit != "narrow"]
 
 
 @pytest.fixture(autouse=True)
-def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dense, "Sizes", lambda: SMALL)
+def small_sizes(request: pytest.FixtureRequest) -> None:
+    if "variant" in request.fixturenames:
+        request.getfixturevalue("variant")  # which makes sizes as usual
+        use_sizes(**SMALL)
 
 
 def check(
@@ -276,30 +276,27 @@ def test_drawn_corpora(
     x, q = drawn_vectors(rng, count, dim, batch, metric, storage, grid, spread)
     x[rng.random(x.shape) < 0.02] *= 50.0
     masks = rng.random((batch, count)) < share
-    sizes = Sizes(
+    use_sizes(
         tile_rows=max(tile_rows, count // 8), batch=3, split_rows=16, split_blocks=8, widest=64, sort_chunk=64,
         scored_at_once=at_once,
     )  # fmt: skip
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dense, "Sizes", lambda: sizes)
-        if variant == SIMT:
-            patch.setattr(simt_runtime(), "mma", mma)
-        check(x, q.astype(np.float32), k, metric, storage, allow=filters_of(masks)[allow])
+    if variant == SIMT:
+        simt_runtime().mma = mma
+    check(x, q.astype(np.float32), k, metric, storage, allow=filters_of(masks)[allow])
 
 
 @pytest.mark.every_order
-def test_orders_of_threads(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_orders_of_threads(variant: str) -> None:
     """Each kernel once, on the fewest threads: a sanitizer takes a millisecond for each."""
-    tiny = Sizes(tile_scores=1, tile_rows=32, split_rows=12, split_blocks=2, scored_at_once=0)
-    monkeypatch.setattr(dense, "Sizes", lambda: tiny)
+    use_sizes(tile_scores=1, tile_rows=32, split_rows=12, split_blocks=2, scored_at_once=0)
     rng = np.random.default_rng(17)
     x, q = normal(rng, 38, 33), normal(rng, 1, 33)  # two steps of a product
-    for storage in ("float16", "bfloat16"):
+    for storage in PRECISIONS:
         check(x, q, 1, "cosine", storage, allow=np.arange(1, 38))  # by the bound
     check(x[:, :24], q[:, :24], 1, storage="float16")  # eight numbers of a row at once
+    check(x[:36, :20], q[:, :20], 1)  # four, and four products
     check(x[:30], q, 2)  # every row, past lists
-    few = Sizes(tile_scores=1, tile_rows=4, widest=4, sort_chunk=8)
-    monkeypatch.setattr(dense, "Sizes", lambda: few)
+    use_sizes(tile_scores=1, tile_rows=4, widest=4, sort_chunk=8)
     check(x[:10], q, 5, allow=rng.random(10) < 0.8)  # sorted
 
 

@@ -12,28 +12,29 @@ from cases import random_graph, random_incidence
 from compare import assert_bitwise, assert_hits_equal
 from devices import on_device, on_host
 from hopfuse import reference
-from hopfuse.backends.cuda import projection
-from hopfuse.backends.cuda.selection import Sizes
+from hopfuse._native import DeviceArray
 from hopfuse.errors import InputError
-from hopfuse_simt.runtime import SimtArray
 from hypothesis import given
 from hypothesis import strategies as st
 from kernels.canonical_project import best32, project32
 from numpy.typing import NDArray
 from refusals import refused
-from variants import SIMT, use
+from variants import SIMT, use, use_sizes
 
 UNIT, LEAST = 2.0**-24, 2.0**-149
 LARGEST = np.finfo(np.float32).max
 #: On a device, several tiles, splits and batches where the usual sizes have one; lists of more than 16 are sorted.
-SMALL = Sizes(
-    tile_scores=1, tile_rows=64, batch=3, split_rows=16, split_blocks=8, widest=16, sort_chunk=64, sort_keys=512
-)
+SMALL = {
+    "tile_scores": 1, "tile_rows": 64, "batch": 3, "split_rows": 16, "split_blocks": 8, "widest": 16, "sort_chunk": 64,
+    "sort_keys": 512,
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
-def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projection, "Sizes", lambda: SMALL)
+def small_sizes(request: pytest.FixtureRequest) -> None:
+    for fixture in {"runtime", "variant"} & {*request.fixturenames}:
+        request.getfixturevalue(fixture)  # which makes sizes as usual
+        use_sizes(**SMALL)
 
 
 def drawn_scores(rng: np.random.Generator, batch: int, columns: int, *, grid: int = 0) -> NDArray[np.float32]:
@@ -242,8 +243,8 @@ def case(seed: int, batch: int) -> tuple[NDArray[np.float32], hf.Incidence]:
 def test_device_arrays_give_device_arrays(runtime: Any) -> None:
     scores, incidence = case(10, 6)
     made, best = hf.project(on_device(scores), incidence), hf.project_topk(on_device(scores), incidence, 9)
-    assert isinstance(made, SimtArray)
-    assert_bitwise(made.get(), hf.project(scores, incidence, backend="cpu"))
+    assert isinstance(made, DeviceArray)
+    assert_bitwise(made.to_numpy(), hf.project(scores, incidence, backend="cpu"))
     assert_hits_equal(on_host(best), hf.project_topk(scores, incidence, 9, backend="cpu"))
 
 

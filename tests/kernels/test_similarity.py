@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from typing import Any
 
@@ -12,24 +11,24 @@ import pytest
 from compare import assert_bitwise
 from devices import on_device
 from hopfuse import reference
-from hopfuse.backends.cuda import similarity
+from hopfuse._native import DeviceArray, DeviceCorpus
 from hopfuse.errors import InputError
-from hopfuse_simt.runtime import SimtArray
 from hypothesis import given
 from hypothesis import strategies as st
 from kernels.canonical_similarity import weights32
 from numpy.typing import NDArray
 from refusals import refused
-from variants import SIMT, use
+from variants import SIMT, use, use_sizes
 
 STORAGES = ["float32", "float16", "bfloat16", "int8"]
-whole = similarity.similarity_weights
 
 
 @pytest.fixture(autouse=True)
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_parts(request: pytest.FixtureRequest) -> None:
     """On a device, several blocks share a query."""
-    monkeypatch.setattr(similarity, "similarity_weights", functools.partial(whole, part=50))
+    for fixture in {"runtime", "variant"} & {*request.fixturenames}:
+        request.getfixturevalue(fixture)  # which makes sizes as usual
+        use_sizes(part=50)
 
 
 def normal(rng: np.random.Generator, *shape: int) -> NDArray[np.float32]:
@@ -135,8 +134,8 @@ def test_orders_of_threads(variant: str) -> None:
 
 
 @pytest.mark.parametrize("part", [1, 7, 75, 1000])
-def test_parts_of_a_device_change_nothing(runtime: Any, monkeypatch: pytest.MonkeyPatch, part: int) -> None:
-    monkeypatch.setattr(similarity, "similarity_weights", functools.partial(whole, part=part))
+def test_parts_of_a_device_change_nothing(runtime: Any, part: int) -> None:
+    use_sizes(part=part)
     rng = np.random.default_rng(part)
     hf.similarity_weights(normal(rng, 3, 20), hf.Corpus.from_array(normal(rng, 75, 20)))
     assert {"similarity_sums_f32", "similarity_weights_f32"} <= {name for name, _, _ in runtime.launches}
@@ -268,8 +267,8 @@ def case(seed: int, batch: int) -> tuple[NDArray[np.float32], hf.Corpus]:
 def test_device_arrays_give_device_arrays(runtime: Any) -> None:
     queries, corpus = case(10, 6)
     made = hf.similarity_weights(on_device(queries), corpus)
-    assert isinstance(made, SimtArray)
-    assert_bitwise(made.get(), hf.similarity_weights(queries, corpus, backend="cpu"))
+    assert isinstance(made, DeviceArray)
+    assert_bitwise(made.to_numpy(), hf.similarity_weights(queries, corpus, backend="cpu"))
 
 
 def test_an_invalid_query_is_named_by_its_row(runtime: Any) -> None:
@@ -298,9 +297,10 @@ def test_other_device_arrays_are_refused(runtime: Any, values: Any, refusal: tup
 def test_dense_search_and_weights_share_the_corpus_on_a_device(runtime: Any) -> None:
     queries, corpus = case(13, 2)
     hf.dense_topk(queries, corpus, 3, backend=SIMT)
-    kept = [value for value in corpus.derived.values() if hasattr(value, "runtime")]
+    kept = [value for value in corpus.derived.values() if isinstance(value, DeviceCorpus)]
+    assert len(kept) == 1
     hf.similarity_weights(queries, corpus, backend=SIMT)
-    assert [value for value in corpus.derived.values() if hasattr(value, "runtime")] == kept
+    assert [value for value in corpus.derived.values() if isinstance(value, DeviceCorpus)] == kept
 
 
 def test_a_captured_core_has_the_plain_calls_answers(runtime: Any) -> None:

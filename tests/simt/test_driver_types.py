@@ -11,6 +11,7 @@ import pytest
 from hopfuse_simt.build import DEVICE, SIMT, compiler
 
 TYPES, ENTRIES = DEVICE / "driver_types.h", SIMT / "libcuda" / "entry_points.h"
+TABLE = DEVICE / "driver.h"
 
 
 def headers() -> list[Path]:
@@ -40,9 +41,21 @@ def check(folder: Path, scratch: Path, types: Path = TYPES, entries: Path = ENTR
     assert len(values) > 100
     assert len(calls) > 65
     lines = [*(f"VALUE({name});" for name in values), *(f"CALL({name});" for name in calls)]
-    made = scratch / "driver_types.cpp"
+    return compile_lines(source, lines, scratch, types.parent, entries.parent, folder)
+
+
+def check_table(folder: Path, scratch: Path, table: Path = TABLE) -> str:
+    """Compile the comparison of the host's table of entry points; return what differs."""
+    source = Path(__file__).with_name("driver_table.cpp").read_text(encoding="utf-8")
+    members = names(r"^    X\((\w+),", table)
+    assert len(members) > 55
+    return compile_lines(source, [f"MEMBER({name});" for name in members], scratch, table.parent, DEVICE, folder)
+
+
+def compile_lines(source: str, lines: list[str], scratch: Path, *include: Path) -> str:
+    made = scratch / "compared.cpp"
     made.write_text("\n".join([source, *lines, ""]), encoding="utf-8")
-    flags = [f"-I{path}" for path in (types.parent, entries.parent, folder)]
+    flags = [f"-I{path}" for path in (*include, Path(__file__).parent)]
     done = subprocess.run(
         [compiler()[0], "-std=c++20", "-fsyntax-only", *flags, str(made)], capture_output=True, text=True, check=False
     )
@@ -55,6 +68,7 @@ def test_types_and_entry_points_are_nvidias(tmp_path: Path) -> None:
         pytest.skip("no cuda.h is installed: pip install nvidia-cuda-runtime")
     for folder in folders:
         assert check(folder, tmp_path) == "", folder
+        assert check_table(folder, tmp_path) == "", folder
 
 
 @pytest.mark.parametrize(
@@ -82,3 +96,14 @@ def test_a_wrong_declaration_is_found(tmp_path: Path, name: str, right: str, wro
         (tmp_path / path.name).write_text(text, encoding="utf-8")
     found = check(folders[0], tmp_path, tmp_path / TYPES.name, tmp_path / ENTRIES.name)
     assert "static assertion failed" in found
+
+
+def test_a_wrong_member_of_the_table_is_found(tmp_path: Path) -> None:
+    folders = headers()
+    if not folders:
+        pytest.skip("no cuda.h is installed: pip install nvidia-cuda-runtime")
+    text, right = TABLE.read_text(encoding="utf-8"), "(CUdeviceptr pointer, CUstream stream)"
+    assert text.count(right) == 1
+    wrong = tmp_path / TABLE.name
+    wrong.write_text(text.replace(right, "(CUdeviceptr* pointer, CUstream stream)"), encoding="utf-8")
+    assert "static assertion failed" in check_table(folders[0], tmp_path, wrong)

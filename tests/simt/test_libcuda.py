@@ -89,6 +89,16 @@ def in_thread(work: Callable[[], Any]) -> Any:
     return found[0]
 
 
+def in_process(program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program with a driver of its own."""
+    folders = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "kernels" / "simt")]
+    head = (
+        "import sys; sys.path[:0] = sys.argv[1:]\nfrom driver_api import Api\n"
+        "from hopfuse_simt import SimtDriver\ndriver = SimtDriver()\n"
+    )
+    return subprocess.run([sys.executable, "-c", head + program, *folders], capture_output=True, text=True, check=False)
+
+
 # ---- Devices, contexts, handles ----------------------------------------------------------------------------------
 
 
@@ -222,6 +232,7 @@ def test_an_event_orders_two_streams_and_without_it_they_race(api: Api) -> None:
     api.copies(source, target, 64, one)  # the host has waited for the other
     api.clear(source, 0, 256, two)
     api.driver.finish()
+    assert "a memset and copies" in api.driver.findings[0].text or "copies and a memset" in api.driver.findings[0].text
     assert api.kinds() == ["race"]
 
 
@@ -435,16 +446,16 @@ def test_padding_between_arrays_is_read_back_with_them(api: Api) -> None:
     assert api.kinds() == ["uninitialised"]
 
 
-def test_the_host_cannot_read_device_memory() -> None:
-    program = (
-        "import ctypes, sys; sys.path[:0] = sys.argv[1:]\n"
-        "from driver_api import Api\nfrom hopfuse_simt import SimtDriver\n"
-        "api = Api(SimtDriver(), 0); pointer = api.alloc(64); api.clear(pointer, 1, 64, None); api.wait()\n"
-        "assert api.driver.peek(pointer, 64, 'u1').tolist() == 64 * [1]; print('here', flush=True)\n"
-        "ctypes.string_at(pointer, 1)\n"
+@pytest.mark.parametrize("keys", [1, 0])
+def test_the_host_cannot_read_device_memory(keys: int) -> None:
+    """By protection keys where the processor has them, else by the protection of pages."""
+    done = in_process(
+        f"driver.set_number(-1, 'protection_keys', {keys}); api = Api(driver, 0)\n"
+        "from driver_api import ctypes, np\n"
+        "source, target = api.filled(np.arange(64, dtype='f4')), api.alloc(256); api.copies(source, target, 64, None)\n"
+        "api.wait(); assert driver.peek(target, 64, 'f4').tolist() == list(range(64)); print('here', flush=True)\n"
+        "ctypes.string_at(target, 1)\n"
     )
-    folders = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "kernels" / "simt")]
-    done = subprocess.run([sys.executable, "-c", program, *folders], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "here\n"), done.stderr
 
 
@@ -691,6 +702,7 @@ def api_memory(api: Api) -> int:
 @pytest.mark.parametrize(
     ("what", "code"),
     [
+        ("poll", CODES.STREAM_CAPTURE_UNSUPPORTED),
         ("stream", CODES.STREAM_CAPTURE_UNSUPPORTED), ("query", CODES.STREAM_CAPTURE_UNSUPPORTED),
         ("context", CODES.STREAM_CAPTURE_UNSUPPORTED), ("event", CODES.CAPTURED_EVENT),
         ("pageable", CODES.STREAM_CAPTURE_UNSUPPORTED), ("back", CODES.STREAM_CAPTURE_UNSUPPORTED),
@@ -707,6 +719,7 @@ def test_a_capture_forbids(api: Api, what: str, code: int) -> None:
     replay = api.instantiate(api.end(stream))
     api.functions["memory"] = memory
     calls: dict[str, Callable[[], Any]] = {
+        "poll": lambda: api.call("cuEventQuery", outside),
         "stream": lambda: api.wait(stream), "query": lambda: api.call("cuStreamQuery", stream),
         "context": lambda: api.call("cuCtxSynchronize"), "event": lambda: api.call("cuEventSynchronize", event),
         "pageable": lambda: api.up(memory, given, stream), "back": lambda: api.down(given, memory, stream),
@@ -1114,15 +1127,11 @@ def test_a_driver_that_does_nothing(api: Api) -> None:
 
 
 def test_a_new_machine_has_nothing_of_the_old_one() -> None:
-    program = (
-        "import sys; sys.path[:0] = sys.argv[1:]\n"
-        "from driver_api import Api\nfrom hopfuse_simt import SimtDriver\n"
-        "driver = SimtDriver(); api = Api(driver, 2); api.alloc(64); driver.devices[2].memory = 5; driver.reset()\n"
+    done = in_process(
+        "api = Api(driver, 2); api.alloc(64); driver.devices[2].memory = 5; driver.reset()\n"
         "assert (driver.devices[2].used, driver.devices[2].memory, driver.events) == (0, 1 << 40, [])\n"
         "api = Api(driver, 2); api.free(api.alloc(64)); assert driver.findings == []\n"
     )
-    folders = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "kernels" / "simt")]
-    done = subprocess.run([sys.executable, "-c", program, *folders], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hopfuse.backends.cuda.dense import STEP_ERROR
+from hopfuse._native import DENSE_STEP_ERROR
 from hopfuse_simt import MATRIX_UNITS, SimtError, SimtModule
 from numpy.typing import NDArray
 
@@ -148,7 +148,7 @@ def test_sums_are_cut_off_as_stated(
             assert made == expected
             size = abs(Fraction(float(c[row, column]))) + sum(map(abs, products))
             lost = abs(made - Fraction(float(c[row, column])) - sum(products))
-            assert unit == "narrow" or lost <= Fraction(STEP_ERROR) * size
+            assert unit == "narrow" or lost <= Fraction(DENSE_STEP_ERROR) * size
 
 
 @pytest.mark.parametrize(("unit", "kept"), [("v100", 0), ("a100", 4), ("h100", 4), ("lower", 0)])

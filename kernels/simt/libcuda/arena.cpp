@@ -38,7 +38,7 @@ bool map_arena() {
     if (file >= 0) return true;
     const int made = memfd_create("simt-device-memory", MFD_CLOEXEC);
     if (made < 0 || ftruncate(made, static_cast<off_t>(arena_bytes)) != 0) return false;
-    protection_key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+    if (machine.with_protection_keys) protection_key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
     const int protection = protection_key < 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
     void* const wanted = at(arena_begin);
     void* const got = mmap(wanted, arena_bytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, made, 0);
@@ -134,6 +134,7 @@ void release(const AllocationPtr& allocation) {
     allocation->is_free = allocation->is_gone = true;
     allocation->accesses.clear();
     allocation->hashes.clear();
+    allocation->writer = nullptr;
     Device& device = machine.devices[static_cast<size_t>(allocation->device)];
     device.live_bytes -= gap_bytes + round_up(allocation->size) + gap_bytes;
     if (!machine.noop) {
@@ -197,20 +198,38 @@ bool gaps_are_whole(const Allocation& a) {
 
 namespace {
 
+#if defined(__x86_64__) && !defined(__clang__)
+#define SIMT_FAST __attribute__((target_clones("avx2", "default")))
+#else
+#define SIMT_FAST
+#endif
+
+using Lanes = uint64_t __attribute__((vector_size(32)));
+
+// Eight sums of products of 32 bits, as in XXH3, with keys that change from step to step.
+SIMT_FAST void hash_steps(uint64_t* sums, const unsigned char* bytes, uint64_t steps) {
+    constexpr uint64_t first = 0x9e3779b97f4a7c15u, more = 0xd6e8feb86659fd93u;
+    Lanes keys[2] = {{first, 2 * first, 3 * first, 4 * first}, {5 * first, 6 * first, 7 * first, 8 * first}};
+    Lanes own[2] = {};
+    for (uint64_t step = 0; step < steps; ++step)
+        for (int half = 0; half < 2; ++half) {
+            Lanes words;
+            memcpy(&words, bytes + 64 * step + 32 * half, sizeof words);
+            const Lanes mixed = words ^ keys[half];
+            own[half] += (mixed & 0xffffffffu) * (mixed >> 32) + words + (words << 7);
+            keys[half] += more;
+        }
+    memcpy(sums, own, sizeof own);
+}
+
 // Not zero, which means unknown.
 uint64_t hash_of(const unsigned char* bytes, uint64_t size) {
-    uint64_t lanes[4] = {1, 2, 3, 4};
-    uint64_t i = 0;
-    for (; i + 32 <= size; i += 32)
-        for (int lane = 0; lane < 4; ++lane) {
-            uint64_t word;
-            memcpy(&word, bytes + i + 8 * static_cast<uint64_t>(lane), 8);
-            lanes[lane] = (lanes[lane] ^ word) * 0x9e3779b97f4a7c15u;
-            lanes[lane] ^= lanes[lane] >> 29;
-        }
+    uint64_t sums[8];
+    const uint64_t steps = size / 64;
+    hash_steps(sums, bytes, steps);
     uint64_t total = size;
-    for (; i < size; ++i) total = (total ^ bytes[i]) * 0x100000001b3u;
-    for (const uint64_t lane : lanes) total = (total ^ lane) * 0xbf58476d1ce4e5b9u;
+    for (uint64_t i = 64 * steps; i < size; ++i) total = (total ^ bytes[i]) * 0x100000001b3u;
+    for (const uint64_t sum : sums) total = ((total ^ sum) * 0xbf58476d1ce4e5b9u) ^ (total >> 31);
     return total | 1u;
 }
 

@@ -6,7 +6,9 @@
 
 namespace simt::driver {
 
-constexpr uint64_t arena_begin = 0x550000000000;  // legal for AddressSanitizer and ThreadSanitizer
+// Legal for AddressSanitizer and ThreadSanitizer. The lower half of the first addresses of each device is no positive int32_t, so
+// that such a number in an argument is not taken for an address with what its padding happens to hold.
+constexpr uint64_t arena_begin = 0x550080000000;
 constexpr uint64_t device_bytes = uint64_t{1} << 35;
 constexpr uint64_t arena_bytes = device_bytes * num_devices;
 constexpr uint64_t gap_bytes = 256;  // before and behind every allocation
@@ -20,6 +22,8 @@ constexpr uint32_t fresh_word = 0xfffbfffb, freed_word = 0xfff4fff4, gap_word = 
 bool map_arena();
 int arena_file();
 inline bool in_arena(uint64_t address) { return address >= arena_begin && address - arena_begin < arena_bytes; }
+// The same of a word of an argument, which may also be a small negative int32_t beside padding.
+inline bool is_address(uint64_t word) { return in_arena(word) && static_cast<uint32_t>(word) < 0xffff0000; }
 
 // While one exists, this thread can read and write device memory.
 class OpenArena {

@@ -133,12 +133,14 @@ struct Replay : Work {
     std::vector<std::shared_ptr<Work>> works;
     std::shared_ptr<const Order> order;
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_GRAPH; }
+    const char* name() const override { return "a replay"; }
 
     void run(Op& op) override {
         std::vector<NodeAccess> accesses;
         for (size_t i = 0; i < works.size(); ++i) {
             if (!order->empty()) observe_accesses(&accesses, i);
             if (op.queue->context->error == CUDA_SUCCESS) works[i]->run(op);
+            if (!order->empty()) settle(*op.queue);
         }
         observe_accesses(nullptr, 0);
         for (size_t i = 0; i < accesses.size(); ++i)

@@ -2,8 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <sstream>
+
+#include "state.h"
 
 namespace simt::driver {
 
@@ -11,8 +14,8 @@ namespace {
 
 constexpr char magic[] = "HOPFUSE-SIMT-1\n";
 
-std::map<std::string, std::shared_ptr<Code>>& loaded() {
-    static std::map<std::string, std::shared_ptr<Code>> codes;
+std::map<std::string, std::weak_ptr<Code>>& loaded() {
+    static auto& codes = *new std::map<std::string, std::weak_ptr<Code>>;
     return codes;
 }
 
@@ -94,6 +97,7 @@ void lay_out(KernelInfo& kernel, const std::vector<std::pair<uint32_t, uint32_t>
         at += size;
     }
     kernel.bytes = at;
+    kernel.kept_name = kept(kernel.name);
 }
 
 bool read_image(const void* bytes, Image& out) {
@@ -105,7 +109,7 @@ bool read_image(const void* bytes, Image& out) {
     if (!std::getline(lines, out.build) || !std::getline(lines, line)) return false;
     out.is_program = line == "program";
     if (!std::getline(lines, out.path) || !std::getline(lines, line)) return false;
-    out.capability = std::stoi(line);
+    out.capability = atoi(line.c_str());
     std::string name;
     uint64_t shared;
     while (lines >> name >> shared) out.static_shared[name] = shared;
@@ -113,13 +117,13 @@ bool read_image(const void* bytes, Image& out) {
 }
 
 std::shared_ptr<Code> load_code(const Image& image, std::string& why) {
-    std::shared_ptr<Code>& code = loaded()[image.path];
-    if (code == nullptr) code = image.is_program ? start_program(image, why) : Library::open(image, why);
+    static auto& libraries = *new std::vector<std::shared_ptr<Code>>;
+    std::weak_ptr<Code>& known = loaded()[image.path];
+    if (std::shared_ptr<Code> code = known.lock()) return code;
+    std::shared_ptr<Code> code = image.is_program ? start_program(image, why) : Library::open(image, why);
+    if (code != nullptr && !image.is_program) libraries.push_back(code);
+    known = code;
     return code;
-}
-
-void unload_programs() {
-    std::erase_if(loaded(), [](const auto& entry) { return dynamic_cast<Library*>(entry.second.get()) == nullptr; });
 }
 
 }  // namespace simt::driver

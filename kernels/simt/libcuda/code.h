@@ -17,6 +17,7 @@ struct ParameterInfo {
 
 struct KernelInfo {
     std::string name;
+    const char* kept_name = "";  // the same, for logs
     std::vector<ParameterInfo> parameters;
     uint32_t bytes = 0;  // of all parameters
     int max_threads = 0;
@@ -45,9 +46,8 @@ protected:
 
 // False, if it is no image of this library. Nothing behind the first byte that differs is read.
 bool read_image(const void* bytes, Image& out);
-// The code of an image, loaded once; null and the reason if it cannot be.
+// The code of an image; null and the reason if it cannot be loaded. A library stays, a program ends with its last module.
 std::shared_ptr<Code> load_code(const Image& image, std::string& why);
-void unload_programs();
 
 // Parameters from sizes, alignments and the signature.
 void lay_out(KernelInfo& kernel, const std::vector<std::pair<uint32_t, uint32_t>>& sizes, const std::string& signature);

@@ -94,6 +94,7 @@ void finish_all() {
             finish(queue->last);
             for (const OpPtr& wait : queue->waits) finish(wait);
         }
+        settle(*device.primary);
     }
 }
 
@@ -131,6 +132,7 @@ SIMT_CONTROL int simt_driver_set(int number, const char* name, int64_t value) {
         if (strcmp(name, "driver_version") == 0) machine.driver_version = static_cast<int>(value);
         else if (strcmp(name, "noop") == 0) machine.noop = value != 0;
         else if (strcmp(name, "visible") == 0) machine.visible = static_cast<int>(value);
+        else if (strcmp(name, "protection_keys") == 0) machine.with_protection_keys = value != 0;
         else return 0;
         return 1;
     }
@@ -195,7 +197,6 @@ SIMT_CONTROL void simt_driver_reset() {
     destroy_contexts();
     machine.known.clear();
     clear();
-    unload_programs();
 }
 
 SIMT_CONTROL void simt_driver_finish() {

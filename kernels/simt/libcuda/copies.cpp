@@ -15,6 +15,8 @@ uint64_t address_of(const Touch& touch) { return touch.allocation->begin + touch
 
 void note(Op& op, const Touch& touch) {
     const bool writes = touch.use == Touch::writes;
+    const OpPtr& writer = touch.allocation->writer;
+    if (writer != nullptr && (writes || writer->queue != op.queue)) settle(touch.allocation);
     record_access(op.shared_from_this(), touch, touch.begin, touch.begin + touch.size, writes);
     if (writes) forget_hashes(*touch.allocation, touch.begin, touch.begin + touch.size);
 }
@@ -37,6 +39,7 @@ struct HostCopy : Work {
         touches = {touch};
     }
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEMCPY; }
+    const char* name() const override { return is_upload ? "an upload" : "a download"; }
 
     void run(Op& op) override {
         const Touch& touch = touches[0];
@@ -94,6 +97,7 @@ struct HostCopy : Work {
 struct DeviceCopy : Work {
     DeviceCopy(const Touch& target, const Touch& source) { touches = {target, source}; }
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEMCPY; }
+    const char* name() const override { return "a copy"; }
     void run(Op& op) override {
         for (const Touch& touch : touches) note(op, touch);
         const OpenArena open;
@@ -105,6 +109,7 @@ struct Clear : Work {
     uint32_t word;
     Clear(const Touch& target, uint32_t word) : word(word) { touches = {target}; }
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEMSET; }
+    const char* name() const override { return "a memset"; }
     void run(Op& op) override {
         note(op, touches[0]);
         const OpenArena open;

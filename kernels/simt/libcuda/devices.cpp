@@ -32,6 +32,7 @@ void destroy(const std::shared_ptr<Context>& context) {
     wait_for_context(*context);
     Device& device = machine.devices[static_cast<size_t>(context->device)];
     free_all(*context);
+    for (const QueuePtr& queue : context->queues) forget_work(*queue);
     context->is_destroyed = true;
     std::erase_if(machine.objects,
                   [&](const auto& entry) { return entry.second->context == context.get() || entry.second == context; });

@@ -3,12 +3,13 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <unordered_set>
 
 #include "state.h"
 
 namespace simt::driver {
 
-Machine machine;
+Machine& machine = *new Machine;
 
 namespace {
 
@@ -74,7 +75,13 @@ CUresult refuse(CUresult code, const char* kind, const std::string& what) {
     return code;
 }
 
+const char* kept(const std::string& text) {
+    static std::unordered_set<std::string>& all = *new std::unordered_set<std::string>;
+    return all.insert(text).first->c_str();
+}
+
 void log(const Context& context, const char* kind, uint64_t size, const char* name) {
+    if (machine.noop) return;
     if (machine.events.size() == most_entries) machine.events.pop_front();
     machine.events.push_back({context.device, kind, name, size});
 }

@@ -26,8 +26,10 @@ AllocationPtr make(Context& context, uint64_t size) {
 struct AllocationWork : Work {
     explicit AllocationWork(const AllocationPtr& a) { touches = {{a, 0, a->size, Touch::writes}}; }
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEM_ALLOC; }
+    const char* name() const override { return "an allocation"; }
     void run(Op& op) override {
         const Touch& touch = touches[0];
+        settle(touch.allocation);
         record_access(op.shared_from_this(), touch, 0, touch.size, true);
         if (!touch.allocation->of_graph) return;
         const OpenArena open;
@@ -39,8 +41,10 @@ struct AllocationWork : Work {
 struct FreeWork : Work {
     explicit FreeWork(const AllocationPtr& a) { touches = {{a, 0, a->size, Touch::writes}}; }
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEM_FREE; }
+    const char* name() const override { return "a free"; }
     void run(Op& op) override {
         const Touch& touch = touches[0];
+        settle(touch.allocation);
         record_access(op.shared_from_this(), touch, 0, touch.size, true);
         if (!touch.allocation->of_graph) release(touch.allocation);
     }
@@ -314,6 +318,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, size_t bytes, CUmemoryPoo
     QueuePtr queue;
     SIMT_TRY(queue_of(queue, stream, *context));
     const bool of_graph = queue->capture != nullptr;
+    if (of_graph && queue->capture->is_invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     Device& device = device_of(*context);
     if (of_graph ? device.used + bytes > device.memory : !take(*pool, *queue, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     const AllocationPtr made = make(*context, bytes);

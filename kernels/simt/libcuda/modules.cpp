@@ -43,12 +43,6 @@ CUresult code_of(const std::string& report) {
     return CUDA_ERROR_LAUNCH_FAILED;
 }
 
-// What a kernel may reach of an allocation, and its chunks before it runs.
-struct Before {
-    const Touch* touch;
-    std::vector<uint64_t> hashes;
-};
-
 struct Launch : Work {
     std::shared_ptr<Code> code;
     const KernelInfo* kernel;
@@ -58,6 +52,7 @@ struct Launch : Work {
     std::vector<uint64_t> arguments;  // the bytes of all parameters
 
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_KERNEL; }
+    const char* name() const override { return kernel->kept_name; }
 
     CUresult check_again(const Context& context) const override {
         const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
@@ -90,17 +85,16 @@ struct Launch : Work {
         }
 
         const OpenArena open;
-        std::vector<Before> before;
-        for (const Touch& touch : touches) {
-            if (touch.use != Touch::may_write) continue;
-            hash_chunks(*touch.allocation, touch.begin, touch.allocation->size);
-            before.push_back({&touch, touch.allocation->hashes});
-        }
+        const OpPtr self = op.shared_from_this();
+        for (const Touch& touch : touches)
+            if (touch.use == Touch::may_write) note_writer(self, touch);
+            else if (touch.allocation->writer != nullptr && touch.allocation->writer->queue != op.queue)
+                settle(touch.allocation);
         const std::string report =
             code->launch(call, *kernel, reinterpret_cast<const unsigned char*>(arguments.data()));
         if (machine.launches.size() == most_entries) machine.launches.pop_front();
         machine.launches.push_back({context.device,
-                                    kernel->name.c_str(),
+                                    kernel->kept_name,
                                     {grid[0], grid[1], grid[2]},
                                     {block[0], block[1], block[2]},
                                     call.counters});
@@ -110,28 +104,12 @@ struct Launch : Work {
             find("kernel", report);
             return;
         }
-        const OpPtr self = op.shared_from_this();
-        for (const Touch& touch : touches) record_access(self, touch, touch.begin, touch.allocation->size, false);
-        for (const Before& one : before) find_writes(self, one);
+        for (const Touch& touch : touches)
+            if (touch.use == Touch::reads) record_access(self, touch, touch.begin, touch.allocation->size, false);
         for (const Touch& touch : touches) check_gaps(*touch.allocation);
     }
 
 private:
-    static void find_writes(const OpPtr& op, const Before& one) {
-        Allocation& a = *one.touch->allocation;
-        forget_hashes(a, one.touch->begin, a.size);
-        hash_chunks(a, one.touch->begin, a.size);
-        const uint64_t chunks = a.hashes.size();
-        for (uint64_t i = one.touch->begin / chunk_bytes; i < chunks; ++i) {
-            if (a.hashes[i] == one.hashes[i]) continue;
-            uint64_t end = i + 1;
-            while (end < chunks && a.hashes[end] != one.hashes[end]) ++end;
-            record_access(op, *one.touch, std::max(one.touch->begin, i * chunk_bytes),
-                          std::min(a.size, end * chunk_bytes), true);
-            i = end;
-        }
-    }
-
     void check_gaps(const Allocation& a) const {
         if (gaps_are_whole(a)) return;
         find("outside", "kernel " + kernel->name +
@@ -149,7 +127,7 @@ CUresult find_touches(const Launch& launch, const Context& context, std::vector<
         for (uint32_t i = (parameter.offset + 7) / 8 * 8; i + 8 <= parameter.offset + parameter.size; i += 8) {
             uint64_t word;
             memcpy(&word, bytes + i, 8);
-            if (!in_arena(word)) continue;
+            if (!is_address(word)) continue;
             const AllocationPtr a = allocation_at(word);
             if (a == nullptr) {
                 // An empty array may begin where an allocation ends.
@@ -263,7 +241,7 @@ CUresult launch_kernel(Context& context, CUfunction handle, const uint32_t (&gri
     if (queue->capture != nullptr && !function->is_loaded)
         find("load", "kernel " + work->kernel->name + " is launched for the first time in a capture, which loads it");
     function->is_loaded = true;
-    log(context, "launch", 0, work->kernel->name.c_str());
+    log(context, "launch", 0, work->kernel->kept_name);
     return submit(queue, std::move(work));
 }
 

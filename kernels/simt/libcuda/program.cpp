@@ -9,8 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
-#include <regex>
+#include <tuple>
 
 #include "arena.h"
 #include "code.h"
@@ -29,20 +30,30 @@ const char* const sanitizer_options[] = {
 
 struct Died {};
 
-// The first lines of a sanitizer's report, and the thread that was running.
+// The line that has the words, from them or from its begin on, and where it ends; empty if there is none.
+std::string line_with(const std::string& text, const std::string& words, bool whole, size_t& end) {
+    const size_t place = text.find(words);
+    if (place == std::string::npos) return "";
+    const size_t before = text.rfind('\n', place);
+    const size_t begin = !whole ? place : before == std::string::npos ? 0 : before + 1;
+    end = std::min(text.find('\n', place), text.size());
+    return text.substr(begin, end - begin);
+}
+
+// The first line of a sanitizer's report, the thread that was running, and the rest.
 std::string classify(const std::string& errors, int status) {
-    static const std::pair<const char*, std::regex> kinds[] = {
-        {"address", std::regex("ERROR: AddressSanitizer: [^\n]*")},
-        {"undefined", std::regex("[^\n]*: runtime error: [^\n]*")},
-        {"race", std::regex("WARNING: ThreadSanitizer: [^\n]*")},
+    size_t end = 0;
+    std::string place = line_with(errors, "simt: ", false, end);
+    if (!place.empty()) place = place.substr(6) + ": ";
+    const std::tuple<const char*, const char*, bool> kinds[] = {
+        {"address: ", "ERROR: AddressSanitizer: ", false},
+        {"undefined: ", ": runtime error: ", true},
+        {"race: ", "WARNING: ThreadSanitizer: ", false},
     };
-    static const std::regex where("(?:^|\n)simt: ([^\n]*)");
-    std::smatch found;
-    std::string place;
-    if (std::regex_search(errors, found, where)) place = found[1].str() + ": ";
-    for (const auto& [kind, pattern] : kinds)
-        if (std::regex_search(errors, found, pattern))
-            return kind + (": " + place) + found[0].str() + found.suffix().str();
+    for (const auto& [kind, words, whole] : kinds) {
+        const std::string line = line_with(errors, words, whole, end);
+        if (!line.empty()) return kind + place + line + errors.substr(end);
+    }
     return "crash: " + place + "the runner ended with status " + std::to_string(status) + "\n" + errors;
 }
 

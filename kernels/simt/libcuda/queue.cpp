@@ -49,6 +49,12 @@ QueuePtr make_queue(Context& context, bool is_blocking) {
     return queue;
 }
 
+void forget_work(Queue& queue) {
+    queue.last.reset();
+    queue.waits.clear();
+    queue.unsettled.clear();
+}
+
 void retire(const QueuePtr& queue) {
     queue->is_dropped = true;
     // While its work may still run, later work may race with it.
@@ -59,6 +65,8 @@ void retire(const QueuePtr& queue) {
         return std::any_of(queues.begin(), queues.end(),
                            [&](const QueuePtr& one) { return one->is_retired && one->number == entry.first; });
     });
+    for (const QueuePtr& one : queues)
+        if (one->is_retired) forget_work(*one);
     std::erase_if(queues, [](const QueuePtr& one) { return one->is_retired; });
 }
 
@@ -106,6 +114,7 @@ CUresult check(const std::vector<Touch>& touches, const Context& context) {
 OpPtr enqueue(const QueuePtr& queue, std::shared_ptr<Work> work) {
     auto op = std::make_shared<Op>();
     op->queue = queue;
+    op->name = work->name();
     op->work = std::move(work);
     op->number = ++queue->length;
     op->clock = machine.known;
@@ -114,6 +123,9 @@ OpPtr enqueue(const QueuePtr& queue, std::shared_ptr<Work> work) {
         if (other == nullptr) return;
         merge(op->clock, other->clock);
         if (!other->done) op->before.push_back(other);
+        if (other->queue == queue) return;
+        if (other->done) settle(*other->queue);
+        else other->is_waited_for = true;
     };
     after(queue->last);
     for (const OpPtr& wait : queue->waits) after(wait);
@@ -156,9 +168,10 @@ void run(const OpPtr& op) {
     for (const Touch& touch : work->touches)
         if (touch.allocation->is_gone)
             return find("race",
-                        text("work on an allocation of %llu bytes runs after it was freed, and no order is known",
+                        text("work on an allocation of %llu bytes was freed before it ran, and no order is known",
                              static_cast<unsigned long long>(touch.allocation->size)));
     work->run(*op);
+    if (op->is_waited_for) settle(*op->queue);
 }
 
 }  // namespace
@@ -193,6 +206,7 @@ void advance_one(const OpPtr& op) {
 void wait_for(Context& context, const OpPtr& op) {
     ++*this_thread().calls;
     finish(op);
+    settle(context);
     if (op != nullptr) merge(machine.known, op->clock);
     release_cached(context);
 }
@@ -209,7 +223,55 @@ void wait_for_context(Context& context) {
             merge(machine.known, wait->clock);
         }
     }
+    settle(context);
     release_cached(context);
+}
+
+// ------------------------------------------------------------------------------------------------
+// What kernels have written
+
+void note_writer(const OpPtr& op, const Touch& touch) {
+    const AllocationPtr& a = touch.allocation;
+    if (a->writer != nullptr && a->writer->queue != op->queue) settle(a);
+    if (a->writer == nullptr) {
+        a->writer_begin = touch.begin;
+        op->queue->unsettled.push_back(a);
+    }
+    a->writer_begin = std::min(a->writer_begin, touch.begin);
+    hash_chunks(*a, a->writer_begin, a->size);
+    a->writer = op;
+}
+
+void settle(const AllocationPtr& a) {
+    if (a->writer == nullptr) return;
+    const OpPtr op = std::move(a->writer);
+    a->writer = nullptr;
+    const uint64_t begin = a->writer_begin;
+    const Touch touch = {a, begin, a->size - begin, Touch::may_write};
+    record_access(op, touch, begin, a->size, false);
+    const std::vector<uint64_t> before = a->hashes;
+    const OpenArena open;
+    forget_hashes(*a, begin, a->size);
+    hash_chunks(*a, begin, a->size);
+    for (uint64_t i = begin / chunk_bytes; i < before.size(); ++i) {
+        if (a->hashes[i] == before[i]) continue;
+        uint64_t end = i + 1;
+        while (end < before.size() && a->hashes[end] != before[end]) ++end;
+        record_access(op, touch, std::max(begin, i * chunk_bytes), std::min(a->size, end * chunk_bytes), true);
+        i = end;
+    }
+}
+
+void settle(Queue& queue) {
+    const std::vector<AllocationPtr> all = std::move(queue.unsettled);
+    queue.unsettled.clear();
+    for (const AllocationPtr& a : all)
+        if (a->writer != nullptr && a->writer->queue.get() == &queue) settle(a);
+}
+
+void settle(const Context& context) {
+    for (const QueuePtr& queue : context.queues)
+        if (!queue->unsettled.empty()) settle(*queue);
 }
 
 // ------------------------------------------------------------------------------------------------
@@ -229,23 +291,25 @@ void record_access(const OpPtr& op, const Touch& touch, uint64_t begin, uint64_t
     if (observed != nullptr) observed->push_back({touch.allocation.get(), begin, end, writes, observed_node});
     auto& accesses = touch.allocation->accesses;
     size_t kept = 0;
-    bool races = false;
+    const Op* rival = nullptr;
     for (size_t i = 0; i < accesses.size(); ++i) {
         Access& other = accesses[i];
         const bool overlaps = begin < other.end && other.begin < end;
         const bool is_after = other.op == op || op->is_after(*other.op);
-        if (overlaps && (writes || other.writes) && !is_after && !other.op->is_after(*op)) races = true;
+        if (overlaps && (writes || other.writes) && !is_after && !other.op->is_after(*op)) rival = other.op.get();
         // What everything later than this comes after, too, if it comes after this.
         if (is_after && begin <= other.begin && other.end <= end && (writes || !other.writes)) continue;
         if (kept != i) accesses[kept] = std::move(other);
         ++kept;
     }
     accesses.resize(kept);
+    const std::string rivals = rival == nullptr ? "" : text("%s and %s", rival->name, op->name);
     accesses.push_back({begin, end, writes, op});
-    if (races)
-        find("race", text("%llu bytes of an allocation of %llu are used on two streams, and no order is known",
-                          static_cast<unsigned long long>(end - begin),
-                          static_cast<unsigned long long>(touch.allocation->size)));
+    if (rival != nullptr)
+        find("race",
+             rivals + text(": %llu bytes of an allocation of %llu are used on two streams, and no order is known",
+                           static_cast<unsigned long long>(end - begin),
+                           static_cast<unsigned long long>(touch.allocation->size)));
 }
 
 }  // namespace simt::driver

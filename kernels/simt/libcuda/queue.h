@@ -21,6 +21,7 @@ void wait_for_context(Context& context);
 QueuePtr make_queue(Context& context, bool is_blocking);
 // A queue that is given up; its work stays queued.
 void retire(const QueuePtr& queue);
+void forget_work(Queue& queue);
 // Of a stream's handle in the current context, the default ones included.
 CUresult queue_of(QueuePtr& out, CUstream stream, Context& context);
 
@@ -28,6 +29,14 @@ CUresult queue_of(QueuePtr& out, CUstream stream, Context& context);
 CUresult check(const std::vector<Touch>& touches, const Context& context);
 // Notes what work did to memory, and finds whether other work did so without an order.
 void record_access(const OpPtr& op, const Touch& touch, uint64_t begin, uint64_t end, bool writes);
+
+// A kernel may have written to memory. Whether it did is looked at later, once for all kernels of a queue, but before anything
+// else touches the memory, before what was known to be read may be known to be written only afterwards (other queues or the host
+// wait for the queue), and before the memory goes.
+void note_writer(const OpPtr& op, const Touch& touch);
+void settle(const AllocationPtr& allocation);
+void settle(Queue& queue);
+void settle(const Context& context);
 
 // What the nodes of a graph do to memory, while a replay of it runs.
 struct NodeAccess {

@@ -61,6 +61,7 @@ struct Work {
     std::vector<Touch> touches;
     virtual ~Work() = default;
     virtual CUgraphNodeType type() const = 0;
+    virtual const char* name() const = 0;  // that stays
     virtual void run(Op& op) = 0;
     // Of work in a graph, which may have become impossible since it was recorded.
     virtual CUresult check_again(const Context&) const { return CUDA_SUCCESS; }
@@ -77,10 +78,12 @@ struct Op : std::enable_shared_from_this<Op> {
     std::shared_ptr<Queue> queue;
     uint32_t number = 0;  // in its queue, from 1
     std::shared_ptr<Work> work;
+    const char* name = "";
     std::vector<std::shared_ptr<Op>> before;
     Clock clock;
     bool done = false;
-    double seconds = 0;  // when it ended, of events
+    bool is_waited_for = false;  // by another queue
+    double seconds = 0;          // when it ended, of events
 
     bool is_after(const Op& other) const;
 };
@@ -94,6 +97,7 @@ struct Queue {
     bool is_dropped = false, is_retired = false;  // its stream is destroyed, and all its work is known to have ended
     OpPtr last;
     std::vector<OpPtr> waits;
+    std::vector<std::shared_ptr<Allocation>> unsettled;  // allocations that its kernels may have written
     std::shared_ptr<Capture> capture;
     // Where the next captured work comes after, in the capture's graph.
     std::vector<int> tips;
@@ -119,6 +123,9 @@ struct Allocation {
     bool of_graph = false;  // allocated in a capture
     std::vector<Access> accesses;
     std::vector<uint64_t> hashes;  // of each chunk; 0 is unknown
+    // Kernels of one queue that may have written behind a place, since the hashes were taken: the last one.
+    OpPtr writer;
+    uint64_t writer_begin = 0;
 };
 using AllocationPtr = std::shared_ptr<Allocation>;
 
@@ -229,6 +236,7 @@ struct Machine {
     bool is_initialised = false;
     bool is_forked = false;
     bool noop = false;
+    bool with_protection_keys = true;  // if the processor has them
     int driver_version = 13000;
     int visible = num_devices;
     std::array<Device, num_devices> devices;
@@ -248,7 +256,7 @@ struct Machine {
     std::string report;  // of the last failed kernel
     uint64_t graph_allocations = 0;
 };
-extern Machine machine;
+extern Machine& machine;                  // never destroyed, as programs call the driver while they end
 constexpr size_t most_entries = 1 << 20;  // of a log; older ones are lost
 
 // Of the calling thread.
@@ -265,6 +273,8 @@ ThreadState& this_thread();
 void find(const char* kind, const std::string& what);
 CUresult refuse(CUresult code, const char* kind, const std::string& what);
 void log(const Context& context, const char* kind, uint64_t size, const char* name = "");
+// The same text, at an address that stays.
+const char* kept(const std::string& text);
 
 const char* name_of(Entry entry);
 const char* name_of(CUresult code);

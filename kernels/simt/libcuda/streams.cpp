@@ -11,7 +11,11 @@ namespace {
 
 struct Record : Work {
     CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_EVENT_RECORD; }
-    void run(Op& op) override { op.seconds = now(); }
+    const char* name() const override { return "an event"; }
+    void run(Op& op) override {
+        settle(*op.queue);  // what comes after the event knows nothing of what comes after it here
+        op.seconds = now();
+    }
 };
 
 bool is_over(const Queue& queue) {
@@ -202,6 +206,7 @@ CUresult cuEventQuery(CUevent handle) {
     std::shared_ptr<Event> event;
     SIMT_TRY(get(event, handle, Kind::event, context));
     SIMT_TRY(check_event(*event));
+    SIMT_TRY(check_unsafe());
     if (event->op == nullptr || event->op->done) {
         wait_for(*context, event->op);
         return context->error;

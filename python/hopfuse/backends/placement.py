@@ -23,9 +23,9 @@ def device_for(backend: str, array: Any, name: str) -> DeviceOps | None:
     """Return the ops of the device that holds a caller's array, or None for the host."""
     if not is_on_device(array):
         return None
-    for chosen in _candidates(backend):
-        device = device_of(chosen)
-        if device is not None and device.runtime.is_device_array(array):
+    devices = [device for device in map(device_of, _candidates(backend)) if device is not None]
+    for device in (*(device for device in devices if device.runtime.holds(array)), *devices):
+        if device.runtime.is_device_array(array):
             return device
     reads = "reads arrays on the host" if device_of(backend) is None else "cannot read it"
     raise InputError(

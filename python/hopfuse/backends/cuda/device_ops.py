@@ -33,8 +33,6 @@ from ..calls import (
 )
 from ..node_weights import NodeWeightCall, NodeWeights
 from ..prepared_graph import prepared_graph
-from ..node_weights import NodeWeightCall, NodeWeights
-from ..prepared_graph import prepared_graph
 from .residents import resident
 from .runtime import Runtime
 
@@ -117,57 +115,6 @@ class DeviceOps:
     def _incidence(self, incidence: Incidence) -> _native.DeviceIncidence:
         rows = {"indptr": incidence.indptr, "indices": incidence.indices, "weights": incidence.weights}
         return resident(self.runtime, incidence, lambda queue: _native.device_incidence(queue, **rows))
-
-    def _rows(self, graph: Graph) -> _native.DeviceRows:
-        return resident(self.runtime, graph, lambda queue: _native.device_rows(queue, prepared_graph(graph)), ":rows")
-
-    def _graph(self, graph: Graph, per_type: bool, counts_edges: bool) -> _native.DeviceGraph:
-        """Return a graph for walks; with ``counts_edges``, for degrees that a query sums over the edges out of nodes."""
-        with_out = counts_edges and graph.directed
-        made = {"prepared": prepared_graph(graph), "per_type": per_type, "with_out": with_out}
-        rows, part = self._rows(graph), f":walked:{per_type}:{with_out}"
-        return resident(self.runtime, graph, lambda queue: _native.device_graph(queue, rows, **made), part)
-
-    # ---- Walks -------------------------------------------------------------------------------------------------------
-
-    def ppr(self, graph: Graph, queries: PprQueries, scores: Array) -> Evidence:
-        made = _native.device_ppr(
-            self._device.queue(), self._walked(graph, queries), queries, scores=scores, on_device=queries.on_device
-        )
-        self._record("ppr_f32", queries=queries.damping.size)
-        return Evidence(**made)
-
-    def ppr_topk(self, graph: Graph, queries: PprQueries, ranking: NodeRanking) -> tuple[HitArrays, Evidence]:
-        hits = _native.device_ppr_topk(
-            self._device.queue(),
-            self._walked(graph, queries),
-            queries,
-            k=ranking.k,
-            candidates=ranking.candidates,
-            stop_when_proven=ranking.stop_when_proven,
-            prove_order=ranking.prove_order,
-            on_device=queries.on_device,
-        )
-        evidence = Evidence(*(hits.pop(name) for name in Evidence._fields))
-        proven = {} if queries.on_device else {"proven": int(hits["proven"].sum())}
-        self._record("ppr_f32", queries=queries.damping.size, **proven)
-        return hits, evidence
-
-    def _walked(self, graph: Graph, queries: PprQueries) -> _native.DeviceGraph:
-        counts_edges = queries.allow is not None or queries.node_weights is not None
-        return self._graph(graph, queries.per_type, counts_edges)
-
-    def order_weights(self, call: NodeWeightCall) -> NodeWeights:
-        """Scale node weights, on the device, to the range that walks read."""
-        made = _native.device_order_weights(
-            self._device.queue(),
-            self._graph(call.graph, call.per_type, counts_edges=True),
-            weight=call.weight,
-            node=call.node,
-            allow=call.allow,
-            lightest=call.lightest,
-        )
-        return NodeWeights(made["weight"], call.node, made["other"], on_device=True)
 
     # ---- Personalized PageRank ---------------------------------------------------------------------------------------
 

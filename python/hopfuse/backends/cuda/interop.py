@@ -47,7 +47,9 @@ def is_device_array(array: Any) -> bool:
 def adopt(device: _native.Device, array: Any) -> DeviceArray:
     """Return a view of the caller's memory; raise InputError if it is elsewhere or not C-contiguous."""
     if isinstance(array, DeviceArray):
-        _check_device(array.device, device.ordinal)
+        if not array.is_on(device):
+            _check_device(array.device, device.ordinal)
+            return _native.device_array_of(device, array)
         return array
     interface = interface_of(array)
     if interface is not None:

@@ -66,6 +66,10 @@ class Runtime:
         """Return whether a caller's array is in device memory (by ``__cuda_array_interface__`` or DLPack)."""
         return interop.is_device_array(array)
 
+    def holds(self, array: Any) -> bool:
+        """Return whether an array is one of this runtime's own."""
+        return isinstance(array, DeviceArray) and array.is_on(self.device)
+
     def adopt(self, array: Any) -> DeviceArray:
         """Return a caller's array without a copy; raise InputError if it is not on this device or not C-contiguous."""
         return interop.adopt(self.device, array)
