@@ -32,6 +32,8 @@ def on_host(value: Any) -> Any:
     if isinstance(value, hf.Hits):
         parts = {field.name: on_host(getattr(value, field.name)) for field in fields(value)}
         return type(value).unchecked(**parts)
+    if isinstance(value, hf.Seeds):
+        return hf.Seeds(on_host(value.nodes), on_host(value.weights))
     if isinstance(value, dict):
         return {name: on_host(part) for name, part in value.items()}
     if isinstance(value, tuple):

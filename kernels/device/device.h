@@ -242,10 +242,8 @@ public:
                 read_bytes(from, to, nbytes, owners);
             },
             found);
-        if constexpr (sizeof...(T) == 1)
-            return std::move(std::get<0>(found));
-        else
-            return found;
+        if constexpr (sizeof...(T) == 1) return std::move(std::get<0>(found));
+        else return found;
     }
     // `owners` tell which arrays are of one allocation; without them, each is copied by itself.
     void read_bytes(std::span<const void* const> from, std::span<void* const> to, std::span<const size_t> nbytes,

@@ -8,13 +8,13 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from compare import assert_bitwise
-from devices import on_device
+from devices import on_device, on_host
 from hopfuse.errors import InputError
 from hopfuse.reference import add_entity_seeds as oracle
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
-from variants import registered
+from variants import SIMT, use_sizes
 
 PASSAGES, NODES = 6, 14
 ENTITIES = st.integers(PASSAGES, NODES - 1)
@@ -110,12 +110,11 @@ def test_a_device_adds_them_too(runtime: Any, held: int, k: int, mass: float) ->
     for frequency in (None, often[0], often):
         expected = hf.add_entity_seeds(seeds, hits, mentions, mass, frequency=frequency)
         made = hf.add_entity_seeds(on_device(seeds), on_device(hits), mentions, mass, frequency=frequency)
-        assert_same_restarts(hf.Seeds(made.nodes.get(), made.weights.get()), expected)
+        assert_same_restarts(on_host(made), expected)
 
 
-@pytest.mark.emulator
-def test_a_query_with_more_nodes_than_a_recording_has_places_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hopfuse.backends.cuda.seeding.MOST_PLACES", 30)
+def test_a_query_with_more_nodes_than_a_recording_has_places_is_asked_again(runtime: Any) -> None:
+    use_sizes(most_places=30)
     seeds, hits, mentions = drawn(3, 6, 100, 3)
     hits.ids[2, 0], hits.counts[2] = 7, 3  # the row of a hundred nodes
     hits.ids[2, 1:] = [1, 2]
@@ -128,9 +127,8 @@ def test_a_query_with_more_nodes_than_a_recording_has_places_is_asked_again(monk
     shapes = [((9,), "int64"), ((9,), "float64"), ((3,), "int64"), ((3,), "float32"), ((), "int64")]
     given = (seeds.nodes, seeds.weights, hits.ids, hits.scores, hits.counts)
     expected = core(*given)
-    with registered("recorder", "plain"):
-        found = hf.capture(core, shapes, backend="recorder")(*given)
-        calls = hf.backend_info()["backends"]["recorder"]["last_calls"]
+    found = hf.capture(core, shapes, backend=SIMT)(*given)
+    calls = hf.backend_info()["backends"][SIMT]["last_calls"]
     for name in ("ids", "scores", "counts"):
         assert_bitwise(getattr(found, name), getattr(expected, name), name)
     assert calls["capture"]["queries_rerun"] >= 1

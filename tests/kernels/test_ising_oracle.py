@@ -11,13 +11,12 @@ from cases import random_graph, random_lists
 from compare import assert_bitwise, assert_hits_close, assert_hits_equal
 from devices import on_device, on_host
 from hopfuse import reference
-from hopfuse.backends.cuda import ising
 from hopfuse.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
 from kernels.canonical_ising import scores32, tanh32
 from refusals import refused
-from variants import SIMT, use
+from variants import SIMT, use, use_sizes
 
 DEFAULTS = {"coupling": 1.0, "temperature": 2.0, "relaxation": 0.5, "steps": 20, "blend": 0.25}
 NODES = 60
@@ -210,9 +209,8 @@ def test_orders_of_threads(variant: str) -> None:
     """Blocks that go on with another query, of more candidates than a warp has threads."""
     rng = np.random.default_rng(7)
     graph = random_graph(rng, NODES, 300, hub=4, weights="random", types=2)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ising, "WORKSPACE_BYTES", 0)
-        check(lists(rng, 2, width=45), graph, 50, steps=3)
+    use_sizes(workspace=0)
+    check(lists(rng, 2, width=45), graph, 50, steps=3)
 
 
 # ---- On a device ----------------------------------------------------------------------------------------------------
@@ -223,8 +221,8 @@ def case(seed: int, batch: int, width: int) -> tuple[hf.Hits, hf.Graph]:
     return lists(rng, batch, width=width), random_graph(rng, NODES, 300, hub=4)
 
 
-def test_blocks_go_on_with_other_queries(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ising, "WORKSPACE_BYTES", 0)
+def test_blocks_go_on_with_other_queries(runtime: Any) -> None:
+    use_sizes(workspace=0)
     hf.ising_rerank(*case(5, 5, 40), steps=3)
     assert [grid for _, grid, _ in runtime.launches] == [1]
 

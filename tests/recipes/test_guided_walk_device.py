@@ -12,7 +12,7 @@ from compare import assert_bitwise, assert_hits_equal
 from hopfuse import backends
 from hopfuse.recipes.guided_walk import guided_walk, second_shares
 from recipes.worlds import DIM, lists_of, random_questions, random_world
-from variants import SIMT
+from variants import SIMT, use_sizes
 
 
 def assert_alike(found: Any, expected: Any) -> None:
@@ -74,14 +74,12 @@ def test_a_search_is_one_replay_whatever_its_batch(emulated: Any, both: bool) ->
 
 
 @pytest.mark.emulator
-def test_more_second_seeds_than_a_recording_holds_are_asked_again(
-    emulated: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_second_seeds_than_a_recording_holds_are_asked_again(emulated: Any) -> None:
     ask, recipe = random_questions(6), hf.recipes.GuidedWalk(random_world(5).index(), second_top=4)
     expected = recipe.search(**ask, k=7, trace=True)
     emulated()
     before = asked_again()
-    monkeypatch.setattr("hopfuse.backends.cuda.seeding.MOST_PLACES", 4)
+    use_sizes(most_places=4)
     assert_alike(recipe.search(**ask, k=7, trace=True), expected)
     several = int((expected.first.counts > 1).sum())  # passages of three entities each
     assert several > 0
