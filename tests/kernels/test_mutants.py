@@ -102,11 +102,28 @@ def tiles(folder: Path, build: str) -> None:
         whole_numbers(folder, build, "float32", (12, 33), batch)
 
 
-def whole_numbers(folder: Path, build: str, storage: str, dims: tuple[int, ...], batch: int) -> None:
+def edges(folder: Path, build: str) -> None:
+    """Products of a few float32 rows and queries, in arrays that end with them."""
+    whole_numbers(folder, build, "float32", (36, 33), 2, rows=9)
+
+
+def half_edges(folder: Path, build: str) -> None:
+    """The same of float16 rows."""
+    whole_numbers(folder, build, "float16", (33,), 2, rows=9)
+
+
+def wide_edges(folder: Path, build: str) -> None:
+    """The same of bfloat16 rows, which compute capability 7.5 multiplies in float32."""
+    whole_numbers(folder, build, "bfloat16", (33,), 2, rows=9, capability=75)
+
+
+def whole_numbers(
+    folder: Path, build: str, storage: str, dims: tuple[int, ...], batch: int, rows: int = 130, capability: int = 90
+) -> None:
     rng = np.random.default_rng(3)
-    with SimtModule(folder / "dense_topk.cu", build) as module:
+    with SimtModule(folder / "dense_topk.cu", build, capability=capability) as module:
         for dim in dims:
-            x, q = (rng.integers(-9, 10, shape).astype(np.float32) for shape in ((130, dim), (batch, dim)))
+            x, q = (rng.integers(-9, 10, shape).astype(np.float32) for shape in ((rows, dim), (batch, dim)))
             out, _ = multiply(module, as_stored(x, storage)[0], q, storage, order="shuffle", seed=1)
             np.testing.assert_array_equal(out, q @ x.T)
 
@@ -183,7 +200,13 @@ CASES: dict[str, Case] = {
     "wide": wide,
 }
 #: Those that launch a product by itself.
-PRODUCTS: dict[str, Callable[[Path, str], None]] = {"tiles": tiles, "units": units}
+PRODUCTS: dict[str, Callable[[Path, str], None]] = {
+    "edges": edges,
+    "half edges": half_edges,
+    "tiles": tiles,
+    "units": units,
+    "wide edges": wide_edges,
+}
 
 
 def finding(folder: Path, case: str, build: str) -> str:
