@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from hopfuse import _native
 from hopfuse.backends.cuda.runtime import Runtime
-from hopfuse.errors import BackendError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "kernels" / "simt"))
 from hopfuse_simt import build as builder
@@ -91,8 +91,7 @@ class SimtRuntime(Runtime):
         self.driver = driver()
         device = ORDINALS[build] if ordinal is None else ordinal
         self.simt: SimtDevice = self.driver.devices[device]
-        self.simt.capability = capability
-        for name, value in settings.items():
+        for name, value in {"capability": capability, **settings}.items():
             setattr(self.simt, name, value)
         super().__init__(open_device(build, device, folder, capability), SIMT)
 
@@ -106,6 +105,11 @@ class SimtRuntime(Runtime):
         return self.driver.peek(array.address, array.shape, array.dtype)
 
 
-def no_real_device() -> BackendError:
-    """Return the error of ``backend="cuda"`` in a process whose driver is the emulated one."""
-    return BackendError("unavailable", "backend", "this process runs kernels on the emulator, not on a GPU")
+def no_real_device() -> Callable[[], Any]:
+    """Return a maker for ``backend="cuda"`` in a process whose driver is the emulated one."""
+    from hopfuse.errors import BackendError
+
+    def make() -> Any:
+        raise BackendError("unavailable", "backend", "this process runs kernels on the emulator, not on a GPU")
+
+    return make
