@@ -10,10 +10,9 @@ import pytest
 from hopfuse import _native, backends
 from hopfuse.backends import selftest, selftest_cases, selftest_process
 from hopfuse.errors import DeviceMemoryError
+from kernels.moved_products import copy_kernels
 from refusals import refused
 from variants import CUDA, SIMT, missing, registered, simt_runtime
-
-from kernels.moved_products import copy_kernels
 
 without = missing(SIMT)
 
@@ -133,7 +132,7 @@ def test_a_kernel_is_as_equal_as_the_checks_that_launch_it(monkeypatch: pytest.M
 @pytest.mark.skipif(without is not None, reason=str(without))
 @pytest.mark.parametrize("how", ["differ", "fail"])
 def test_walks_in_one_launch_are_given_up_where_they(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str) -> None:
-    """They differ if a kernel for all passes takes the factors of the first for each, and fail if there are too many."""
+    """They differ if a kernel takes the factors of the first pass for all, and fail if there are too many blocks."""
     factor = "        if (step.omega != nullptr) step.omega += L;\n"
     folder = planted(tmp_path, "ppr_f32.cu", factor, factor if how == "fail" else "")
     monkeypatch.setattr(selftest, "quick_cases", lambda: iter([selftest_cases.ppr_case("ppr plain", 3)]))
