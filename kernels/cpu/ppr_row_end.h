@@ -31,6 +31,26 @@ HF_INLINE D<L> residual_terms(F<L> weight, F<L> gap, D<L> anchor) {
     return to_grains<L>(D<L>::widen(terms), anchor);
 }
 
+// What a pass measures, of W values at once: those of the lanes of a row, or of several rows of one lane.
+template <int W>
+struct Measured {
+    D<W> residual = D<W>::zero();
+    F<W> largest = F<W>::zero();
+
+    HF_MEMBER void add(F<W> weight, F<W> gap, F<W> relative, bool sums_residual, D<W> anchor) {
+        if (sums_residual) residual = D<W>::add(residual, residual_terms<W>(weight, gap, anchor));
+        largest = F<W>::max(largest, relative);
+    }
+
+    // Joins them to those of L lanes.
+    template <int L>
+    void join_to(LaneSums<L>& sums) const {
+        alignas(64) float most[W];
+        F<W>::store(most, largest);
+        join_rows(residual, D<W>::widen(most), sums);
+    }
+};
+
 // The factor g at the end of a row; null: all 1.
 template <int L>
 HF_INLINE const float* row_factors(const BlockRows<L>& block) {
@@ -67,9 +87,8 @@ public:
         F<L> gap = z;
         if (measure_) {
             if (result_ != PassResult::average) gap = gap_of(row, z, b);
-            if (sums_residual_)
-                residual_ = D<L>::add(residual_, residual_terms<L>(node_weight32<L>(block_, row), gap, anchor_));
-            largest_ = F<L>::max(largest_, over_attraction<L>(block_, row, gap));
+            measured_.add(node_weight32<L>(block_, row), gap, over_attraction<L>(block_, row, gap), sums_residual_,
+                          anchor_);
         }
         if (result_ == PassResult::average) return;
         if (result_ == PassResult::gap) {
@@ -83,19 +102,13 @@ public:
         }
     }
 
-    // Whether rows row .. row + 7 (row is a multiple of 8) neither restart nor are measured, in a pass after the second.
-    HF_MEMBER bool are_plain(int64_t row) const {
-        return !measure_ && ((block_.words[row >> 6] >> (row & 63)) & 0xffu) == 0;
-    }
+    // Whether none of rows row .. row + 7 (row is a multiple of 8) restarts, in a pass after the second that writes iterates.
+    HF_MEMBER bool are_plain(int64_t row) const { return result_ == PassResult::iterate && !block_.have_restart(row); }
 
     // Takes such rows, none of them empty: `sums` is (8, L).
     HF_MEMBER void take_plain(int64_t row, const float* sums) {
-        if constexpr (L == 1) {
-            const F<8> d = F<8>::all(damping_.v), gd = g_ == nullptr ? d : F<8>::mul(F<8>::load(g_ + row), d);
-            move(row, gd, F<8>::all(omega_.v), F<8>::load(sums));
-        } else {
-            HF_UNROLL for (int i = 0; i < 8; ++i) move(row + i, scale(row + i), omega_, F<L>::load(sums + i * L));
-        }
+        if constexpr (L == 1) take_plain(row, F<8>::load(sums), wide_);
+        else HF_UNROLL for (int i = 0; i < 8; ++i) take_plain(row + i, F<L>::load(sums + i * L), measured_);
     }
 
     // A row that is known to stay 0.
@@ -104,22 +117,27 @@ public:
     // Adds the measurements to those of the thread.
     HF_MEMBER void join_sums(int thread) const {
         if (!measure_) return;
-        alignas(64) float largest[L];
-        F<L>::store(largest, largest_);
-        LaneSums<L> mine;
-        mine.sum = residual_, mine.largest = D<L>::widen(largest);
-        block_.sums[thread].join(mine);
+        LaneSums<L>& all = block_.sums[thread];
+        measured_.join_to(all);
+        wide_.join_to(all);
     }
 
 private:
-    // Writes the state from `row` on, of rows that are not empty and do not restart.
-    template <class Values>
-    HF_MEMBER void move(int64_t row, Values factor, Values omega, Values sum) {
+    static constexpr int width = L == 1 ? 8 : L;
+
+    // Takes W / L such rows.
+    template <int W>
+    HF_MEMBER void take_plain(int64_t row, F<W> sum, Measured<W>& measured) {
+        const F<W> z = F<W>::fma(scale<W>(row), F<W>::add(F<W>::zero(), sum), F<W>::zero());
+        if (measure_) {
+            const F<W> gap = F<W>::abs(F<W>::sub(z, F<W>::load(block_.current + row * L)));
+            measured.add(node_weight32<L, W>(block_, row), gap, over_attraction<L>(block_, row, gap), sums_residual_,
+                         of_rows<W>(anchor_));
+        }
         float* const target = block_.next + row * L;
-        const Values z = Values::fma(factor, Values::add(Values::zero(), sum), Values::zero());
-        const Values before = Values::load(target);
-        const Values moved = Values::fma(omega, Values::sub(z, before), before);
-        Values::store(target, block_.chebyshev ? moved : z);
+        const F<W> before = F<W>::load(target);
+        const F<W> moved = F<W>::fma(of_rows<W>(omega_), F<W>::sub(z, before), before);
+        F<W>::store(target, block_.chebyshev ? moved : z);
     }
 
     // |z - y|
@@ -138,8 +156,10 @@ private:
     }
 
     // fl(g_v fl(d)); for per_type g is the node weight: 1, or 0 in lanes that may not hold mass here.
-    HF_MEMBER F<L> scale(int64_t row) const {
-        return g_ == nullptr ? damping_ : F<L>::mul(lanes32<L>(g_, row, block_.per_lane), damping_);
+    template <int W = L>
+    HF_MEMBER F<W> scale(int64_t row) const {
+        const F<W> damping = of_rows<W>(damping_);
+        return g_ == nullptr ? damping : F<W>::mul(lanes32<L, W>(g_, row, block_.per_lane), damping);
     }
 
     const BlockRows<L> block_;
@@ -148,8 +168,8 @@ private:
     const PassResult result_;
     const bool measure_, sums_residual_;
     const D<L> anchor_;
-    D<L> residual_ = D<L>::zero();
-    F<L> largest_ = F<L>::zero();
+    Measured<L> measured_;
+    Measured<width> wide_;
 };
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS
