@@ -115,6 +115,7 @@ struct BlockRows {
     bool all_restart = false;     // any row may; the first two passes then read all rows
     uint64_t* near = nullptr;     // a bit per row: it restarts or has an entry of such a row
     uint64_t* reach = nullptr;    // a bit per row: it is near or has an entry of such a row; valid if near_is_known()
+    bool reaches_many = false;    // so many rows that pass 2 reads all; their state is 0 where it is not near
     float* restart32 = nullptr;   // (rows, L) fl((1 - d) s g)
     double* restart64 = nullptr;  // (rows, L) s, normalised
 
@@ -132,9 +133,10 @@ struct BlockRows {
     bool near_is_known() const { return !graph.directed; }  // before pass 1; otherwise pass 1 finds it
     bool is_near(int64_t row) const { return (near[row >> 6] >> (row & 63)) & 1u; }
     // Whether a row is known to stay 0 in this pass, which is one of the first two.
-    bool is_unreached(int64_t row) const {
-        return near_is_known() && !(((pass == 1 ? near : reach)[row >> 6] >> (row & 63)) & 1u);
-    }
+    bool is_unreached(int64_t row) const { return near_is_known() && !((reached_by_pass(row) >> (row & 63)) & 1u); }
+    // The same of rows row .. row + 63; row is a multiple of 64.
+    bool are_unreached(int64_t row) const { return reached_by_pass(row) == 0; }
+    uint64_t reached_by_pass(int64_t row) const { return (pass == 1 ? near : reach)[row >> 6]; }
     int64_t restart_index(int64_t row) const {
         const uint64_t before = words[row >> 6] & ((uint64_t{1} << (row & 63)) - 1);
         return rank[row >> 6] + __builtin_popcountll(before);
@@ -292,9 +294,9 @@ HF_INLINE F<W> node_weight32(const BlockRows<L>& block, int64_t row) {
     return block.unscale32 == nullptr ? F<W>::all(1.0f) : lanes32<L, W>(block.unscale32, row, block.per_lane);
 }
 
-template <int L>
-HF_INLINE D<L> node_weight64(const BlockRows<L>& block, int64_t row) {
-    return block.unscale64 == nullptr ? D<L>::all(1.0) : lanes64<L>(block.unscale64, row, block.per_lane);
+template <int L, int W = L>
+HF_INLINE D<W> node_weight64(const BlockRows<L>& block, int64_t row) {
+    return block.unscale64 == nullptr ? D<W>::all(1.0) : lanes64<L, W>(block.unscale64, row, block.per_lane);
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

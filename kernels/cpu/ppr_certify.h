@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "hopfuse/ppr_certificate.h"
 #include "ppr_block.h"
@@ -57,32 +58,50 @@ HF_INLINE void look_ahead(const PprBlock<L>& block, int64_t row) {
         prefetch_beyond(block.unscale64 + row * L + line, ahead * L * sizeof(double));
 }
 
+// Calls take(row, W) for the rows of a tile, W values at a time, W an integral constant: L, or 8 rows of one lane.
+template <int L, class Take>
+HF_INLINE void each_rows(const PprBlock<L>& block, int64_t tile, const Take& take) {
+    const int64_t end = block.tile_end(tile);
+    int64_t row = block.tile_begin(tile);
+    if constexpr (L == 1)
+        for (; row + 8 <= end; row += 8) take(row, std::integral_constant<int, 8>());
+    for (; row < end; ++row) {
+        look_ahead<L>(block, row);
+        take(row, std::integral_constant<int, L>());
+    }
+}
+
 // Clamps at 0, multiplies by deg, normalises to sum 1 and rounds: `result` becomes x^. Lanes that a proof stopped are
 // neither clamped nor normalised, since their error bound is that of the iterate itself. Computes each lane's lost mass.
 template <int L>
 void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
     const PprQueries& q = block.queries;
+    constexpr int width = L == 1 ? 8 : L;
     double floor[L];
     for (int lane = 0; lane < L; ++lane) floor[lane] = by_proof[lane] ? -std::numeric_limits<double>::infinity() : 0.0;
     const D<L> least = D<L>::load(floor);
     const auto mass = [&](int64_t tile, LaneSums<L>& sums) {
-        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
-            look_ahead<L>(block, row);
-            const D<L> y = D<L>::max(D<L>::widen(block.result + row * L), D<L>::zero());
-            sums.add(D<L>::mul(y, node_weight64<L>(block, row)));
-        }
+        LaneSums<width> wide;
+        each_rows<L>(block, tile, [&](int64_t row, auto values) {
+            constexpr int W = decltype(values)::value;
+            const D<W> y = D<W>::max(D<W>::widen(block.result + row * L), D<W>::zero());
+            const D<W> term = D<W>::mul(y, node_weight64<L, W>(block, row));
+            if constexpr (W == L) sums.add(term);
+            else wide.add(term);
+        });
+        join_rows(wide.sum, wide.largest, sums);
     };
     double total[L];
     sum_tiles(block.num_tiles, 8, q.execution, block.sums, mass).value(total);
     for (int lane = 0; lane < L; ++lane) total[lane] = by_proof[lane] ? 1.0 : ppr_factor(total[lane]);
     const D<L> factor = D<L>::load(total);
     const auto scale = [&](int64_t tile, LaneSums<L>& sums) {
-        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
-            look_ahead<L>(block, row);
+        each_rows<L>(block, tile, [&](int64_t row, auto values) {
+            constexpr int W = decltype(values)::value;
             float* x = block.result + row * L;
-            const D<L> y = D<L>::max(D<L>::widen(x), least);
-            D<L>::narrow(x, D<L>::mul(D<L>::mul(y, node_weight64<L>(block, row)), factor));
-        }
+            const D<W> y = D<W>::max(D<W>::widen(x), of_rows<W>(least));
+            D<W>::narrow(x, D<W>::mul(D<W>::mul(y, node_weight64<L, W>(block, row)), of_rows<W>(factor)));
+        });
         add_lost<L>(block, tile, sums);
     };
     sum_tiles(block.num_tiles, 8, q.execution, block.sums, scale).value(lost);

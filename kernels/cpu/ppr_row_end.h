@@ -67,7 +67,7 @@ public:
     RowEnd(const BlockRows<L>& shared, const PassOptions& options)
         : block_(shared), g_(row_factors(shared)), damping_(F<L>::load(options.damping)),
           omega_(F<L>::load(options.omega)), result_(options.result), measure_(options.measure),
-          sums_residual_(options.anchor != nullptr),
+          sums_residual_(options.anchor != nullptr), restart_everywhere_(shared.all_restart && !shared.has_lone_seed),
           anchor_(sums_residual_ ? D<L>::load(options.anchor) : D<L>::zero()) {}
 
     // Prefetches what a later row reads: gathers keep the processor from recognising these streams.
@@ -80,39 +80,24 @@ public:
     }
 
     HF_MEMBER void take(int64_t row, F<L> sum, bool is_empty) {
-        float* target = block_.next + row * L;
         const bool restarts = block_.has_restart(row);
         const F<L> b = restarts ? F<L>::load(block_.restart32 + block_.restart_index(row) * L) : F<L>::zero();
-        const F<L> z = F<L>::fma(scale(row), sum, b);
-        F<L> gap = z;
-        if (measure_) {
-            if (result_ != PassResult::average) gap = gap_of(row, z, b);
-            measured_.add(node_weight32<L>(block_, row), gap, over_attraction<L>(block_, row, gap), sums_residual_,
-                          anchor_);
-        }
-        if (result_ == PassResult::average) return;
-        if (result_ == PassResult::gap) {
-            F<L>::store(target, gap);
-        } else if (block_.chebyshev && !is_empty) {
-            const F<L> before = block_.pass == 1 ? F<L>::zero() : block_.pass == 2 ? b : F<L>::load(target);
-            const F<L> moved = F<L>::fma(omega_, F<L>::sub(z, before), before);
-            F<L>::store(target, restarts && block_.has_lone_seed ? keep_lone(row, z, moved) : moved);
-        } else {
-            F<L>::store(target, z);
-        }
+        end(row, sum, b, is_empty, restarts && block_.has_lone_seed, measured_);
     }
 
-    // Whether none of rows row .. row + 7 (row is a multiple of 8) restarts, in a pass after the second that writes iterates.
-    HF_MEMBER bool are_plain(int64_t row) const { return result_ == PassResult::iterate && !block_.have_restart(row); }
+    // Whether rows row .. row + 7 (row is a multiple of 8), none of them empty, can be taken together: all or none restart.
+    HF_MEMBER bool are_plain(int64_t row) const { return restart_everywhere_ || !block_.have_restart(row); }
 
-    // Takes such rows, none of them empty: `sums` is (8, L).
+    // Takes such rows: `sums` is (8, L).
     HF_MEMBER void take_plain(int64_t row, const float* sums) {
         if constexpr (L == 1) take_plain(row, F<8>::load(sums), wide_);
         else HF_UNROLL for (int i = 0; i < 8; ++i) take_plain(row + i, F<L>::load(sums + i * L), measured_);
     }
 
-    // A row that is known to stay 0.
-    HF_MEMBER void skip(int64_t row) { F<L>::store(block_.next + row * L, F<L>::zero()); }
+    // Rows that are known to stay 0.
+    HF_MEMBER void skip(int64_t row, int64_t count) {
+        std::memset(block_.next + row * L, 0, size_t(count) * L * sizeof(float));
+    }
 
     // Adds the measurements to those of the thread.
     HF_MEMBER void join_sums(int thread) const {
@@ -125,25 +110,37 @@ public:
 private:
     static constexpr int width = L == 1 ? 8 : L;
 
-    // Takes W / L such rows.
     template <int W>
     HF_MEMBER void take_plain(int64_t row, F<W> sum, Measured<W>& measured) {
-        const F<W> z = F<W>::fma(scale<W>(row), F<W>::add(F<W>::zero(), sum), F<W>::zero());
+        const F<W> b = restart_everywhere_ ? F<W>::load(block_.restart32 + row * L) : F<W>::zero();
+        end(row, F<W>::add(F<W>::zero(), sum), b, false, false, measured);
+    }
+
+    // Takes W / L rows; `is_lone`: some lane restarts at this one and has no way out of it.
+    template <int W>
+    HF_MEMBER void end(int64_t row, F<W> sum, F<W> b, bool is_empty, bool is_lone, Measured<W>& measured) {
+        float* const target = block_.next + row * L;
+        const F<W> z = F<W>::fma(scale<W>(row), sum, b);
+        F<W> gap = z;
         if (measure_) {
-            const F<W> gap = F<W>::abs(F<W>::sub(z, F<W>::load(block_.current + row * L)));
+            if (result_ != PassResult::average) {
+                const F<W> y = block_.pass == 1 ? b : F<W>::load(block_.current + row * L);
+                gap = F<W>::abs(F<W>::sub(z, y));
+            }
             measured.add(node_weight32<L, W>(block_, row), gap, over_attraction<L>(block_, row, gap), sums_residual_,
                          of_rows<W>(anchor_));
         }
-        float* const target = block_.next + row * L;
-        const F<W> before = F<W>::load(target);
-        const F<W> moved = F<W>::fma(of_rows<W>(omega_), F<W>::sub(z, before), before);
-        F<W>::store(target, block_.chebyshev ? moved : z);
-    }
-
-    // |z - y|
-    HF_MEMBER F<L> gap_of(int64_t row, F<L> z, F<L> b) const {
-        const F<L> y = block_.pass == 1 ? b : F<L>::load(block_.current + row * L);
-        return F<L>::abs(F<L>::sub(z, y));
+        if (result_ == PassResult::average) return;
+        if (result_ == PassResult::gap) {
+            F<W>::store(target, gap);
+        } else if (block_.chebyshev && !is_empty) {
+            const F<W> before = block_.pass == 1 ? F<W>::zero() : block_.pass == 2 ? b : F<W>::load(target);
+            F<W> moved = F<W>::fma(of_rows<W>(omega_), F<W>::sub(z, before), before);
+            if constexpr (W == L) moved = is_lone ? keep_lone(row, z, moved) : moved;
+            F<W>::store(target, moved);
+        } else {
+            F<W>::store(target, z);
+        }
     }
 
     // Keeps z in lanes where all neighbours of a row are excluded or none of its edges has a weight.
@@ -166,7 +163,7 @@ private:
     const float* const g_;
     const F<L> damping_, omega_;
     const PassResult result_;
-    const bool measure_, sums_residual_;
+    const bool measure_, sums_residual_, restart_everywhere_;
     const D<L> anchor_;
     Measured<L> measured_;
     Measured<width> wide_;

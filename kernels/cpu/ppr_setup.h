@@ -90,6 +90,10 @@ void setup_near(PprBlock<L>& block) {
     if (!block.near_is_known()) return;
     spread_marks(block.graph, block.num_tiles, block.words, block.near);
     spread_marks(block.graph, block.num_tiles, block.near, block.reach);
+    constexpr int64_t many = 4;  // a row with marked entries costs as much as four rows of a pass that reads all
+    int64_t rows = 0;
+    for (int64_t word = 0; word < block.num_tiles; ++word) rows += __builtin_popcountll(block.reach[word]);
+    block.reaches_many = rows * many > block.graph.num_nodes;
 }
 
 // Whether the lane cannot lose mass, so that the bound per node holds: the operator is symmetric and no restart is at a node
