@@ -129,7 +129,7 @@ def push(
 def _have_edges(graph: Graph, nodes: NDArray[np.int32] | None, k: int) -> bool:
     """Return whether at least k of the first few nodes have edges, so that the number of others does not matter."""
     first = np.arange(min(graph.num_nodes, 2 * k + 64)) if nodes is None else nodes[: 2 * k + 64]
-    return np.count_nonzero(graph.indptr[first + 1] > graph.indptr[first]) >= k
+    return int(np.count_nonzero(graph.indptr[first + 1] > graph.indptr[first])) >= k
 
 
 def _among(graph: Graph, nodes: NDArray[np.int32] | None) -> CandidateTable:
