@@ -105,11 +105,11 @@ def test_a_look_reads_once_for_all_lanes(runtime: Any) -> None:
     graph = hf.Graph.from_edges(src, 300 + rng.integers(0, 200, src.size), rng.integers(1, 4, src.size), num_nodes=500)
     restart = [{300 + int(v): 1.0 for v in rng.choice(200, 4, False)} for _ in range(16)]
     among = np.arange(300)
-    hf.ppr_topk(graph, restart, 40, candidates=among, damping=0.85)  # the graph, its table of the recurrence
+    hf.ppr_topk(graph, restart, 100, candidates=among, damping=0.85)  # the graph, its table of the recurrence
     runtime.launches.clear()
     runtime.events.clear()
     before = waits(runtime)
-    hf.ppr_topk(graph, restart, 40, candidates=among, damping=0.85)
+    hf.ppr_topk(graph, restart, 100, candidates=among, damping=0.85)
     kinds = launched(runtime)
     looks, around = kinds["ppr_refine_measure"], kinds["ppr_local_largest"] - kinds["ppr_local_scale"]
     assert kinds["ppr_restart"] == kinds["ppr_local_scale"] == 1
