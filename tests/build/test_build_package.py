@@ -94,7 +94,7 @@ def test_sdist_builds_on_its_own(sdist_names: set[str]) -> None:
         path.relative_to(ROOT).as_posix()
         for room in ("kernels", "bindings")
         for path in (ROOT / room).rglob("*")
-        if path.suffix in {".cpp", ".h", ".cu", ".cmake"}
+        if path.suffix in {".cpp", ".h", ".cu", ".py"}
     }
     assert kernels
     assert kernels | {"CMakeLists.txt", "pyproject.toml", "LICENSE", "README.md"} <= sdist_names
