@@ -20,8 +20,7 @@ from build_images import CUBINS, PTX, package_module  # noqa: E402
 
 def kernel_sources() -> set[str]:
     """Return the paths in the wheel of the sources that NVRTC compiles on a user's machine."""
-    own = [path for path in (KERNELS / "cuda").iterdir() if path.suffix in (".cu", ".h")]
-    paths = [*own, *(KERNELS / "include").rglob("*.h")]
+    paths = [*(KERNELS / "cuda").glob("*.cu"), *(KERNELS / "cuda").rglob("*.h"), *(KERNELS / "include").rglob("*.h")]
     return {f"hopfuse/kernels/{path.relative_to(KERNELS).as_posix()}" for path in paths}
 
 

@@ -161,7 +161,7 @@ class KernelCode:
         compiler = self.compiler
         found = best_target(self.capability, targets(compiler.architectures()), compiler.version(), self.driver)
         if found is None:
-            raise no_compiler(self.capability, self.driver, [f"NVRTC {compiler.version()} has no code for both"])
+            raise no_compiler(self.capability, self.driver, [f"NVRTC {compiler.version()} makes no code for them"])
         return found
 
 
