@@ -319,8 +319,8 @@ def cards() -> str:
 INTRODUCTION = """
 ## Computed: other GPUs
 
-This page is written by `python -m bench.roofline`; do not edit it by hand. `backend="cuda"` runs on a GPU through CuPy
-(`pip install 'hopfuse[cuda13]'`, or `cuda12` for a CUDA 12 driver). On your machine, `hopfuse selftest` compares every
+This page is written by `python -m bench.roofline`; do not edit it by hand. `backend="cuda"` runs on a GPU with a
+driver of CUDA 12.0 or later. On your machine, `hopfuse selftest` compares every
 kernel with the CPU bit for bit and times it, and `python -m bench --backend cuda` measures the operations beside
 whichever of faiss, cuVS, PyTorch, CuPy and cuGraph are installed. The tables below are computed; compare the row of the
 H200 with the times above.
