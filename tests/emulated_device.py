@@ -91,10 +91,9 @@ class SimtRuntime(Runtime):
         self.driver = driver()
         device = ORDINALS[build] if ordinal is None else ordinal
         self.simt: SimtDevice = self.driver.devices[device]
-        self.simt.capability = capability
-        super().__init__(open_device(build, device, folder, capability), SIMT)
-        for name, value in settings.items():
+        for name, value in {"capability": capability, **settings}.items():
             setattr(self.simt, name, value)
+        super().__init__(open_device(build, device, folder, capability), SIMT)
 
     @property
     def sizes(self) -> _native.DeviceSizes:

@@ -16,10 +16,12 @@ struct Group {
     size_t first;  // one of its arrays
 };
 
-// Groups arrays that are in one allocation with nothing but padding between them; begins[i] becomes the offset of array i in the block.
+// Groups arrays that are in one allocation with fewer than `between` bytes between them, by default nothing but padding; begins[i]
+// becomes the offset of array i in the block.
 template <class Together>
 std::vector<Group> group_arrays(std::span<const void* const> from, std::span<const size_t> nbytes,
-                                std::span<size_t> begins, const Together& are_of_one_allocation) {
+                                std::span<size_t> begins, const Together& are_of_one_allocation,
+                                size_t between = ALIGNMENT) {
     std::vector<Group> groups;
     std::vector<size_t> of(from.size());
     for (size_t i = 0; i < from.size(); ++i) {
@@ -29,7 +31,7 @@ std::vector<Group> group_arrays(std::span<const void* const> from, std::span<con
         for (; at < groups.size(); ++at) {
             Group& group = groups[at];
             const char *const end = begin + nbytes[i], *const group_end = group.begin + group.nbytes;
-            const bool is_near = begin < group_end + ALIGNMENT && group.begin < end + ALIGNMENT;
+            const bool is_near = begin < group_end + between && group.begin < end + between;
             if (HOPFUSE_PLANT(50, !is_near, false) || !are_of_one_allocation(group.first, i)) continue;
             group.begin = std::min(begin, group.begin);
             group.nbytes = static_cast<size_t>(std::max(end, group_end) - group.begin);

@@ -9,8 +9,9 @@
 namespace hopfuse::device {
 namespace {
 
-constexpr size_t MOST_WASTED = 2;       // a block serves requests of at least half its size
-constexpr size_t CONSTANTS = 64 << 10;  // bytes that are allocated at once for small constants
+constexpr size_t MOST_WASTED = 2;          // a block serves requests of at least half its size
+constexpr size_t CONSTANTS = 64 << 10;     // bytes that are allocated at once for small constants
+constexpr size_t MOST_BETWEEN = 64 << 10;  // bytes between results that are copied with them
 
 }  // namespace
 
@@ -103,7 +104,8 @@ size_t recording_bytes(const RecordingMemory& memory) { return const_cast<Record
 namespace {
 
 bool contains(const RecordingMemory::Block& block, const void* address) {
-    const char *const begin = static_cast<const char*>(block.owner.get()), *const at = static_cast<const char*>(address);
+    const char *const begin = static_cast<const char*>(block.owner.get()), *const at =
+                                                                               static_cast<const char*>(address);
     return begin <= at && at < begin + block.nbytes;
 }
 
@@ -120,7 +122,7 @@ void Tape::begin_recorded() {
     if (HOPFUSE_PLANT(52, true, next_ == 0)) next_ = next_constant_ = 0;
 }
 
-void Tape::place_results(std::span<const void* const> results) {
+void Tape::place_results(std::span<const void* const> results, CUstream stream) {
     placed_.assign(given_.size(), nullptr);
     std::vector<size_t> chosen, begins;
     size_t total = 0;
@@ -133,9 +135,14 @@ void Tape::place_results(std::span<const void* const> results) {
         total += rounded(std::max<size_t>(1, given_[at - 1].first), ALIGNMENT);
     }
     if (chosen.size() < 2) return;  // they are together as it is
-    results_ = device_->fixed_memory(total), results_bytes_ = total;
+    Owner lease;
+    results_ = HOPFUSE_PLANT(27, device_->fixed_memory(total), memory_->take(total, lease).owner);
+    results_bytes_ = total;
     for (size_t i = 0; i < chosen.size(); ++i)
         placed_[chosen[i]] = static_cast<char*>(const_cast<void*>(results_.get())) + begins[i];
+    // What is between results is read with them.
+    Device::State& of = device_->state();
+    of.check(of.driver.cuMemsetD8Async(address_of(results_.get()), 0, total, stream), "clearing memory");
 }
 
 void Tape::check_end() const {
@@ -167,7 +174,9 @@ Owner Tape::take(size_t nbytes) {
     }
     if (next_ == given_.size() || given_[next_].first != nbytes)
         throw NotRecordable("the captured work requests other memory in its recording than in the run before it");
-    const Owner& owner = given_[next_++].second.owner;
+    const size_t at = next_++;
+    const bool is_placed = at < placed_.size() && placed_[at];
+    const Owner owner = is_placed ? Owner(results_, placed_[at]) : given_[at].second.owner;
     return HOPFUSE_PLANT(16, owner, Owner(Owner(), owner.get()));
 }
 
@@ -349,7 +358,7 @@ Queue& Recording::begin(const Stream& after, bool records, bool for_host) {
 void Recording::end_first(std::span<const void* const> results) {
     State& state = *state_;
     if (state.run != State::Run::first) throw std::logic_error("there is no first run to end");
-    state.tape.place_results(results);
+    state.tape.place_results(results, state.stream.handle);
     // Replays may run on any stream, and must not overlap this run, whose memory they use.
     if (HOPFUSE_PLANT(2, true, false))
         state.of().check(state.of().driver.cuStreamSynchronize(state.stream.handle), "the first run of a recording");
@@ -371,10 +380,13 @@ void Recording::end_recorded(std::span<const void* const> results, std::span<con
     state.result_bytes.assign(nbytes.begin(), nbytes.end());
     if (state.run_for_host) {
         state.result_begins.resize(results.size());
-        const std::vector<Group> groups = group_arrays(results, nbytes, state.result_begins, [&](size_t i, size_t j) {
-            const int64_t block = state.tape.block_of(results[i]);
-            return block >= 0 && block == state.tape.block_of(results[j]);
-        });
+        const std::vector<Group> groups = group_arrays(
+            results, nbytes, state.result_begins,
+            [&](size_t i, size_t j) {
+                const int64_t block = state.tape.block_of(results[i]);
+                return block >= 0 && block == state.tape.block_of(results[j]);
+            },
+            MOST_BETWEEN);
         state.received = state.device->pinned(groups.empty() ? 0 : groups.back().at + groups.back().nbytes);
         for (const Group& group : groups)
             of.check(of.driver.cuMemcpyDtoHAsync(state.received.get() + group.at, address_of(group.begin), group.nbytes,

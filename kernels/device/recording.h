@@ -21,7 +21,8 @@ size_t recording_bytes(const RecordingMemory& memory);
 class Recording {
 public:
     // An array of the inputs: its bytes.
-    Recording(std::shared_ptr<Device> device, std::shared_ptr<RecordingMemory> memory, std::span<const size_t> input_bytes);
+    Recording(std::shared_ptr<Device> device, std::shared_ptr<RecordingMemory> memory,
+              std::span<const size_t> input_bytes);
     ~Recording();
 
     // The inputs on the device, for the work.

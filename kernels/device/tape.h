@@ -58,7 +58,7 @@ public:
     void begin_recorded();
     // At the end of the first run: the second is given the blocks of these arrays next to each other, outside the memory that is
     // reused, so that they are read in one copy.
-    void place_results(std::span<const void* const> results);
+    void place_results(std::span<const void* const> results, CUstream stream);
     void check_end() const;  // that the second run has made all requests of the first
     void clear();            // forgets the first run; its memory stays with the RecordingMemory
     void abandon();          // gives back the memory that a failed first run has made

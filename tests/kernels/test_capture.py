@@ -143,7 +143,7 @@ def test_the_page_of_times_counts_what_a_search_records(runtime: Any, cooperativ
 
 
 def test_results_are_written_where_they_are_read(runtime: Any) -> None:
-    """But for one that is there twice, and one that no op made."""
+    """But for one that no op made: it has a copy of its own."""
     system = System()
 
     def once(vectors: Any, nodes: Any, weights: Any) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def test_results_are_written_where_they_are_read(runtime: Any) -> None:
         assert_bitwise(made["again"], expected.ids, "again")
         assert_bitwise(made["given"], given[1], "given")
     (kernels, others), (same, fewer) = (replayed(runtime, one, *questions(4)) for one in (captured, plain))
-    assert (kernels, others) == (same, fewer + 2)
+    assert (kernels, others, fewer) == (same, 1, 0)
 
 
 def test_a_recording_is_made_once_for_a_batch_size(runtime: Any) -> None:
@@ -181,6 +181,7 @@ def test_its_memory_is_given_out_twice_and_freed_with_it(runtime: Any) -> None:
         (recordings,) = captured._recordings.values()
         return int(recordings._memory.nbytes)
 
+    gc.collect()
     before = runtime.device.used_bytes()
     assert memory(64) < 1.6 * memory(32)  # two blocks of lanes, one after the other
     gc.collect()
