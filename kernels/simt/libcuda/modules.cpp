@@ -126,9 +126,8 @@ CUresult find_touches(const Launch& launch, const Context& context, std::vector<
         for (uint32_t i = (parameter.offset + 7) / 8 * 8; i + 8 <= parameter.offset + parameter.size; i += 8) {
             uint64_t word;
             memcpy(&word, bytes + i, 8);
-            if (!in_arena(word)) continue;
+            if (!is_address(word)) continue;
             const AllocationPtr a = allocation_at(word);
-            if ((a == nullptr || a->is_free || a->context != &context) && may_be_number(word)) continue;
             if (a == nullptr) {
                 // An empty array may begin where an allocation ends.
                 const AllocationPtr ended = allocation_at(word - 1);
