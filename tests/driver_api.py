@@ -134,10 +134,10 @@ class Api:
     def wait(self, stream: Any = None) -> None:
         self.call("cuStreamSynchronize", stream)
 
-    def event(self, stream: Any = None, flags: int = 0) -> ctypes.c_void_p:
-        """Return a new event, recorded if there is a stream."""
+    def event(self, *streams: Any, flags: int = 0) -> ctypes.c_void_p:
+        """Return a new event, recorded on a stream if there is one."""
         event = self.made("cuEventCreate", flags)
-        if stream is not None:
+        for stream in streams:
             self.call("cuEventRecord", event, stream)
         return event
 

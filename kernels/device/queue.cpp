@@ -125,7 +125,7 @@ void Queue::upload_bytes(std::span<const void* const> data, std::span<const size
 void Queue::copy_up(char* base, std::span<const void* const> data, std::span<const size_t> nbytes,
                     std::span<const size_t> begins, size_t total) {
     Device::State& state = device_->state();
-    if (!total) return;
+    if (std::all_of(nbytes.begin(), nbytes.end(), [](size_t each) { return each == 0; })) return;
     if (total <= MOST_STAGED) {
         if (!staging_) staging_ = state.take_staging();
         std::byte* const part = staging_->take(total, stream_.handle);

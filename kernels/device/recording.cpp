@@ -135,7 +135,9 @@ void Tape::place_results(std::span<const void* const> results, CUstream stream) 
         total += rounded(std::max<size_t>(1, given_[at - 1].first), ALIGNMENT);
     }
     if (chosen.size() < 2) return;  // they are together as it is
-    results_ = device_->fixed_memory(total), results_bytes_ = total;
+    Owner lease;
+    results_ = HOPFUSE_PLANT(27, device_->fixed_memory(total), memory_->take(total, lease).owner);
+    results_bytes_ = total;
     for (size_t i = 0; i < chosen.size(); ++i)
         placed_[chosen[i]] = static_cast<char*>(const_cast<void*>(results_.get())) + begins[i];
     // What is between results is read with them.

@@ -14,31 +14,41 @@ from hopfuse_simt.driver import SimtDriver
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-SOURCES = sorted((ROOT / "kernels" / "device").glob("*.cpp"))
-HEADERS = sorted([*(ROOT / "kernels" / "device").glob("*.h"), *HERE.glob("*.h")])
+DEVICE = ROOT / "kernels" / "device"
+#: What a device consists of; the launchers of operations beside it are not needed.
+CORE = [DEVICE / f"{name}.cpp" for name in
+        ("counting_driver", "device", "driver", "error", "memory", "queue", "recording")]  # fmt: skip
+HEADERS = sorted([*DEVICE.glob("*.h"), *HERE.glob("*.h")])
 INCLUDE = [ROOT / "kernels" / name for name in ("device", "include", "cuda", "simt")]
+FLAGS = ("-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror")
 
 
-def build_program(source: Path, *flags: str) -> Path:
-    """Compile a program with kernels/device, or use the cached one."""
-    options = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", *flags]
-    key = builder.digest([source, *SOURCES, *HEADERS], options)
-    folder = builder.cache_folder() / f"device-{source.stem}-{key}"
+def compile_all(sources: Sequence[Path], flags: Sequence[str]) -> list[Path]:
+    """Compile files with these flags, or use the cached objects."""
+    include = [part for path in INCLUDE for part in ("-I", str(path))]
+    folder = builder.cache_folder() / f"device-{builder.digest([*sources, *HEADERS], list(flags))}"
     with builder.made_once(folder) as is_mine:
         if is_mine:
             scratch = folder.with_name(f"{folder.name}.{os.getpid()}")
             scratch.mkdir()
-            include = [part for path in INCLUDE for part in ("-I", str(path))]
-            compiler = builder.compiler()[0]
-            objects = []
-            for each in [source, *SOURCES]:
-                objects.append(scratch / f"{each.stem}.{len(objects)}.o")
-                builder.run([compiler, *options, *include, "-c", each, "-o", objects[-1]], f"{each} does not compile")
-            builder.run([compiler, *options, *objects, "-ldl", "-pthread", "-o", scratch / "program"], "no program")
-            for each in objects:
-                each.unlink()
+            for source in sources:
+                command = [builder.compiler()[0], *flags, *include, "-c", source, "-o", scratch / f"{source.stem}.o"]
+                builder.run(command, f"{source} does not compile")
             os.replace(scratch, folder)
-    return folder / "program"
+    return [folder / f"{source.stem}.o" for source in sources]
+
+
+def build_program(source: Path, *more: str) -> Path:
+    """Compile a program with the core of kernels/device, or use the cached one."""
+    flags = (*FLAGS, *more)
+    objects = [*compile_all(CORE, flags), *compile_all([source], flags)]
+    program = objects[-1].with_name(f"{source.stem}-{builder.digest(objects, list(flags))}")
+    if not program.exists():
+        scratch = program.with_name(f"{program.name}.{os.getpid()}")
+        link = [builder.compiler()[0], *flags, *objects, "-ldl", "-pthread", "-o", scratch]
+        builder.run(link, f"{source} does not link")
+        os.replace(scratch, program)
+    return program
 
 
 def run_program(program: Path, arguments: Sequence[str], **environment: str) -> str:

@@ -59,7 +59,7 @@ struct Recorded {
             const void* const results[] = {result.data()};
             const size_t nbytes[] = {result.nbytes()};
             if (records) recording.end_recorded(results, nbytes);
-            else recording.end_first();
+            else recording.end_first(results);
             return result;
         } catch (...) {
             recording.abandon();
@@ -1049,6 +1049,41 @@ CASE(a_failed_run_of_another_kind_keeps_the_recording) {
     fails = false;
     recorded.record(false);
     CHECK(recorded.recording.is_recorded(false) && all(recorded.on_host(std::vector<int>(N, 2)), 5));
+}
+
+CASE(results_lie_side_by_side) {
+    const auto device = open();
+    const Stream stream = device->own_stream();
+    const size_t inputs[] = {sizeof(int)};
+    Recording recording(device, recording_memory(device), inputs);
+    *recording.staged(0) = std::byte{0};
+    Array<int> first, second;
+    const auto run = [&](Queue& queue) {
+        first = queue.empty<int>(N);
+        queue.launch(fill, GRID, first, N, 1);
+        Array<int> dropped = queue.empty<int>(2 * N + 64);  // both results fit in it
+        queue.launch(fill, Grid{17, 128}, dropped, 2 * N + 64, 99);
+        dropped = {};
+        second = queue.empty<int>(N);
+        queue.launch(fill, GRID, second, N, 2);
+    };
+    const size_t nbytes[] = {N * sizeof(int), N * sizeof(int), N * sizeof(int)};
+    run(recording.begin(stream, false, false));
+    const void* const before[] = {first.data(), second.data(), first.data()};
+    recording.end_first(before);
+    run(recording.begin(stream, true, true));
+    const void* const results[] = {first.data(), second.data(), first.data()};
+    machine().clear();
+    recording.end_recorded(results, nbytes);
+    CHECK(machine().calls("cuMemcpyDtoHAsync_v2") == 1);
+    for (int i = 0; i < 2; ++i) {
+        CHECK(recording.replay_on_host());
+        for (size_t at = 0; at < N; ++at) {
+            CHECK(reinterpret_cast<const int*>(recording.result(0))[at] == 1);
+            CHECK(reinterpret_cast<const int*>(recording.result(1))[at] == 2);
+            CHECK(reinterpret_cast<const int*>(recording.result(2))[at] == 1);
+        }
+    }
 }
 
 CASE(results_outlive_the_recording) {

@@ -43,6 +43,7 @@ BUGS = [
     Bug(24, "memory of recordings is of a pool", "lifetime", "results_outlive_the_recording"),
     Bug(25, "what a failed recording made is kept", "lifetime", "a_recording_that_fails_gives_its_memory_back"),
     Bug(26, "a block comes back while it is in use", "lifetime", "recordings_share_memory"),
+    Bug(27, "results lie where dropped memory was", "lifetime", "results_lie_side_by_side"),
     Bug(28, "out of memory is final", "lifetime", "out_of_memory_frees_what_is_cached_and_collects_garbage"),
     Bug(29, "out of memory collects nothing", "lifetime", "out_of_memory_frees_what_is_cached_and_collects_garbage"),
     Bug(30, "all threads record", "race", "other_threads_go_on_beside_a_recording"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hopfuse import _native
-from hopfuse.backends.cuda.ppr import lane_blocks, most_lanes
 
 from bench import roofline, traffic
 
@@ -16,12 +15,12 @@ def test_blocks_are_those_of_the_cpu(batch: int) -> None:
 
 @pytest.mark.parametrize(("batch", "lanes"), [(1, [4]), (5, [8]), (32, [32]), (33, [32, 4]), (256, [32] * 8)])
 def test_lanes_are_those_of_the_orchestration(batch: int, lanes: list[int]) -> None:
-    assert roofline.lane_blocks(batch) == lanes == [width for _, _, width in lane_blocks(batch)]
+    assert roofline.lane_blocks(batch) == lanes == [width for _, _, width in _native.device_lane_blocks(batch)]
 
 
 def test_widths_are_those_of_the_orchestration() -> None:
     for size in roofline.PART_SIZES:
         for card in roofline.CARDS:
             speedup = roofline.l2_speedup(card)
-            expected = most_lanes(size.nodes, size.stored, int(card.l2 * 2**20), speedup)
+            expected = _native.device_most_lanes(size.nodes, size.stored, int(card.l2 * 2**20), speedup)
             assert roofline.most_lanes(size, card) == expected

@@ -14,9 +14,8 @@ import pytest
 from cases import grid_graph, random_graph, random_restart
 from compare import assert_bitwise
 from devices import on_device, on_host
-from hopfuse.backends.cuda import ppr, ppr_topk
-from hopfuse.backends.cuda.ppr import most_lanes
-from variants import SIMT, missing, registered
+from hopfuse._native import device_most_lanes as most_lanes
+from variants import SIMT, missing, registered, use_sizes
 
 
 def launched(runtime: Any) -> Counter[str]:
@@ -57,9 +56,9 @@ def test_a_query_that_float32_cannot_meet_is_polished(runtime: Any) -> None:
 
 
 @pytest.mark.parametrize("stop", ["proven", "tol"])
-def test_candidates_that_blocks_share(runtime: Any, monkeypatch: pytest.MonkeyPatch, stop: Any) -> None:
+def test_candidates_that_blocks_share(runtime: Any, stop: Any) -> None:
     """Splits with fewer hits than a list holds, equal scores across splits, candidates in no order, and k by rounds."""
-    monkeypatch.setattr(ppr_topk, "SPLIT_CANDIDATES", 40)
+    use_sizes(split_candidates=40, split_blocks=1056)
     rng = np.random.default_rng(11)
     graph = random_graph(rng, 700, 1500, hub=3)
     restart = random_restart(rng, 700, 5)
@@ -105,15 +104,22 @@ def test_lanes_are_those_that_take_the_least_time_by_bytes() -> None:
     assert most_lanes(*million, 60 * mib, 1.0) == 32  # as fast a memory as the cache: an H200
 
 
-def test_lanes_change_no_answer(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_have_places_for_the_splits_of_every_block(runtime: Any) -> None:
+    """Of two blocks of a batch, the last one has fewer lanes, whose candidates are split among more blocks in all."""
+    use_sizes(split_candidates=1, split_blocks=47)
+    rng = np.random.default_rng(14)
+    hf.ppr_topk(random_graph(rng, 1700, 3000, hub=3), random_restart(rng, 1700, 34), 5)
+    shares = {grid for kernel, grid, _ in runtime.launches if kernel == "ppr_rank"}
+    assert shares == {32, 4 * 7}
+
+
+def test_lanes_change_no_answer(runtime: Any) -> None:
     rng = np.random.default_rng(8)
     graph = random_graph(rng, 90, 400, hub=3)
     restart = random_restart(rng, 90, 11)
     hf.ppr_topk(graph, restart, 5)
     assert lanes(runtime) == {"16"}
-    monkeypatch.setattr(ppr, "PASS_BYTES", 0)
-    monkeypatch.setattr(runtime, "l2_bytes", 2 * 4 * 4 * 90)
-    monkeypatch.setattr(runtime, "l2_speedup", 1e9)
+    use_sizes(most_lanes=4)
     runtime.launches.clear()
     hf.ppr_topk(graph, restart, 5)
     assert lanes(runtime) == {"4"}
@@ -131,38 +137,41 @@ def test_a_walk_ends_in_one_launch(runtime: Any, masked: bool) -> None:
     assert not kinds.keys() & {"ppr_pass_weighted", "ppr_segments_weighted"}
 
 
-def test_a_thread_of_a_walk_in_one_launch_sums_many_rows(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many that their grains do not fit in 32 bits; the sums of a pass are those of one launched by itself."""
+def test_a_thread_of_a_walk_in_one_launch_sums_many_rows(runtime: Any) -> None:
+    """So many that their grains do not fit in 32 bits.
+
+    Cycles converge no faster than the theory says, so the residual decides when a walk ends: with the smaller tol a pass
+    later than with the other, which differs from it by less than an error of a sum.
+    """
     rng = np.random.default_rng(13)
-    graph = random_graph(rng, 2400, 6000)
-    restart = [{int(v): 1.0 for v in rng.permutation(2400)[:1200]} for _ in range(17)]
-    measured, launch = [], runtime.launch
+    graph = hf.Graph.from_edges(np.arange(4000), rng.permutation(4000), num_nodes=4000, directed=True)
+    restart = dict(enumerate(rng.random(4000)))
 
-    def noted(kernel: str, *call: Any, **options: Any) -> None:
-        launch(kernel, *call, **options)
-        if kernel.startswith(("ppr_walk", "ppr_pass")):
-            passes = call[2][0].values
-            measured.append(passes.get("passes", call[2][0]).values["step"].values["measured"].copy())
+    def passes(tol: float) -> int:
+        return int(hf.ppr(graph, [restart], tol=tol, damping=0.85, backend="cpu").iterations[0])
 
-    monkeypatch.setattr(runtime, "launch", noted)
-    monkeypatch.setattr(runtime, "blocks_at_once", 1)  # 8 rows at a time
-    for runtime.cooperative in (True, False):
-        hf.ppr(graph, restart, tol=0.05, max_iter=1)
-    assert_bitwise(*measured, "measurements")
-    assert (measured[0][0, :17] > 0).all()
+    below, above = 0.01, 0.02
+    ends = passes(above)
+    while above / below > 1.0 + 1e-7:
+        middle = (below * above) ** 0.5
+        below, above = (below, middle) if passes(middle) == ends else (middle, above)
+    assert passes(below) == ends + 1
+    with registered(SIMT, ordinal=4, blocks_at_once=1, multiprocessors=1):  # 8 rows at a time
+        for tol in (below, above):
+            hf.ppr(graph, [restart] * 17, tol=tol, damping=0.85)
+    walks = [grid for kernel, grid, _ in runtime.launches if kernel == "ppr_walk_l32"]
+    assert walks == [1, 1]
 
 
 @pytest.mark.parametrize("why", ["proof", "types", "L2", "device"])
-def test_a_walk_that_cannot_be_one_launch(runtime: Any, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+def test_a_walk_that_cannot_be_one_launch(runtime: Any, why: str) -> None:
     rng = np.random.default_rng(6)
     graph = random_graph(rng, 190, 700, hub=3, types=2)
-    if why == "L2":
-        monkeypatch.setattr(runtime, "l2_bytes", 2 * 4 * 4 * 190 - 1)
-    if why == "device":
-        monkeypatch.setattr(runtime, "blocks_at_once", 0)
+    lacks = {"L2": {"l2_bytes": 2 * 4 * 4 * 190 - 1}, "device": {"cooperative": False}}
     eta = [1.0, 0.5] if why == "types" else None
     stop: Any = "proven" if why == "proof" else "tol"
-    hf.ppr_topk(graph, random_restart(rng, 190, 4), 5, stop=stop, edge_type_weights=eta)
+    with registered(SIMT, ordinal=4, **lacks.get(why, {})):
+        hf.ppr_topk(graph, random_restart(rng, 190, 4), 5, stop=stop, edge_type_weights=eta)
     kinds = launched(runtime)
     assert kinds["ppr_walk"] == 0
     assert kinds["ppr_start"] >= 1
@@ -196,9 +205,9 @@ def test_first_passes_read_few_rows(runtime: Any, directed: bool, seeds: int, ea
 
 
 @pytest.mark.every_order
-def test_orders_of_threads(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_orders_of_threads(runtime: Any) -> None:
     """Each kernel once, on the fewest threads: a sanitizer takes a millisecond for each."""
-    monkeypatch.setattr(ppr_topk, "SPLIT_CANDIDATES", 50)
+    use_sizes(split_candidates=50)
     rng = np.random.default_rng(7)
     graph, untyped = random_graph(rng, 100, 200, types=2, hub=3), random_graph(rng, 150, 300, hub=3)
     restart = random_restart(rng, 100, 2)

@@ -65,7 +65,7 @@ def test_a_search_is_one_replay_whatever_its_batch(emulated: Any, both: bool) ->
     for rows in (slice(0, 11), slice(3, 5), slice(2, 3)):
         runtime.events.clear()
         found = recipe.search(**{name: given[rows] for name, given in ask.items()}, k=7)
-        assert Counter(event.kind for event in runtime.events) == {"copy": 2, "replay": 1}
+        assert Counter(event.kind for event in runtime.events) == {"replay": 1, "wait": 1}
         for name, hits in lists_of(expected).items():
             for part in ("ids", "scores", "counts"):
                 assert_bitwise(getattr(lists_of(found)[name], part), getattr(hits, part)[rows], f"{part} of {name}")

@@ -39,7 +39,7 @@ def test_real_questions_get_the_cpus_answers(emulated: Any, quick: bool) -> None
     assert_same(result, expected)
     runtime.events.clear()
     assert_same(case.recipe.search(**ask), expected)
-    assert Counter(event.kind for event in runtime.events) == {"copy": 2, "replay": 1}
+    assert Counter(event.kind for event in runtime.events) == {"replay": 1, "wait": 1}
 
 
 def test_a_question_costs_few_launches(emulated: Any) -> None:
@@ -52,9 +52,8 @@ def test_a_question_costs_few_launches(emulated: Any) -> None:
     ran = Counter(kernel.split("_l")[0] for kernel, _, _ in runtime.launches)
     passes = ("ppr_early", "ppr_pass", "ppr_walk", "ppr_residual")  # the certificate is one, too
     walk = {name: count for name, count in ran.items() if name.startswith((*passes, "ppr_segments"))}
-    products = 1  # the corpus is one tile
     assert sum(walk.values()) <= 2 * sum(count for name, count in walk.items() if "segments" not in name)
-    assert sum(ran.values()) - sum(walk.values()) + products <= 14, ran
+    assert sum(ran.values()) - sum(walk.values()) <= 14, ran
 
 
 def test_passage_seeds_and_unseeded_questions(emulated: Any) -> None:

@@ -44,7 +44,7 @@ def test_a_recording_gives_the_cpus_answers(emulated: Any, options: dict[str, An
     assert_same(recipe.search(**ask, k=6, trace=True), expected)
     runtime.events.clear()
     recipe.search(**ask, k=6)
-    assert Counter(event.kind for event in runtime.events) == {"copy": 2, "replay": 1}
+    assert Counter(event.kind for event in runtime.events) == {"replay": 1, "wait": 1}
 
 
 @pytest.mark.parametrize(("options", "asked"), ONE_BY_ONE, ids=repr)

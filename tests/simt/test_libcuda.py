@@ -329,6 +329,86 @@ def test_queries_and_times(api: Api) -> None:
     refused(CODES.INVALID_HANDLE, api.call, "cuEventElapsedTime", ctypes.byref(milliseconds), begin, without)
 
 
+class Model:
+    """Four blocks and four streams, the first of them the legacy one: what comes after what, as sets of operations."""
+
+    def __init__(self) -> None:
+        self.blocks = [np.full(16, number, np.int32) for number in range(4)]
+        self.last: list[set[int]] = [set(), set(), set(), set()]  # the last operation of a stream, with all before it
+        self.next: list[set[int]] = [set(), set(), set(), set()]  # what its next one comes after too
+        self.known: set[int] = set()  # to the host
+        self.accesses: list[tuple[int, bool, int, set[int]]] = []
+        self.operations = 0
+
+    def queue(self, stream: int, reads: tuple[int, ...] = (), writes: tuple[int, ...] = ()) -> set[int]:
+        before = self.known | self.last[stream] | self.next[stream]
+        before |= self.last[0] | self.last[1] if stream < 2 else set()  # the second is a blocking stream
+        self.operations += 1
+        self.next[stream], self.last[stream] = set(), before | {self.operations}
+        self.accesses += [(block, block in writes, self.operations, before) for block in {*reads, *writes}]
+        return self.last[stream]
+
+    def order(self, first: int, second: int) -> None:
+        self.next[second] = self.next[second] | self.queue(first)
+
+    def wait(self, stream: int) -> None:
+        self.known = self.known | self.last[stream] | self.next[stream]
+
+    def races(self) -> bool:
+        return any(
+            block == other and (writes or too) and earlier not in before
+            for at, (block, writes, _, before) in enumerate(self.accesses)
+            for other, too, earlier, _ in self.accesses[:at]
+            if earlier != self.accesses[at][2]
+        )
+
+
+def run_drawn(api: Api, rng: np.random.Generator, streams: list[Any]) -> bool:
+    """Run a drawn program; return whether it races. If it does not, its answer is that of one stream."""
+    model, blocks = Model(), [api.filled(np.full(16, number, np.int32)) for number in range(4)]
+    for step in range(int(rng.integers(2, 10))):
+        stream, other = (int(at) for at in rng.choice(4, 2, replace=False))
+        one, two = (int(at) for at in rng.choice(4, 2, replace=False))
+        what = rng.choice(["clear", "copy", "launch", "launch", "order", "order", "wait"])
+        if what == "clear":
+            api.clear(blocks[one], step + 100, 64, streams[stream])
+            model.blocks[one][:] = (step + 100) * 0x01010101
+            model.queue(stream, writes=(one,))
+        elif what == "copy":
+            api.copy(blocks[one], blocks[two], 64, streams[stream])
+            model.blocks[one][:] = model.blocks[two]
+            model.queue(stream, (two,), (one,))
+        elif what == "launch":  # counts in one block, and writes its counts to another
+            api.launch("arrivals", 1, 16, [blocks[one], blocks[two]], streams[stream])
+            model.blocks[two][:] = model.blocks[one][0] + np.arange(16)
+            model.blocks[one][0] += 16
+            model.queue(stream, writes=(one, two))
+        elif what == "order":
+            api.order(streams[stream], streams[other])
+            model.order(stream, other)
+        else:
+            api.wait(streams[stream])
+            model.wait(stream)
+    for stream in rng.permutation(4):
+        api.wait(streams[stream])
+    api.driver.finish()
+    races = "race" in api.kinds()
+    assert races == model.races()
+    for block, expected in zip(blocks, model.blocks, strict=True):
+        if not races:
+            np.testing.assert_array_equal(api.driver.peek(block, 16, np.int32), expected)
+        api.free(block)
+    return races
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_drawn_programs_race_or_have_one_answer(api: Api, seed: int) -> None:
+    """In whatever order their streams run; what races is what the definition says."""
+    rng, streams = np.random.default_rng(seed), [None, api.stream(BLOCKING), api.stream(), api.stream()]
+    racy = sum(run_drawn(api, rng, streams) for _ in range(250))
+    assert 50 < racy < 200
+
+
 def test_a_destroyed_stream_ends_its_work(api: Api) -> None:
     stream, source, target = api.stream(), api.filled(ramp(64)), api.alloc(256)
     api.copies(source, target, 64, stream)

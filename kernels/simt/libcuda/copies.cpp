@@ -15,8 +15,8 @@ uint64_t address_of(const Touch& touch) { return touch.allocation->begin + touch
 
 void note(Op& op, const Touch& touch) {
     const bool writes = touch.use == Touch::writes;
-    const OpPtr& writer = touch.allocation->writer;
-    if (writer != nullptr && (writes || writer->queue != op.queue)) settle(touch.allocation);
+    if (writes) settle(touch.allocation);
+    else settle_before(op, touch.allocation);
     record_access(op.shared_from_this(), touch, touch.begin, touch.begin + touch.size, writes);
     if (writes) forget_hashes(*touch.allocation, touch.begin, touch.begin + touch.size);
 }

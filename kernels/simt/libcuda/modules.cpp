@@ -88,8 +88,7 @@ struct Launch : Work {
         const OpPtr self = op.shared_from_this();
         for (const Touch& touch : touches)
             if (touch.use == Touch::may_write) note_writer(self, touch);
-            else if (touch.allocation->writer != nullptr && touch.allocation->writer->queue != op.queue)
-                settle(touch.allocation);
+            else settle_before(op, touch.allocation);
         const std::string report =
             code->launch(call, *kernel, reinterpret_cast<const unsigned char*>(arguments.data()));
         if (machine.launches.size() == most_entries) machine.launches.pop_front();

@@ -230,9 +230,24 @@ void wait_for_context(Context& context) {
 // ------------------------------------------------------------------------------------------------
 // What kernels have written
 
+namespace {
+
+// Whether two operations of one queue come after the same operations of others.
+bool know_the_same(const Op& first, const Op& second) {
+    const uint32_t own = second.queue->number;
+    return std::equal(first.clock.begin(), first.clock.end(), second.clock.begin(), second.clock.end(),
+                      [&](const auto& a, const auto& b) { return a == b || (a.first == own && b.first == own); });
+}
+
+}  // namespace
+
+void settle_before(const Op& op, const AllocationPtr& a) {
+    if (a->writer != nullptr && (a->writer->queue != op.queue || !know_the_same(*a->writer, op))) settle(a);
+}
+
 void note_writer(const OpPtr& op, const Touch& touch) {
     const AllocationPtr& a = touch.allocation;
-    if (a->writer != nullptr && a->writer->queue != op->queue) settle(a);
+    settle_before(*op, a);
     if (a->writer == nullptr) {
         a->writer_begin = touch.begin;
         op->queue->unsettled.push_back(a);

@@ -30,10 +30,10 @@ CUresult check(const std::vector<Touch>& touches, const Context& context);
 // Notes what work did to memory, and finds whether other work did so without an order.
 void record_access(const OpPtr& op, const Touch& touch, uint64_t begin, uint64_t end, bool writes);
 
-// A kernel may have written to memory. Whether it did is looked at later, once for all kernels of a queue, but before anything
-// else touches the memory, before what was known to be read may be known to be written only afterwards (other queues or the host
-// wait for the queue), and before the memory goes.
+// A kernel may have written to memory. Whether it did is looked at later, once for several kernels of a queue, as if the last one
+// had: before anything else touches the memory, before the queue learns of other work, and before others learn of the queue's.
 void note_writer(const OpPtr& op, const Touch& touch);
+void settle_before(const Op& op, const AllocationPtr& allocation);  // unless it may stay open, if `op` does not write
 void settle(const AllocationPtr& allocation);
 void settle(Queue& queue);
 void settle(const Context& context);
