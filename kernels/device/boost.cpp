@@ -13,8 +13,7 @@ constexpr int THREADS = 256;
 
 BoostedWeights boost_weights(Queue& queue, const Array<float>& weights, int64_t columns, const HitArrays& hits,
                              float strength) {
-    const Array<float> boosted = queue.empty<float>(weights.size());
-    const Array<int32_t> status = queue.empty<int32_t>(static_cast<size_t>(hits.batch));
+    const auto [boosted, status] = queue.arrays<float, int32_t>(weights.size(), hits.batch);
     if (hits.batch == 0) return {boosted, status};
     if (boosted.size() != 0) queue.copy(boosted, weights.data());
     queue.launch(boost_weights_f32, {hits.batch, THREADS}, boosted, columns, hits.ids, hits.scores, hits.counts,

@@ -21,8 +21,9 @@ struct CheckedHits {
     Array<int32_t> status;  // (B,)
 };
 
-// Uninitialised hits, in one allocation.
+// Uninitialised hits, in one allocation, so that they are read in one copy.
 HitArrays empty_hits(Queue& queue, int64_t batch, int64_t k);
+CheckedHits empty_checked_hits(Queue& queue, int64_t batch, int64_t k);
 // Empty lists for a batch.
 HitArrays no_hits(Queue& queue, int64_t batch, int64_t k);
 

@@ -23,8 +23,7 @@ CheckedHits ising(Queue& queue, const std::shared_ptr<const GraphRows>& graph, c
         return {no_hits(queue, batch, k), queue.upload(complete)};
     }
     queue.keep(graph);
-    const HitArrays best = empty_hits(queue, batch, k);
-    const Array<int32_t> status = queue.empty<int32_t>(static_cast<size_t>(batch));
+    const auto [best, status] = empty_checked_hits(queue, batch, k);
     const int threads = static_cast<int>(std::min<int64_t>(MOST_THREADS, WARP * width));
     // Numbers of a block: a row for each candidate, and one for each warp.
     const int64_t couplings = width * width, shared = width * (threads / WARP);

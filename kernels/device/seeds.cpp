@@ -15,17 +15,14 @@ constexpr KernelOf<AddEntitySeedsKernel> add_entity_seeds_f64{{"add_entity_seeds
 constexpr KernelOf<CoverSeedsKernel> cover_seeds_f64{{"cover_seeds", "cover_seeds_f64"}};
 constexpr int THREADS = 128;
 
-SeedArrays empty_seeds(Queue& queue, int64_t batch, int64_t width) {
-    auto [node, weight] = queue.arrays<int64_t, double>(batch * width, batch * width);
-    return {batch, width, node, weight};
-}
-
 SeedArguments arguments_of(const SeedArrays& seeds) { return {seeds.node, seeds.weight, to_int32(seeds.width)}; }
 
 }  // namespace
 
 SeedArrays add_passage_seeds(Queue& queue, const SeedArrays& seeds, const HitArrays& hits, double mass) {
-    const SeedArrays made = empty_seeds(queue, seeds.batch, seeds.width + hits.k);
+    const int64_t width = seeds.width + hits.k;
+    const auto [node, weight] = queue.arrays<int64_t, double>(seeds.batch * width, seeds.batch * width);
+    const SeedArrays made{seeds.batch, width, node, weight};
     if (made.batch == 0 || made.width == 0) return made;
     queue.launch(add_passage_seeds_f64, {made.batch, THREADS}, seeds.node, seeds.weight, to_int32(seeds.width),
                  hits.ids, hits.scores, hits.counts, to_int32(hits.k), mass, made.node, made.weight);
@@ -38,8 +35,9 @@ CheckedSeeds add_entity_seeds(Queue& queue, const std::shared_ptr<const DeviceIn
     int64_t places = hits.k * mentions->longest_row;
     if (queue.fixed()) places = std::min(places, queue.sizes().most_places);
     queue.keep(mentions);
-    const SeedArrays made = empty_seeds(queue, batch, seeds.width + places);
-    const Array<int32_t> status = queue.empty<int32_t>(static_cast<size_t>(batch));
+    const int64_t width = seeds.width + places;
+    const auto [node, weight, status] = queue.arrays<int64_t, double, int32_t>(batch * width, batch * width, batch);
+    const SeedArrays made{batch, width, node, weight};
     if (batch == 0) return {made, status};
     auto [held_node, held_value] = queue.arrays<int32_t, double>(batch * places, batch * places);
     const EntitySeedArguments arguments{.seeds = arguments_of(seeds),
@@ -67,8 +65,7 @@ CheckedHits cover_seeds(Queue& queue, const std::shared_ptr<const DeviceIncidenc
                         const HitArrays& hits, double least, int64_t k) {
     const int64_t batch = seeds.batch;
     queue.keep(mentions);
-    const HitArrays best = empty_hits(queue, batch, k);
-    const Array<int32_t> status = queue.empty<int32_t>(static_cast<size_t>(batch));
+    const auto [best, status] = empty_checked_hits(queue, batch, k);
     if (batch == 0) return {best, status};
     auto [first, chosen] = queue.arrays<int32_t, int32_t>(batch * seeds.width, batch * hits.k);
     const CoverArguments arguments{.seeds = arguments_of(seeds),
