@@ -95,6 +95,16 @@ std::shared_ptr<native::Device> open_device(int ordinal, nb::object code) {
     });
 }
 
+// Why the driver cannot be used, and its version or 0; None if it can.
+nb::object driver_problem() {
+    try {
+        native::driver();
+        return nb::none();
+    } catch (const native::NoDriver& error) {
+        return nb::make_tuple(std::string(error.what()), error.version);
+    }
+}
+
 // The number of the device whose context is current on this thread, or None.
 std::optional<int> current_device() {
     const native::Driver& driver = native::driver();
@@ -173,6 +183,7 @@ void bind_device_place(Module& m) {
     m.def("current_device", &current_device, "The number of the device that is current on this thread, or None.");
     m.def("count_devices", &count_devices, "The number of devices.");
     m.def("device_summary", &summary, nb::arg("ordinal"), "The name and the compute capability of a device.");
+    m.def("driver_problem", &driver_problem, "Why the driver cannot be used, and its version or 0; None if it can.");
     m.def("driver_version", [] { return native::driver().version; }, "The driver's version, 12040 for CUDA 12.4.");
 
     nb::class_<native::Sizes> sizes(m, "DeviceSizes", "Sizes of units of work, on which no result depends.");

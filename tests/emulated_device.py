@@ -91,8 +91,7 @@ class SimtRuntime(Runtime):
         self.driver = driver()
         device = ORDINALS[build] if ordinal is None else ordinal
         self.simt: SimtDevice = self.driver.devices[device]
-        self.simt.capability = capability
-        for name, value in settings.items():
+        for name, value in {"capability": capability, **settings}.items():
             setattr(self.simt, name, value)
         super().__init__(open_device(build, device, folder, capability), SIMT)
 

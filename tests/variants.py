@@ -150,7 +150,7 @@ def order_of(test: str) -> str:
 def open_emulator() -> None:
     """Make the emulated driver that of this process; its devices run no code for a GPU."""
     driver()
-    backends._cuda = FirstUse(CUDA, no_real_device(), lambda _: None)
+    backends._cuda = FirstUse(CUDA, no_real_device, simt_runtime, lambda _: None)
 
 
 @functools.cache

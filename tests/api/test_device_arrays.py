@@ -10,10 +10,10 @@ import pytest
 from cases import random_graph
 from compare import assert_bitwise
 from devices import on_device, on_host
+from hopfuse._native import DeviceArray
 from hopfuse.adapters import dialects
 from hopfuse.adapters.igraph import personalized_pagerank_batch
 from hopfuse.errors import InputError
-from hopfuse_simt.runtime import SimtArray
 from refusals import refused
 from variants import missing, simt_runtime
 
@@ -26,7 +26,7 @@ NODES, DIM = 190, 12
 
 def assert_same(made: Any, expected: Any) -> None:
     for name, array in vars(expected).items():
-        assert isinstance(getattr(made, name), SimtArray)
+        assert isinstance(getattr(made, name), DeviceArray)
         assert_bitwise(getattr(made, name).get(), array, name)
 
 
@@ -62,7 +62,7 @@ def test_walks_from_seeds(graph: hf.Graph, seeds: hf.Seeds, stop: Any) -> None:
 
 def test_scores_of_a_batch_for_igraph_stay_on_the_device(graph: hf.Graph, seeds: hf.Seeds) -> None:
     made = personalized_pagerank_batch(graph, on_device(seeds), damping=0.99)
-    assert isinstance(made, SimtArray)
+    assert isinstance(made, DeviceArray)
     assert_bitwise(made.get(), hf.ppr(graph, seeds, damping=0.99, backend="cpu").scores, "scores")
 
 

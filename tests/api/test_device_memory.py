@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 from cases import random_graph
 from compare import assert_bitwise
-from devices import recording_of
 from hopfuse.errors import BackendError, InputError
 from refusals import refused
 from variants import missing, registered
@@ -21,20 +19,22 @@ emulated = [
     pytest.mark.emulator,
     pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt"))),
 ]
-GRAIN = 512
+MEMORY = 1 << 30
 
 
 @pytest.fixture(scope="module")
 def one() -> Iterator[Any]:
-    with registered("small", "plain") as runtime:
+    with registered("small", ordinal=4) as runtime:
         yield runtime
 
 
 @pytest.fixture
 def runtime(one: Any) -> Iterator[Any]:
-    one.events.clear()
+    one.simt.memory = MEMORY
     yield one
-    one.memory = 1 << 40
+    one.simt.memory = MEMORY
+    one.driver.finish()
+    assert not one.findings
 
 
 @pytest.fixture
@@ -47,28 +47,21 @@ def corpus() -> hf.Corpus:
     return hf.Corpus.from_array(np.random.default_rng(2).standard_normal((300, 20)).astype(np.float32))
 
 
-def asked(runtime: Any, kind: str) -> tuple[int, int]:
-    """Bytes, and how often."""
-    sizes = [event.what for event in runtime.events if event.kind == kind]
-    return sum(sizes), len(sizes)
+def used(runtime: Any) -> int:
+    gc.collect()
+    return int(runtime.device.used_bytes())
 
 
 class TestOnADevice:
     pytestmark = emulated
 
     def test_lasting_memory_is_counted_before_a_call(self, runtime: Any, graph: hf.Graph, corpus: hf.Corpus) -> None:
-        expected = hf.estimate_device_memory(graph, corpus, batch=4)
-        seeds = hf.Seeds(np.arange(32).reshape(4, 8))
-        hf.ppr_topk(graph, seeds, 10, backend="small")
-        runtime.events.clear()
-        hf.ppr_topk(graph, seeds, 10, backend="small")
-        call, _ = asked(runtime, "upload")
-        hf.free_device_memory(graph, backend="small")
-        runtime.events.clear()
-        hf.ppr_topk(graph, seeds, 10, backend="small")
-        uploaded, times = asked(runtime, "upload")
-        assert uploaded - call <= expected.graph <= uploaded - call + GRAIN * times
-        assert 4 * corpus.vectors.size + 4 * 300 <= expected.corpus <= 4 * corpus.vectors.size + 4 * 300 + 2 * GRAIN
+        expected, before = hf.estimate_device_memory(graph, corpus, batch=4), used(runtime)
+        hf.dense_topk(corpus.vectors[:4], corpus, 10, backend="small")
+        assert used(runtime) - before == expected.corpus
+        hf.ppr_topk(graph, hf.Seeds(np.arange(32).reshape(4, 8)), 10, backend="small")
+        kept = used(runtime) - before - expected.corpus - expected.graph
+        assert 0 <= kept < 0.02 * expected.graph  # counters of its passes
 
     def test_a_calls_memory_is_counted_before_it(self, runtime: Any, graph: hf.Graph) -> None:
         expected = hf.estimate_device_memory(graph, batch=64, k=10)
@@ -78,31 +71,18 @@ class TestOnADevice:
             backend="small",
         )
         walk.warmup([64])
-        assert 0.8 * recording_of(walk).memory.nbytes <= expected.workspace
+        (recordings,) = walk._recordings.values()
+        assert 0.8 * recordings._memory.nbytes <= expected.workspace
 
-    def test_a_call_that_refines_takes_what_is_counted_before(
-        self, runtime: Any, graph: hf.Graph, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_call_that_refines_takes_what_is_counted_before(self, runtime: Any, graph: hf.Graph) -> None:
         expected = hf.estimate_device_memory(graph, batch=64, k=300)
         seeds = hf.Seeds(np.arange(64 * 8).reshape(64, 8))
         hf.ppr_topk(graph, seeds, 300, backend="small")  # the graph stays
-        block, live, most = runtime._block, 0, 0
-
-        def forget(size: int) -> None:
-            nonlocal live
-            live -= size
-
-        def make(size: int) -> Any:
-            nonlocal live, most
-            array = block(size)
-            live += size
-            most = max(most, live)
-            weakref.finalize(array, forget, size)
-            return array
-
-        monkeypatch.setattr(runtime, "_block", make)
-        runtime.launches.clear()
+        stays = used(runtime)
+        runtime.driver.clear()
+        runtime.device.reset_peak()
         found = hf.ppr_topk(graph, seeds, 300, backend="small")
+        most = runtime.device.peak_bytes() - stays
         assert any(kernel.startswith("ppr_refine_end") for kernel, _, _ in runtime.launches)
         assert found.proven.any()
         assert 0.9 * most <= expected.workspace <= 1.3 * most
@@ -110,7 +90,9 @@ class TestOnADevice:
     @pytest.mark.parametrize("what", ["graph", "corpus"])
     def test_too_large_to_stay(self, runtime: Any, graph: hf.Graph, corpus: hf.Corpus, what: str) -> None:
         estimate = hf.estimate_device_memory(graph, corpus)
-        runtime.memory = getattr(estimate, what) // 2
+        gc.collect()
+        runtime.trim()
+        runtime.simt.memory = runtime.simt.used + getattr(estimate, what) // 2
 
         def call(backend: str) -> hf.Hits:
             if what == "graph":
@@ -119,24 +101,27 @@ class TestOnADevice:
 
         with refused(BackendError, "memory"):
             call("small")
-        runtime.memory = 1 << 40
+        runtime.simt.memory = MEMORY
         assert_bitwise(call("small").scores, call("cpu").scores, "scores")
 
     def test_too_large_to_search(self, runtime: Any, graph: hf.Graph) -> None:
         rows = [{int(v): 1.0} for v in range(8)]
         expected = hf.ppr_topk(graph, rows, 5, backend="small")
-        runtime.memory = 900 * 8 * 4 - 1  # less than one buffer of the walk
-        with refused(BackendError, "memory", given=28800):
+        gc.collect()
+        runtime.trim()
+        runtime.simt.memory = runtime.simt.used + 900 * 8 * 4 - 1  # less than one buffer of the walk
+        with refused(BackendError, "memory") as caught:
             hf.ppr_topk(graph, rows, 5, backend="small")
-        runtime.memory = 1 << 40
+        assert caught.value.values["free"] < 900 * 8 * 4 <= caught.value.values["asked"]
+        runtime.simt.memory = MEMORY
         assert_bitwise(hf.ppr_topk(graph, rows, 5, backend="small").scores, expected.scores, "scores")
 
     def test_released_memory_is_free_and_comes_back(self, runtime: Any, corpus: hf.Corpus) -> None:
+        before = used(runtime)
         first = hf.dense_topk(corpus.vectors[:2], corpus, 5, backend="small")
-        held = weakref.ref(next(v for key, v in corpus.derived.items() if key.startswith("simt")).vectors)
+        assert used(runtime) > before
         hf.free_device_memory(corpus, backend="small")
-        gc.collect()
-        assert held() is None
+        assert used(runtime) == before
         assert_bitwise(hf.dense_topk(corpus.vectors[:2], corpus, 5, backend="small").scores, first.scores, "scores")
 
     def test_a_recording_keeps_what_it_reads(self, runtime: Any, corpus: hf.Corpus) -> None:
@@ -147,12 +132,11 @@ class TestOnADevice:
         assert_bitwise(search(corpus.vectors[:2]).scores, first.scores, "scores")
 
     def test_it_ends_with_its_graph(self, runtime: Any) -> None:
-        graph = random_graph(np.random.default_rng(3), 50, 100)
+        graph, before = random_graph(np.random.default_rng(3), 50, 100), used(runtime)
         hf.ppr(graph, [{0: 1.0}], backend="small")
-        held = weakref.ref(next(v for key, v in graph.derived.items() if key.endswith(":rows")))
+        assert used(runtime) > before
         del graph
-        gc.collect()
-        assert held() is None
+        assert used(runtime) == before
 
 
 def test_the_estimate_grows_with_what_is_asked(graph: hf.Graph, corpus: hf.Corpus) -> None:

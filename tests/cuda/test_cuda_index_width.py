@@ -43,8 +43,7 @@ def test_the_expressions_that_count_as_narrow_products(
 @pytest.mark.full
 @pytest.mark.parametrize("mutant", INDEX_MUTANTS, ids=[mutant.name for mutant in INDEX_MUTANTS])
 def test_a_planted_one_is_found(compiler: Nvrtc, tmp_path: Path, mutant: Mutant) -> None:
-    for path in CUDA.iterdir():
-        shutil.copy(path, tmp_path)
+    shutil.copytree(CUDA, tmp_path, dirs_exist_ok=True)
     (tmp_path / mutant.file).write_text(mutant.text(), encoding="utf-8")
     code, _ = compiler.compile(tmp_path / mutant.case, 90)
     assert narrow_addresses(code.ptx)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -31,10 +33,27 @@ def test_threads_do_not_race() -> None:
     run_program(build_program(HERE / "races.cpp", *flags), [], TSAN_OPTIONS="exitcode=66 halt_on_error=1")
 
 
+SANITIZERS = {
+    "thread": ("-fsanitize=thread",),
+    "address": ("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
+}
+#: The emulator's handler of a fault allocates memory, which ThreadSanitizer forbids.
+NOT_UNDER = {"thread": {"a_kernels_fault_is_final"}, "address": set[str]()}
+
+
 @pytest.mark.full
-def test_memory_is_used_as_it_should_be() -> None:
-    flags = "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1"
-    run_program(build_program(HERE / "races.cpp", *flags), [])
+@pytest.mark.parametrize("sanitizer", SANITIZERS)
+def test_sanitizers_find_nothing(sanitizer: str, libcuda: Path, image: Path) -> None:
+    program = build_program(HERE / "host.cpp", *SANITIZERS[sanitizer], "-g1")
+    environment = {**os.environ, "HOPFUSE_LIBCUDA": str(libcuda), "HOPFUSE_CUDA_MEMORY_LIMIT": ""}
+    found = {}
+    for case in sorted({*CASES} - NOT_UNDER[sanitizer]):
+        done = subprocess.run(
+            [str(program), case, str(image)], capture_output=True, text=True, check=False, timeout=600, env=environment
+        )
+        if done.returncode:
+            found[case] = done.stderr
+    assert found == {}
 
 
 def test_the_hosts_own_work_is_measured() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hopfuse import _native
 from hopfuse_simt import MATRIX_UNITS, SimtModule
-from hopfuse_simt.runtime import CUDA
+from hopfuse_simt.driver import CUDA
 from kernels.products import BLOCK_QUERIES, STEP_ERROR, SUFFIXES, Bound, as_stored, multiply, product_error
 from numpy.typing import NDArray
 from variants import SANITIZED, missing
@@ -62,7 +62,7 @@ def check(module: SimtModule, storage: str, rows: int, dim: int, batch: int, **h
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("capability", "storage"), [(90, "float32"), (75, "bfloat16"), (90, "float16")])
 def test_blocks_that_are_whole_and_not(modules: Modules, capability: int, storage: str, order: str) -> None:
-    """128 rows, 32 or 64 queries, 8 or 32 dimensions: one less, as many, one more; rows read by four numbers and not."""
+    """128 rows, 32 or 64 queries, 8 or 32 dimensions, and one less or more; read by four numbers and not."""
     module = modules("plain", capability)
     for rows, dim, batch in (
         (1, 1, 1), (2, 3, 2), (4, 4, 5), (127, 7, 31), (128, 8, 32), (129, 9, 33), (132, 12, 63), (130, 16, 64),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,16 +10,15 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from cases import random_graph, random_lists
-from hopfuse import backends
-from hopfuse.backends.cuda import DeviceOps, dense, ppr_topk
-from hopfuse.backends.cuda.arguments import QUERIES
-from hopfuse.backends.cuda.dense import Bound, check_queries
-from hopfuse.backends.cuda.selection import Sizes
+from emulated_device import SimtRuntime
+from hopfuse.errors import BackendError
+from hopfuse_simt import SimtModule
 from hopfuse_simt.errors import SimtError
-from hopfuse_simt.runtime import SimtRuntime
-from kernels.mutants import CUDA, MUTANTS, Mutant
+from kernels.moved_products import copy_kernels, move_products
+from kernels.mutants import MUTANTS, Mutant
+from kernels.products import as_stored, multiply
 from numpy.typing import NDArray
-from variants import missing, same_bits_as_the_cpu
+from variants import missing, registered, same_bits_as_the_cpu, use_sizes
 
 pytestmark = [
     pytest.mark.emulator,
@@ -28,27 +26,15 @@ pytestmark = [
     pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt"))),
 ]
 
-DENSE = ["topk.cu", "dense_topk.cu"]
-PPR = sorted(path.name for path in CUDA.glob("ppr_*.cu"))
-#: Tiles of an odd number of rows, each shared by two blocks; products of 16-bit rows for few queries too.
-ODD = Sizes(tile_scores=1, tile_rows=31, split_rows=12, split_blocks=4, scored_at_once=0)
+#: A device of the emulated driver besides those of the builds.
+OTHER = 6
+#: Tiles of an odd number of rows, each shared by two blocks; products for few queries too.
+ODD = {"tile_scores": 1, "tile_rows": 31, "split_rows": 12, "split_blocks": 4, "scored_at_once": 0}
 
 
-class Moved(SimtRuntime):
-    """Matrix products that lower the best rows by all that their bound allows."""
-
-    def matmul(self, a: NDArray[np.float32], b: NDArray[np.float32], out: NDArray[np.float32]) -> None:
-        wide, rows = a.astype(np.float64), b.astype(np.float64)
-        exact = wide @ rows.T
-        norms = np.linalg.norm(wide, axis=1)[:, None] * np.linalg.norm(rows, axis=1)
-        best = exact >= np.sort(exact, axis=1)[:, -5:-4]
-        out[...] = exact - np.where(best, (a.shape[1] - 1) * 2.0**-24, 0.0) * norms
-
-
-def search(x: Any, q: Any, k: int, sizes: Sizes, storage: Any = "float32", metric: Any = "ip") -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dense, "Sizes", lambda: sizes)
-        hf.dense_topk(q, hf.Corpus.from_array(x, metric=metric, storage=storage), k)
+def search(x: Any, q: Any, k: int, sizes: dict[str, int], storage: Any = "float32", metric: Any = "ip") -> None:
+    use_sizes(**sizes)
+    hf.dense_topk(q, hf.Corpus.from_array(x, metric=metric, storage=storage), k, backend="simt")
 
 
 def drawn(dim: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -86,22 +72,60 @@ def parts(runtime: SimtRuntime) -> None:
     x[0, 2] = 0.875 * 2.0**-11
     x[61, 0] = 1.0
     for scale in (1.0, 1e-9, 1e9):
-        search(x, q * np.float32(scale), 1, Sizes(scored_at_once=0), "float16")
+        search(x, q * np.float32(scale), 1, {"scored_at_once": 0}, "float16")
 
 
-def units(runtime: SimtRuntime) -> None:
-    """Products of whole numbers, which are exact, of every row and query of a block."""
+def floats(runtime: SimtRuntime) -> None:
+    """Products of float32 rows and queries, by four numbers at a time and one by one."""
+    for dim in (36, 33):
+        search(*drawn(dim), 1, ODD)
+
+
+def pairs(runtime: SimtRuntime) -> None:
+    """Products of float32 rows that are aligned to 8 bytes, not to 16."""
+    search(*drawn(34), 1, ODD)
+
+
+def thirty(runtime: SimtRuntime) -> None:
+    """Products of tiles of float32 rows whose number is no multiple of four."""
+    search(*drawn(8), 1, ODD | {"tile_rows": 30})
+
+
+def units(folder: Path, build: str) -> None:
+    """Products of whole numbers, which are exact, of every row and query of a block of matrix units."""
+    whole_numbers(folder, build, "float16", (33, 64), 33)
+
+
+def tiles(folder: Path, build: str) -> None:
+    """The same of float32 rows, in blocks of 32 and of 64 queries."""
+    for batch in (32, 64):
+        whole_numbers(folder, build, "float32", (12, 33), batch)
+
+
+def edges(folder: Path, build: str) -> None:
+    """Products of a few float32 rows and queries, in arrays that end with them."""
+    whole_numbers(folder, build, "float32", (36, 33), 2, rows=9)
+
+
+def half_edges(folder: Path, build: str) -> None:
+    """The same of float16 rows."""
+    whole_numbers(folder, build, "float16", (33,), 2, rows=9)
+
+
+def wide_edges(folder: Path, build: str) -> None:
+    """The same of bfloat16 rows, which compute capability 7.5 multiplies in float32."""
+    whole_numbers(folder, build, "bfloat16", (33,), 2, rows=9, capability=75)
+
+
+def whole_numbers(
+    folder: Path, build: str, storage: str, dims: tuple[int, ...], batch: int, rows: int = 130, capability: int = 90
+) -> None:
     rng = np.random.default_rng(3)
-    for dim in (33, 64):
-        x, q = (rng.integers(-9, 10, shape).astype(np.float32) for shape in ((130, dim), (33, dim)))
-        norms = np.zeros(33, np.float32)
-        check_queries(runtime, q, False, norms, np.zeros(33, np.int32))
-        given = QUERIES(data=q, norm=norms, batch=33, dim=dim, cosine=False)
-        out = np.full((33, 130), np.nan, np.float32)
-        floor = Bound.of(dim, "f16").norm_floor
-        rows = x.astype(np.float16).view(np.uint16)
-        runtime.launch("dense_product_f16", 4, 128, [rows, np.int64(130), given, floor, out])
-        np.testing.assert_array_equal(out, q @ x.T)
+    with SimtModule(folder / "dense_topk.cu", build, capability=capability) as module:
+        for dim in dims:
+            x, q = (rng.integers(-9, 10, shape).astype(np.float32) for shape in ((rows, dim), (batch, dim)))
+            out, _ = multiply(module, as_stored(x, storage)[0], q, storage, order="shuffle", seed=1)
+            np.testing.assert_array_equal(out, q @ x.T)
 
 
 def moved(runtime: SimtRuntime) -> None:
@@ -113,7 +137,7 @@ def moved(runtime: SimtRuntime) -> None:
     tiny = np.zeros((300, 64))  # in units of the least product: three, then many of two, then four that round up to one
     tiny[:5, :3], tiny[5:, :2], tiny[-5:, :4] = 1.0, 1.0, 0.51
     tiny *= 2.0**-75
-    whole = Sizes(tile_scores=1, tile_rows=300)
+    whole = {"tile_scores": 1, "tile_rows": 300, "scored_at_once": 0}
     for x, metric in ((near, "ip"), (near, "cosine"), (tied, "ip"), (tiny, "ip")):
         q = np.stack([np.full(64, 2.0**-74, np.float32) if x is tiny else x[0], np.eye(64, dtype=np.float32)[0]])
         search(x.astype(np.float32), q.astype(np.float32), 5, whole, metric=metric)
@@ -157,53 +181,84 @@ def fusion(runtime: SimtRuntime) -> None:
     hf.fuse(random_lists(np.random.default_rng(9), 2, 2, width=16, ids=40), k=8)
 
 
-#: The case by its name, and the files that it runs. Each call is made on the CPU too.
-CASES: dict[str, tuple[Callable[[SimtRuntime], None], list[str]]] = {
-    "dense": (bound, DENSE),
-    "halves": (halves, DENSE),
-    "fours": (fours, DENSE),
-    "wide": (wide, DENSE),
-    "parts": (parts, DENSE),
-    "units": (units, DENSE),
-    "moved": (moved, DENSE),
-    "proofs": (proofs, PPR),
-    "tries": (tries, PPR),
-    "walks": (walks, PPR),
-    "masks": (masks, PPR),
-    "fusion": (fusion, ["fuse_f32.cu"]),
+Case = Callable[[SimtRuntime], None]
+#: The case by its name. Each call is made on the CPU too.
+CASES: dict[str, Case] = {
+    "dense": bound,
+    "floats": floats,
+    "fours": fours,
+    "fusion": fusion,
+    "halves": halves,
+    "masks": masks,
+    "moved": moved,
+    "pairs": pairs,
+    "parts": parts,
+    "proofs": proofs,
+    "thirty": thirty,
+    "tries": tries,
+    "walks": walks,
+    "wide": wide,
+}
+#: Those that launch a product by itself.
+PRODUCTS: dict[str, Callable[[Path, str], None]] = {
+    "edges": edges,
+    "half edges": half_edges,
+    "tiles": tiles,
+    "units": units,
+    "wide edges": wide_edges,
 }
 
 
-def finding(folder: Path, case: str, build: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def finding(folder: Path, case: str, build: str) -> str:
     """Run a case on the kernels in a folder; return what was found, or nothing."""
-    monkeypatch.setattr(ppr_topk, "SPLIT_CANDIDATES", 40)
-    monkeypatch.setenv("HOPFUSE_BACKEND", "mutant")
-    run, names = CASES[case]
-    kind = Moved if case == "moved" else SimtRuntime
-    capability = 75 if case == "wide" else 90
-    runtime = kind(build, "shuffle", 1, [folder / name for name in names], capability)
-    backends.register("mutant", DeviceOps(runtime))
     try:
-        with same_bits_as_the_cpu():
-            run(runtime)
+        if case in PRODUCTS:
+            PRODUCTS[case](folder, build)
+        else:
+            return found_in_calls(folder, case, build)
     except SimtError as error:
         return error.kind
     except AssertionError:
         return "wrong"
-    finally:
-        backends._backends.pop("mutant")
-        runtime.module.close()
     return ""
 
 
+def found_in_calls(folder: Path, case: str, build: str) -> str:
+    how: dict[str, Any] = {"capability": 75} if case == "wide" else {}
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        registered("simt", build, OTHER, folder=folder, order="shuffle", seed=1, **how) as runtime,
+        same_bits_as_the_cpu(),
+    ):
+        patch.setenv("HOPFUSE_BACKEND", "simt")
+        use_sizes(split_candidates=40)
+        runtime.driver.clear()
+        try:
+            CASES[case](runtime)
+            runtime.driver.finish()
+        except BackendError:
+            assert runtime.findings
+        return kind_of(runtime)
+
+
+def kind_of(runtime: SimtRuntime) -> str:
+    """Return what was found first in the work that has run, or nothing; of a kernel, what the emulator calls it."""
+    kind = next((finding.kind for finding in runtime.findings), "")
+    return runtime.driver.report.partition(":")[0] if kind == "kernel" else kind
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
-def test_a_planted_bug_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutant: Mutant) -> None:
-    for path in CUDA.iterdir():
-        shutil.copy(path, tmp_path)
-    (tmp_path / mutant.file).write_text(mutant.text(), encoding="utf-8")
-    assert finding(tmp_path, mutant.case, mutant.build, monkeypatch) == mutant.found
+def test_a_planted_bug_is_found(tmp_path: Path, mutant: Mutant) -> None:
+    folder = of_case(mutant.case, tmp_path)
+    (folder / mutant.file).write_text(mutant.text(folder), encoding="utf-8")
+    assert finding(folder, mutant.case, mutant.build) == mutant.found
 
 
 @pytest.mark.parametrize(("case", "build"), sorted({(mutant.case, mutant.build) for mutant in MUTANTS}))
-def test_nothing_is_found_without_one(monkeypatch: pytest.MonkeyPatch, case: str, build: str) -> None:
-    assert finding(CUDA, case, build, monkeypatch) == ""
+def test_nothing_is_found_without_one(tmp_path: Path, case: str, build: str) -> None:
+    assert finding(of_case(case, tmp_path), case, build) == ""
+
+
+def of_case(case: str, folder: Path) -> Path:
+    """Copy the kernels that a case runs: ``moved`` has products that lower the best rows by all that is allowed."""
+    return move_products(folder, "is_best ? -1.0 : 0.0") if case == "moved" else copy_kernels(folder)

@@ -11,14 +11,14 @@ from cases import random_graph, random_restart
 from compare import assert_bitwise
 from devices import on_device, on_host
 from hopfuse import backends
-from hopfuse.backends.cuda.node_weights import order_weights
+from hopfuse.backends.cuda import DeviceOps
 from hopfuse.backends.node_weights import NodeWeightCall
 from hopfuse.backends.node_weights import order_weights as order_on_host
 from hopfuse.backends.restarts import Restart
 from hopfuse.errors import InputError
 from numpy.typing import NDArray
 from refusals import refused
-from variants import SIMT
+from variants import SIMT, use_sizes
 
 NODES, WIDTH = 130, 3
 
@@ -48,12 +48,12 @@ def test_a_device_reads_them_as_the_cpu_does(runtime: Any, directed: bool) -> No
         for allow in (None, rng.random((1, NODES)) < 0.5, rng.random((9, NODES)) < 0.5):
             mask = None if allow is None else allow.view(np.uint8)
             expected = order_on_host(graph, given, node, nobody, mask)
-            call = NodeWeightCall(graph, runtime.upload(given), node, per_type=False, allow=mask, lightest=None)
+            call = NodeWeightCall(graph, on_device(given), node, per_type=False, allow=mask, lightest=None)
             for part in (32, 4096):
-                made, status = order_weights(runtime, call, part)
-                assert_bitwise(runtime.download(made.weight), expected.weight, "weights")
-                assert_bitwise(runtime.download(made.other), expected.other, "the others' weight")
-                assert (runtime.download(status) == 1).all()
+                use_sizes(part=part)
+                made = DeviceOps(runtime).order_weights(call)
+                assert_bitwise(on_host(made.weight), expected.weight, "weights")
+                assert_bitwise(on_host(made.other), expected.other, "the others' weight")
 
 
 @pytest.mark.parametrize("types", [1, 3])
@@ -71,8 +71,8 @@ def test_walks_by_them_have_the_cpus_bits(runtime: Any, directed: bool, types: i
         found = on_host(hf.ppr_topk(graph, on_device(seeds), 8, node_weights=on_device(z), **given))
         for name, array in vars(expected).items():
             assert_bitwise(getattr(found, name), array, name)
-        scores = hf.ppr(graph, on_device(seeds), node_weights=on_device(z), **given).scores.get()
-        assert_bitwise(scores, hf.ppr(graph, seeds, node_weights=z, backend="cpu", **given).scores)
+        scores = hf.ppr(graph, on_device(seeds), node_weights=on_device(z), **given).scores
+        assert_bitwise(on_host(scores), hf.ppr(graph, seeds, node_weights=z, backend="cpu", **given).scores)
 
 
 def core_of(graph: hf.Graph) -> Any:
@@ -172,9 +172,10 @@ def test_orders_of_threads(runtime: Any) -> None:
     node = rng.permutation(NODES)[:50].astype(np.int32)
     given = draw_weights(rng, 1, 50)
     nobody = Restart(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0))
-    call = NodeWeightCall(graph, runtime.upload(given), node, per_type=False, allow=None, lightest=np.ones(1))
-    made, _ = order_weights(runtime, call, 32)
-    assert_bitwise(runtime.download(made.weight), order_on_host(graph, given, node, nobody, None).weight, "weights")
+    call = NodeWeightCall(graph, on_device(given), node, per_type=False, allow=None, lightest=np.ones(1))
+    use_sizes(part=32)
+    made = DeviceOps(runtime).order_weights(call)
+    assert_bitwise(on_host(made.weight), order_on_host(graph, given, node, nobody, None).weight, "weights")
 
 
 def test_seeds_on_the_device_may_not_be_absent(runtime: Any) -> None:

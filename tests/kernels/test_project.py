@@ -279,10 +279,11 @@ def test_other_device_arrays_are_refused(runtime: Any, values: Any, refusal: tup
 def test_an_incidence_stays_on_a_device_until_it_is_released(runtime: Any) -> None:
     scores, incidence = case(13, 2)
     hf.project(scores, incidence, backend=SIMT)
-    (kept,) = incidence.derived.values()
-    assert kept.runtime is runtime
-    runtime.events.clear()
-    hf.project(on_device(scores), incidence, backend=SIMT)
+    assert [*incidence.derived] == [runtime.key]
+    given = on_device(scores)
+    runtime.driver.finish()
+    runtime.driver.clear()
+    hf.project(given, incidence, backend=SIMT)
     assert [event for event in runtime.events if event.kind == "upload"] == []
     hf.free_device_memory(incidence, backend=SIMT)
     assert not incidence.derived

@@ -204,7 +204,7 @@ def build_driver() -> Path:
     """Compile the emulator as a CUDA driver's library, or use the cached one."""
     sources = sorted((SIMT / "libcuda").glob("*.cpp"))
     headers = [*(SIMT / "libcuda").glob("*.h"), SIMT / "api.h", DEVICE / "driver_types.h"]
-    flags = ["-O2", "-I", SIMT, "-I", DEVICE]
+    flags: list[str | Path] = ["-O2", "-I", SIMT, "-I", DEVICE]
     cache = cache_folder()
     folder = cache / f"libcuda-{digest([*sources, *headers], [str(flag) for flag in flags])}"
     with made_once(folder) as is_mine:

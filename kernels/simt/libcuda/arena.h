@@ -22,8 +22,12 @@ constexpr uint32_t fresh_word = 0xfffbfffb, freed_word = 0xfff4fff4, gap_word = 
 bool map_arena();
 int arena_file();
 inline bool in_arena(uint64_t address) { return address >= arena_begin && address - arena_begin < arena_bytes; }
-// The same of a word of an argument, which may also be a small int32_t beside padding.
-inline bool is_address(uint64_t word) { return in_arena(word) && static_cast<uint32_t>(word) - 0x10000 < 0xfffe0000; }
+// The same of a word of an argument, which may also be a positive or a small negative int32_t beside padding, which may hold the
+// upper half of an address of any device.
+inline bool is_address(uint64_t word) {
+    const uint32_t lower = static_cast<uint32_t>(word);
+    return in_arena(word) && lower >= 0x80000000 && lower < 0xffff0000;
+}
 
 // While one exists, this thread can read and write device memory.
 class OpenArena {

@@ -12,6 +12,7 @@ from .._validation import check_choice
 from ..errors import BackendError
 from . import cpu
 from .calls import Backend
+from .driver import no_driver
 from .first_use import FirstUse
 
 __all__ = ["Backend", "automatic", "backend_info", "register", "resolve", "untested"]
@@ -42,7 +43,7 @@ def _differs_on_cuda(backend: Backend) -> str | None:
     return found
 
 
-_cuda: FirstUse[Backend] = FirstUse("cuda", _make_cuda, _differs_on_cuda)
+_cuda: FirstUse[Backend] = FirstUse("cuda", no_driver, _make_cuda, _differs_on_cuda)
 
 
 def register(name: str, backend: Backend) -> None:

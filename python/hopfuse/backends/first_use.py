@@ -25,6 +25,8 @@ class FirstUse(Generic[B]):
     Parameters
     ----------
     name : str
+    impossible : callable
+        Returns the error if the backend cannot exist here, or None, in no time.
     make : callable
         Returns the backend, or raises BackendError.
     differs : callable
@@ -34,11 +36,12 @@ class FirstUse(Generic[B]):
     def __init__(
         self,
         name: str,
+        impossible: Callable[[], BackendError | None],
         make: Callable[[], B],
         differs: Callable[[B], str | None],
     ) -> None:
         self.name = name
-        self._make, self._differs = make, differs
+        self._impossible, self._make, self._differs = impossible, make, differs
         self._lock = threading.RLock()
         self._began_in: int | None = None  # id of the process that made it, or tried to
         self._made: B | None = None
@@ -55,10 +58,12 @@ class FirstUse(Generic[B]):
         with self._lock:
             if self._made is None and self._unusable is None:
                 self._began_in = os.getpid()
-                try:
-                    self._made = Context().run(self._make)
-                except Exception as error:  # a broken installation must not break calls on the CPU
-                    self._unusable = self._translated(error)
+                self._unusable = self._impossible()
+                if self._unusable is None:
+                    try:
+                        self._made = Context().run(self._make)
+                    except Exception as error:  # a broken installation must not break calls on the CPU
+                        self._unusable = self._translated(error)
             if self._unusable is not None:
                 raise self._unusable.about()  # a copy, since a kept error would keep the frames of its call
             assert self._made is not None

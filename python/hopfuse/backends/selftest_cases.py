@@ -70,13 +70,17 @@ _RANKS_ONLY = ("rrf", "isr", "borda", "rbc", "plackett_luce", "condorcet")
 _TIES = sorted(_native.ties(), key=_native.ties().__getitem__)
 #: Calibrations without a rule for ties, by number.
 _CALIBRATIONS = sorted(_native.calibrations().keys() - {"pit"}, key=_native.calibrations().__getitem__)
-_CALIBRATION_OPTION: KernelOptions = {
-    "single": math.nan,  # not given, as equal and upper
-    "equal": math.nan,
-    "temperature": 0.5,
-    "lower": np.full(3, -1.0, np.float32),
-    "upper": np.full(3, np.nan, np.float32),
-}
+
+
+def _calibration_option(lists: int) -> KernelOptions:
+    """Return the options of a calibration of this many lists."""
+    return {
+        "single": math.nan,  # not given, as equal and upper
+        "equal": math.nan,
+        "temperature": 0.5,
+        "lower": np.full(lists, -1.0, np.float32),
+        "upper": np.full(lists, np.nan, np.float32),
+    }
 
 
 @dataclass(frozen=True)
@@ -399,7 +403,7 @@ def fuse_case(method: str, *, long_lists: bool = False) -> Case:
             method=method,
             calibration="none" if method in _RANKS_ONLY else "pit",
             ties="strict",
-            calibration_option=_CALIBRATION_OPTION,
+            calibration_option=_calibration_option(len(lists)),
             pools=np.array([ids.shape[1] - 1 for ids, _, _ in lists], np.int64),
             option=_OPTION[method],
             weights=np.array([0.5, 0.25, 0.25], np.float32),
@@ -417,7 +421,7 @@ def fuse_case(method: str, *, long_lists: bool = False) -> Case:
 def calibrate_case(method: str, ties: str) -> Case:
     def run(backend: Backend) -> Answer:
         _, scores, counts = _list(np.random.default_rng(6), 9, 70, 80)
-        return [backend.calibrate(CalibrateCall(scores, counts, method, ties, _CALIBRATION_OPTION, threads=1))]
+        return [backend.calibrate(CalibrateCall(scores, counts, method, ties, _calibration_option(1), threads=1))]
 
     return Case(f"calibrate {method}{f', {ties} ties' if method == 'pit' else ''}", run)
 
@@ -538,7 +542,7 @@ def _search(backend: Backend) -> Answer:
         method="boltzmann",
         calibration="pit",
         ties="strict",
-        calibration_option=_CALIBRATION_OPTION,
+        calibration_option=_calibration_option(2),
         pools=np.array([20, 10]),
         option={},
         weights=np.array([0.7, 0.3], np.float32),

@@ -48,8 +48,7 @@ def estimate_device_memory(
 ) -> MemoryEstimate:
     """Estimate the memory that a graph, a corpus and searches take on a GPU, and a corpus on the host. Needs no GPU.
 
-    The allocations of the calls are counted in a dry run. Memory that cuBLAS allocates itself and fragmentation of the
-    pool are not included.
+    The allocations of the calls are counted in a dry run. Fragmentation of the pool is not included.
 
     Parameters
     ----------

@@ -12,31 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...errors import BackendError
-
-#: The lowest version of CUDA that a driver may support, as ``cuDriverGetVersion`` returns it, and its first driver.
-OLDEST_DRIVER, OLDEST_RELEASE = 12000, "525.60.13"
+from ..driver import OLDEST_DRIVER as OLDEST_DRIVER
+from ..driver import check_driver as check_driver
+from ..driver import release as release
 
 _INTEGRATED = (87, 88, 101, 110)
-
-
-def check_driver(version: int) -> None:
-    """Refuse a driver that is too old; ``version`` is 12040 for CUDA 12.4."""
-    if version < OLDEST_DRIVER:
-        raise BackendError(
-            "version",
-            "backend",
-            "the NVIDIA driver supports CUDA {given}; backend='cuda' needs CUDA {allowed}, which is in drivers from "
-            "{release} on: update the driver, or use backend='cpu'",
-            given=release(version),
-            allowed=release(OLDEST_DRIVER),
-            release=OLDEST_RELEASE,
-        )
-
-
-def release(version: int) -> str:
-    """Return a version of CUDA as text: 12.4 for 12040."""
-    return f"{version // 1000}.{version % 1000 // 10}"
 
 
 def best_target(capability: int, targets: Iterable[str], compiler: str, driver: int) -> str | None:

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 from ... import _native
 from ...errors import BackendError, DeviceMemoryError
+from ..driver import unusable_driver
 from ..faults import FAULTS
-from .compatibility import check_driver
 
 #: How to free memory.
 ADVICE = (
@@ -69,32 +69,6 @@ def failed(what: str, error: str) -> BackendError:
     )
 
 
-def no_driver(said: str, version: int) -> BackendError:
-    """Return the error of a driver that is missing, too old or without devices; its version is 12040, or 0."""
-    if not version:
-        return BackendError(
-            "unavailable",
-            "backend",
-            "backend='cuda' needs the NVIDIA driver, which was not found ({said}); install it, or use backend='cpu'",
-            said=said,
-        )
-    try:
-        check_driver(version)
-    except BackendError as error:
-        return error
-    return no_device(said)
-
-
-def no_device(said: str) -> BackendError:
-    """Return the error of a machine without a usable device."""
-    return BackendError(
-        "unavailable",
-        "backend",
-        "no usable CUDA device ({said}); check CUDA_VISIBLE_DEVICES, or use backend='cpu'",
-        said=said,
-    )
-
-
 def bad_setting(variable: str, given: str, allowed: str) -> BackendError:
     """Return the error of an environment variable without a valid value."""
     return BackendError(
@@ -112,7 +86,7 @@ _ERRORS: dict[str, Callable[..., Exception]] = {
     "no_room": no_room,
     "driver_memory": driver_memory,
     "failed": failed,
-    "no_driver": no_driver,
+    "no_driver": unusable_driver,
     "setting": bad_setting,
 }
 

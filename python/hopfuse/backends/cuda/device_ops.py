@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -256,7 +255,7 @@ class DeviceOps:
         self._record("ising_f32", queries=ids.shape[0])
         return best
 
-    # ---- Labels and projection ------------------------------------------------------------------------------------------------------
+    # ---- Labels and projection -----------------------------------------------------------------------------------
 
     def dice(self, call: DiceCall) -> NDArray[np.float32]:
         scores = _native.device_dice(

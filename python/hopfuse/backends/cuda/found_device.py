@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ... import _native
 from ...errors import BackendError
-from . import device_errors as device_errors  # so that native code can raise its errors
+from ..driver import no_device
 from .device_ops import DeviceOps
 from .kernel_cache import KernelCache, cache_folder
 from .kernel_code import KernelCode
@@ -42,7 +42,7 @@ def make_backend(ordinal: int | None = None) -> CudaOps:
     driver = _native.driver_version()
     count = _native.count_devices()
     if not count:
-        raise device_errors.no_device("the driver finds none")
+        raise no_device("the driver finds none")
     number = (_native.current_device() or 0) if ordinal is None else ordinal
     _, capability = _native.device_summary(number)
     if capability < MIN_CAPABILITY:
