@@ -319,8 +319,8 @@ def cards() -> str:
 INTRODUCTION = """
 ## Computed: other GPUs
 
-This page is written by `python -m bench.roofline`; do not edit it by hand. `backend="cuda"` runs on a GPU through CuPy
-(`pip install 'hopfuse[cuda13]'`, or `cuda12` for a CUDA 12 driver). On your machine, `hopfuse selftest` compares every
+This page is written by `python -m bench.roofline`; do not edit it by hand. `backend="cuda"` runs on a GPU with a
+driver of CUDA 12.0 or later. On your machine, `hopfuse selftest` compares every
 kernel with the CPU bit for bit and times it, and `python -m bench --backend cuda` measures the operations beside
 whichever of faiss, cuVS, PyTorch, CuPy and cuGraph are installed. The tables below are computed; compare the row of the
 H200 with the times above.
@@ -367,15 +367,16 @@ of the parts, `--quick` runs all on small inputs. The exit status is 1 if a part
 beside the report has the output of each part. The `--quick` form was run on the emulator with substitutes for CuPy and
 compute-sanitizer (tests/bench/test_first_gpu.py).
 
-The first use compiles {files} files in threads, and says so on standard error. With NVRTC {nvrtc} for sm_89 they take
+Wheels for Linux have compiled kernels. A first use without them compiles {files} files in threads, and says so on
+standard error. With NVRTC {nvrtc} for sm_89 they take
 {median:.1f} s of CPU time ({machine}: the median of {runs} runs of
 `python tests/cuda/compile_times.py 89`, which took {least:.1f} to {most:.1f} s).
 
 [examples/first_gpu.ipynb]: ../examples/first_gpu.ipynb
 """
 #: The output of tests/cuda/compile_times.py: CPU seconds of all kernel files in each run, the NVRTC and the processor.
-COMPILED_FILES, COMPILED_BY, COMPILED_ON = 18, "13.2.78", "Intel Xeon with AVX-512 VNNI"
-COMPILED_SECONDS = (13.43, 13.30, 13.20)
+COMPILED_FILES, COMPILED_BY, COMPILED_ON = 19, "12.9.86", "AMD EPYC"
+COMPILED_SECONDS = (12.28, 12.43, 11.81)
 
 PARTS_TEXT = """
 ### PhaseGraph by part, B = 32, computed

@@ -36,15 +36,14 @@ nb::dict device_dense_topk(const DeviceQueue& queue, const Corpus& corpus, nb::h
         const native::DenseFound found =
             native::dense_topk(to, corpus.there, given, batch, k, allowed, !out.on_device());
         rescored = found.rescored;
+        if (found.status.empty()) out.status(found.hits.status);
+        else out.status_read(found.status);
         if (found.read == nullptr) {
             add_hits(out, found.hits.hits);
-            out.status(found.hits.status);
         } else {
             out.add_read<int64_t>("ids", found.read, found.begins[0], {batch, k});
             out.add_read<float>("scores", found.read, found.begins[1], {batch, k});
             out.add_read<int64_t>("counts", found.read, found.begins[2], {batch});
-            const std::byte* const status = found.read.get() + found.begins[3];
-            out.status_read({reinterpret_cast<const int32_t*>(status), static_cast<size_t>(batch)});
         }
         out.read();
     });

@@ -56,7 +56,7 @@ public:
         const FilterPart part(allowed_, range.begin, range.end, corpus_.rows());
         const RowFilter& allowed = part.filter();
         const Batch batch = take(vectors_of(queries, range), range.count(), allowed, hits);
-        DenseFound found{hits, 0, nullptr, {}};
+        DenseFound found{hits};
         if (!is_bound_worth_it(allowed) || range.count() <= queue_.sizes().scored_at_once) {
             exhaustively(batch, allowed);
             if (!queue_.fixed()) found.rescored = allowed.total(range.count(), corpus_.rows());
@@ -64,13 +64,13 @@ public:
         }
         by_bound(batch);
         if (queue_.fixed()) return found;
-        if (reads) read_hits(hits, found);
-        const auto [status, rescored] =
-            reads ? read_status(found, range.count()) : queue_.read(hits.status, hits.rescored);
+        std::vector<int64_t> rescored;
+        if (reads) read_hits(hits, found, rescored);
+        else std::tie(found.status, rescored) = queue_.read(hits.status, hits.rescored);
         found.rescored = std::accumulate(rescored.begin(), rescored.end(), int64_t{0});
         std::vector<int64_t> left;
-        for (size_t i = 0; i < status.size(); ++i)
-            if (status[i] == status_incomplete) left.push_back(static_cast<int64_t>(i));
+        for (size_t i = 0; i < found.status.size(); ++i)
+            if (found.status[i] == status_incomplete) left.push_back(static_cast<int64_t>(i));
         if (left.empty()) return found;
         found.rescored += widen(queries, range, left, hits);
         found.read = nullptr;
@@ -83,20 +83,18 @@ private:
         return queries.part(static_cast<size_t>(range.begin) * dim, static_cast<size_t>(range.count()) * dim);
     }
 
-    void read_hits(const TopkHits& hits, DenseFound& found) {
+    void read_hits(const TopkHits& hits, DenseFound& found, std::vector<int64_t>& rescored) {
         const auto& [ids, scores, counts] = std::tie(hits.hits.ids, hits.hits.scores, hits.hits.counts);
         const void* const from[] = {ids.data(), scores.data(), counts.data(), hits.status.data(), hits.rescored.data()};
         const size_t nbytes[] = {ids.nbytes(), scores.nbytes(), counts.nbytes(), hits.status.nbytes(),
                                  hits.rescored.nbytes()};
-        found.read = queue_.read_pinned(from, nbytes, found.begins);
-    }
-
-    static std::tuple<std::vector<int32_t>, std::vector<int64_t>> read_status(const DenseFound& found, int64_t count) {
-        std::vector<int32_t> status(static_cast<size_t>(count));
-        std::vector<int64_t> rescored(static_cast<size_t>(count));
-        std::memcpy(status.data(), found.read.get() + found.begins[3], status.size() * sizeof(int32_t));
-        std::memcpy(rescored.data(), found.read.get() + found.begins[4], rescored.size() * sizeof(int64_t));
-        return {std::move(status), std::move(rescored)};
+        const Owner* const owners[] = {&ids.owner(), &scores.owner(), &counts.owner(), &hits.status.owner(),
+                                       &hits.rescored.owner()};
+        found.read = queue_.read_pinned(from, nbytes, found.begins, owners);
+        found.status.resize(hits.status.size());
+        rescored.resize(hits.rescored.size());
+        std::memcpy(found.status.data(), found.read.get() + found.begins[3], nbytes[3]);
+        std::memcpy(rescored.data(), found.read.get() + found.begins[4], nbytes[4]);
     }
 
     // Scores every row for the queries `left` of the range, which the bound cannot prove.
@@ -249,13 +247,13 @@ DenseFound dense_topk(Queue& queue, const std::shared_ptr<const DeviceCorpus>& c
             const Array<float> norms = queue.empty<float>(static_cast<size_t>(batch));
             check_queries(queue, queries, batch, corpus->dim(), corpus->is_cosine(), norms, none.status);
         }
-        return {none, 0, nullptr, {}};
+        return {none};
     }
     const TopkHits hits = TopkHits::empty(queue, batch, k);
     Search search(queue, *corpus, allowed, batch, kept);
     const std::vector<QueryRange> batches = query_batches(queue, batch, kept, corpus->rows());
     if (batches.size() == 1) return search.run(queries, batches[0], hits, reads);
-    DenseFound found{hits, 0, nullptr, {}};
+    DenseFound found{hits};
     for (const QueryRange& range : batches)
         found.rescored += search.run(queries, range, hits.rows(range.begin, range.end), false).rescored;
     return found;

@@ -17,9 +17,10 @@ struct DenseFound {
     TopkHits hits;
     // Rows scored canonically. In a recording, where a query that the bound cannot prove keeps its status, 0.
     int64_t rescored = 0;
-    // The hits on the host, if they were read with the status that decided: ids, scores, counts, status and rescored, each at its
-    // offset in pinned memory.
-    std::shared_ptr<std::byte[]> read;
+    // The status of each query on the host, if it was read to decide; its errors are final.
+    std::vector<int32_t> status{};
+    // The hits on the host, if they were read with it: ids, scores and counts, each at its offset in pinned memory.
+    std::shared_ptr<std::byte[]> read{};
     size_t begins[5] = {};
 };
 

@@ -35,6 +35,15 @@ size_t memory_limit() {
     return static_cast<size_t>(number) << shift;
 }
 
+bool keeps_arrays_apart() {
+    constexpr const char* VARIABLE = "HOPFUSE_CUDA_MEMORY";
+    const char* const given = std::getenv(VARIABLE);
+    const std::string_view text = given ? given : "";
+    if (text != "" && text != "pool" && text != "separate")
+        throw InvalidSetting(VARIABLE, given, "pool, or separate for tools that check memory");
+    return text == "separate";
+}
+
 std::string text_of(const CUuuid& uuid) {
     static constexpr char DIGITS[] = "0123456789abcdef";
     std::string text;
@@ -109,10 +118,11 @@ Device::State::State(const Driver& driver, int ordinal, Code code) : driver(driv
                           attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
     const double l2 = L2_BYTES_PER_CYCLE * attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * properties.multiprocessors;
     properties.l2_speedup = memory > 0 ? std::max(1.0, l2 / memory) : 1.0;
-    properties.has_pools = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0;
+    keeps_apart = keeps_arrays_apart();
+    properties.has_pools = !keeps_apart && attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0;
     properties.has_cooperative = attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
     most_shared = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-    most_kept = std::min(properties.total_bytes / KEPT_PART, account.cap);
+    most_kept = keeps_apart ? 0 : std::min(properties.total_bytes / KEPT_PART, account.cap);
 
     check(driver.cuDevicePrimaryCtxRetain(&context, number), "making the device's context");
     try {

@@ -190,12 +190,12 @@ public:
     std::tuple<Array<T>...> arrays(Sizes... sizes) {
         static_assert(sizeof...(T) == sizeof...(Sizes));
         const size_t nbytes[] = {sizeof(T) * static_cast<size_t>(sizes)...};
-        size_t begins[sizeof...(T)];
-        const Owner owner = allocate_side_by_side(nbytes, begins);
-        char* const base = static_cast<char*>(const_cast<void*>(owner.get()));
+        void* there[sizeof...(T)];
+        Owner owners[sizeof...(T)];
+        allocate(nbytes, there, owners);
         size_t at = 0;
         // Braces: evaluated from left to right.
-        return std::tuple<Array<T>...>{next_array<T>(owner, base, begins, at, static_cast<size_t>(sizes))...};
+        return std::tuple<Array<T>...>{next_array<T>(owners, there, at, static_cast<size_t>(sizes))...};
     }
     template <class T>
     Array<T> zeros(size_t size) {
@@ -215,7 +215,7 @@ public:
         Owner owners[sizeof...(T)];
         upload_bytes(data, nbytes, there, owners);
         size_t at = 0;
-        return std::tuple<Array<T>...>{next_upload<T>(owners, there, at, given.size())...};
+        return std::tuple<Array<T>...>{next_array<T>(owners, there, at, given.size())...};
     }
     template <class T>
     Array<T> upload(const std::vector<T>& given) {
@@ -307,14 +307,9 @@ private:
     void synchronize(const char* what);
     void copy_up(char* base, std::span<const void* const> data, std::span<const size_t> nbytes,
                  std::span<const size_t> begins, size_t total);
-    Owner allocate_side_by_side(std::span<const size_t> nbytes, std::span<size_t> begins);
+    void allocate(std::span<const size_t> nbytes, std::span<void*> there, std::span<Owner> owners);
     template <class T>
-    static Array<T> next_array(const Owner& owner, char* base, const size_t* begins, size_t& at, size_t size) {
-        T* const data = reinterpret_cast<T*>(base + begins[at++]);
-        return Array<T>(owner, data, size);
-    }
-    template <class T>
-    static Array<T> next_upload(const Owner* owners, void* const* there, size_t& at, size_t size) {
+    static Array<T> next_array(const Owner* owners, void* const* there, size_t& at, size_t size) {
         const size_t own = at++;
         return Array<T>(owners[own], static_cast<T*>(there[own]), size);
     }

@@ -61,14 +61,28 @@ Owner Queue::take(size_t nbytes) {
 
 namespace {
 
-size_t side_by_side(std::span<const size_t> nbytes, std::span<size_t> begins) {
-    size_t total = 0;
-    for (size_t i = 0; i < nbytes.size(); ++i) {
-        begins[i] = rounded(total, ALIGNMENT);
-        total = begins[i] + std::max<size_t>(1, nbytes[i]);  // an empty array has an address, too
+// The offsets of arrays in one block, each aligned.
+class Begins {
+public:
+    explicit Begins(std::span<const size_t> nbytes) {
+        if (nbytes.size() > FEW) many_.resize(nbytes.size());
+        begins_ = {many_.empty() ? few_ : many_.data(), nbytes.size()};
+        for (size_t i = 0; i < nbytes.size(); ++i) {
+            begins_[i] = rounded(total, ALIGNMENT);
+            total = begins_[i] + std::max<size_t>(1, nbytes[i]);  // an empty array has an address, too
+        }
     }
-    return total;
-}
+    size_t operator[](size_t i) const { return begins_[i]; }
+    operator std::span<const size_t>() const { return begins_; }
+
+    size_t total = 0;
+
+private:
+    static constexpr size_t FEW = 32;
+    size_t few_[FEW];
+    std::vector<size_t> many_;
+    std::span<size_t> begins_;
+};
 
 // Pinned memory for a read; null if it is too large, or if the host cannot pin it.
 std::shared_ptr<std::byte[]> pinned_if_possible(Device& device, size_t nbytes) {
@@ -83,8 +97,21 @@ std::shared_ptr<std::byte[]> pinned_if_possible(Device& device, size_t nbytes) {
 
 }  // namespace
 
-Owner Queue::allocate_side_by_side(std::span<const size_t> nbytes, std::span<size_t> begins) {
-    return take(side_by_side(nbytes, begins));
+void Queue::allocate(std::span<const size_t> nbytes, std::span<void*> there, std::span<Owner> owners) {
+    if (device_->state().keeps_apart) {
+        for (size_t i = 0; i < nbytes.size(); ++i) {
+            owners[i] = take(std::max<size_t>(1, nbytes[i]));
+            there[i] = const_cast<void*>(owners[i].get());
+        }
+        return;
+    }
+    const Begins begins(nbytes);
+    const Owner owner = take(begins.total);
+    char* const base = static_cast<char*>(const_cast<void*>(owner.get()));
+    for (size_t i = 0; i < nbytes.size(); ++i) {
+        there[i] = base + begins[i];
+        owners[i] = owner;
+    }
 }
 
 void Queue::clear(void* data, size_t nbytes) {
@@ -104,12 +131,13 @@ void Queue::copy_bytes(void* to, const void* from, size_t nbytes) {
 
 void Queue::upload_bytes(std::span<const void* const> data, std::span<const size_t> nbytes, std::span<void*> there,
                          std::span<Owner> owners) {
-    constexpr size_t FEW = 32;
-    size_t few[FEW];
-    std::vector<size_t> many;
-    if (data.size() > FEW) many.resize(data.size());
-    const std::span<size_t> begins(many.empty() ? few : many.data(), data.size());
-    const size_t total = side_by_side(nbytes, begins);
+    if (device_->state().keeps_apart && data.size() > 1) {
+        for (size_t i = 0; i < data.size(); ++i)
+            upload_bytes(data.subspan(i, 1), nbytes.subspan(i, 1), there.subspan(i, 1), owners.subspan(i, 1));
+        return;
+    }
+    const Begins begins(nbytes);
+    const size_t total = begins.total;
     Owner owner;
     if (tape_ && !resident_)
         owner = tape_->is_recording() ? tape_->next_constant(data, nbytes) : tape_->add_constant(data, nbytes, total);

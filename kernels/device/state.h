@@ -173,6 +173,7 @@ struct Device::State {
     CUmemoryPool pool = nullptr;
     FreeBlocks free_blocks;  // without pools
     size_t most_kept = 0;
+    bool keeps_apart = false;  // every array is an allocation of its own, of no pool, for tools that check memory
     Account account;
     std::atomic<int> captures{0};  // under way on this device
     std::mutex collect_mutex;

@@ -1,4 +1,4 @@
-"""The script for the first run on a GPU, with made-up parts, and in full on the stand-in for CuPy."""
+"""The script for the first run on a GPU, with made-up parts, and in full on an emulated machine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stand_in.machine import environment
 from variants import SIMT, missing
 
 from bench.first_gpu import __main__ as program
@@ -21,7 +22,6 @@ from bench.first_gpu.runner import run
 from bench.first_gpu.sizes import QUICK
 
 ROOT = Path(__file__).parents[2]
-STAND_IN = ROOT / "tests" / "stand_in"
 PLANTED = """
 import atexit, os, signal, subprocess, sys, time
 from bench.errors import UnavailableError
@@ -149,18 +149,20 @@ def test_a_sanitizer_has_to_say_that_nothing_is_wrong(
     assert journal.details["status"] == status
 
 
-# ---- Whole, on the stand-in -----------------------------------------------------------------------------------------
+# ---- Whole, on an emulated machine -----------------------------------------------------------------------------------
 
 on_stand_in = pytest.mark.skipif(missing(SIMT) is not None, reason=str(missing(SIMT)))
 
 
-def first_gpu(out: Path, *more: str, before: Path | None = None) -> tuple[int, dict[str, Any]]:
-    """Return the program's exit status and report on the stand-in; modules in ``before`` are found first."""
-    folders = [*([] if before is None else [before]), STAND_IN]
-    path = os.pathsep.join([*map(str, folders), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = os.environ | {"PYTHONPATH": path, "PATH": f"{STAND_IN / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+def first_gpu(folder: Path, *more: str, planted: str | None = None) -> tuple[int, dict[str, Any]]:
+    """Return the program's exit status and report on an emulated machine; Python runs ``planted`` at its start."""
+    given, out = environment(folder), folder / "report.json"
+    if planted is not None:
+        (folder / "sitecustomize.py").write_text(planted)
+        given["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
     command = (sys.executable, "-m", "bench.first_gpu", "--quick", "--out", str(out), *more)
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
+    assert out.is_file(), done.stderr
     return done.returncode, json.loads(out.read_text())
 
 
@@ -168,7 +170,7 @@ def first_gpu(out: Path, *more: str, before: Path | None = None) -> tuple[int, d
 @pytest.mark.emulator
 @on_stand_in
 def test_every_part_runs_on_the_stand_in(tmp_path: Path) -> None:
-    status, report = first_gpu(tmp_path / "report.json")
+    status, report = first_gpu(tmp_path)
     found = {part["name"]: part for part in report["parts"]}
     told = {name: (part["status"], part["about"], part["output"]) for name, part in found.items()}
     assert [*found] == [part.name for part in PARTS]
@@ -177,7 +179,7 @@ def test_every_part_runs_on_the_stand_in(tmp_path: Path) -> None:
     assert "torch" in found["torch_streams"]["about"]
     assert (status, report["quick"]) == (0, True)
     details = {name: part["details"] for name, part in found.items()}
-    assert details["build"]["card"]["device"] == "A host in disguise"
+    assert details["build"]["card"]["device"] == "SIMT emulator"
     assert details["build"]["cpu_seconds"] > 0
     assert details["tests"]["outcomes"]["passed"] > 0
     assert all(kernel["equal"] and kernel["seconds"] > 0 for kernel in details["selftest"]["kernels"])
@@ -194,18 +196,18 @@ def test_every_part_runs_on_the_stand_in(tmp_path: Path) -> None:
 
 
 LEAK = """
-from hopfuse.backends.cuda.cupy_runtime import CupyRuntime
+from hopfuse.backends.cuda import recordings
 
-make, made, kept = CupyRuntime.recording_memory, [], []
+made, kept, right = [], [], recordings.RecordedCore
 
-def keep(self):
-    memory = make(self)
+def keep(*given):
+    recorded = right(*given)
     made.append(1)
-    if len(made) > 4:  # two are the self-test's, and two the first recording's
-        kept.append(memory)
-    return memory
+    if len(made) > 1:  # after the first recording, which loads kernels
+        kept.append(recorded)
+    return recorded
 
-CupyRuntime.recording_memory = keep
+recordings.RecordedCore = keep
 """
 WRONG = """
 import threading
@@ -235,8 +237,7 @@ IN_THREADS = WRONG.replace("IS_WRONG", "threading.current_thread() is not thread
 )  # fmt: skip
 def test_what_is_wrong_on_a_card_fails_its_part(tmp_path: Path, planted: str, part: str, message: str) -> None:
     """A module that Python loads at its start simulates a faulty GPU."""
-    (tmp_path / "sitecustomize.py").write_text(planted)
-    status, report = first_gpu(tmp_path / "report.json", "--only", part, before=tmp_path)
+    status, report = first_gpu(tmp_path, "--only", part, planted=planted)
     (outcome,) = report["parts"]
     assert (status, outcome["status"]) == (1, "failed"), outcome
     assert message in outcome["about"]
@@ -248,4 +249,4 @@ def test_without_a_gpu_a_part_is_skipped_with_the_reason(tmp_path: Path) -> None
     assert program.main(["--out", str(out), "--only", "threads"]) == 0
     (outcome,) = json.loads(out.read_text())["parts"]
     assert outcome["status"] == "skipped"
-    assert "cupy" in outcome["about"]
+    assert "NVIDIA driver" in outcome["about"]

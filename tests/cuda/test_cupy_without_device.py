@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hopfuse.errors import BackendError
 
-cupy = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'hopfuse[cuda13]'")
+cupy = pytest.importorskip("cupy", reason="CuPy is not installed: pip install 'cupy-cuda13x[ctk]'")
 
 import hopfuse as hf  # noqa: E402
 from hopfuse.backends.cuda import found_device  # noqa: E402

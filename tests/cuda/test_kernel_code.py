@@ -72,9 +72,8 @@ def code(sources: KernelSources, cache: Path, compiler: Counting | None = None, 
 
 def test_the_package_finds_the_checkouts_kernels_before_installed_ones() -> None:
     found = find_sources()
-    assert found.cuda == KERNELS / "cuda"
+    assert (found.cuda, found.include) == (KERNELS / "cuda", KERNELS / "include")
     assert list(found.units) == nvrtc.SOURCES
-    assert {path.name for path in found.headers} >= {"topk_keys.h", "ppr.h", "boltzmann.h"}
 
 
 def test_an_installed_package_finds_its_own(tmp_path: Path) -> None:
@@ -153,14 +152,17 @@ def test_compiled_code_is_read_from_the_disk(sources: KernelSources, tmp_path: P
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [Path(read.origin.split()[-1]).name]
 
 
-@pytest.mark.parametrize("what", ["header", "source", "compiler", "architecture"])
+@pytest.mark.parametrize("what", ["header", "new header", "source", "compiler", "architecture"])
 def test_a_change_compiles_again(sources: KernelSources, tmp_path: Path, what: str) -> None:
     unit = sources.units[0]
     code(sources, tmp_path / "cache").compiled(unit)
     compiler, capability = Counting("13.3" if what == "compiler" else "13.2"), 75 if what == "architecture" else 90
-    if what in ("header", "source"):
-        changed = sources.include / "hopfuse" / "scalar.h" if what == "header" else unit
+    changed = {"header": sources.include / "hopfuse" / "scalar.h", "source": unit}.get(what)
+    if changed is not None:
         changed.write_text(changed.read_text(encoding="utf-8") + "\n// changed", encoding="utf-8")
+    if what == "new header":
+        (sources.cuda / "inner").mkdir()
+        (sources.cuda / "inner" / "new.h").touch()
     made = code(again(tmp_path), tmp_path / "cache", compiler, capability).compiled(unit)
     assert len(compiler.calls) == 1
     assert made.origin.startswith("compiled")
@@ -266,6 +268,17 @@ def test_a_driver_that_takes_no_code_of_the_compiler(found: FoundNvrtc) -> None:
         KernelCode(find_sources(), FoundNvrtc(50, 11080), 50, KernelCache(Path()), 11080).target()
 
 
+def test_the_driver_decides_between_two_releases(
+    compiler: nvrtc.Nvrtc, cuda13_compiler: nvrtc.Nvrtc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both wheels are installed. Release 13 compiles neither for compute capability 7.0 nor for drivers of CUDA 12."""
+    monkeypatch.delenv("HOPFUSE_NVRTC", raising=False)
+    for capability, driver, expected in (
+        (90, 13020, cuda13_compiler), (90, 12000, compiler), (75, 12080, compiler), (70, 13020, compiler)
+    ):  # fmt: skip
+        assert FoundNvrtc(capability, driver).version() == expected.version
+
+
 def test_an_nvrtc_that_cannot_be_loaded_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for content in (None, b"", b"text"):
         library = tmp_path / "libnvrtc.so.13"
@@ -284,7 +297,7 @@ def test_a_library_that_is_not_nvrtc_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_where_nvrtc_is_looked_for(tmp_path: Path) -> None:
-    """NVIDIA's wheels first, the newer release before; a toolkit; the loader."""
+    """NVIDIA's wheels, the newer release first; a toolkit, the newer release first; the loader."""
     wheels, home = tmp_path / "site-packages", tmp_path / "toolkit"
     places = ["nvidia/cuda_nvrtc/lib", "nvidia/cu13/lib"]
     for folder in (*(wheels / place for place in places), home / "lib64", home / "targets" / "x86_64-linux" / "lib"):
@@ -293,9 +306,9 @@ def test_where_nvrtc_is_looked_for(tmp_path: Path) -> None:
             (folder / name).touch()
         (folder / "libnvrtc-builtins.so.12.9").touch()
     found = list(library_paths({"CUDA_HOME": str(home)}, ["", str(tmp_path / "none"), str(wheels)]))
-    folders = [*(wheels / place for place in reversed(places)), home / "lib64", home / "targets/x86_64-linux/lib"]
-    expected = [str(folder / f"libnvrtc.so.{release}") for folder in folders for release in (13, 12)]
-    assert found[: len(expected)] == expected
+    groups = [wheels / place for place in reversed(places)], [home / "lib64", home / "targets/x86_64-linux/lib"]
+    rows = [[str(folder / f"libnvrtc.so.{release}") for release in (13, 12) for folder in group] for group in groups]
+    assert [path for path in found if path in (*rows[0], *rows[1])] == [*rows[0], *rows[1]]
     assert found[-2:] == ["libnvrtc.so.13", "libnvrtc.so.12"]
     assert list(library_paths({"HOPFUSE_NVRTC": "one", "CUDA_HOME": str(home)}, [str(wheels)])) == ["one"]
 

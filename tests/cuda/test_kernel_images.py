@@ -20,6 +20,7 @@ from cubin import read_resources
 from hopfuse.backends.cuda.compatibility import OLDEST_DRIVER, best_target, check_driver
 from hopfuse.backends.cuda.kernel_cache import KernelCache
 from hopfuse.backends.cuda.kernel_code import Code, KernelCode, kernel_names
+from hopfuse.backends.cuda.kernel_compiler import FoundNvrtc
 from hopfuse.backends.cuda.kernel_images import ImagesError, KernelImages, pack
 from hopfuse.backends.cuda.kernel_sources import KernelSources
 from hopfuse.errors import BackendError
@@ -132,12 +133,16 @@ def test_the_stated_compiler_is_that_of_the_build_and_of_the_tests(compiler: nvr
     assert set(build_images.CUBINS) <= set(compiler.architectures())
 
 
-def test_the_build_names_what_it_needs(cuda13_compiler: nvrtc.Nvrtc, tmp_path: Path) -> None:
-    for library in (str(cuda13_compiler.path), str(tmp_path / "none.so")):
-        done = run("check", library=library)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert f"pip install {build_images.PACKAGE}" in done.stderr
-        assert (cuda13_compiler.version in done.stderr) == (library == str(cuda13_compiler.path))
+def test_the_build_names_what_it_needs(tmp_path: Path) -> None:
+    done = run("check", library=str(tmp_path / "none.so"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"pip install {build_images.PACKAGE}" in done.stderr
+
+
+def test_the_build_refuses_another_release(cuda13_compiler: nvrtc.Nvrtc) -> None:
+    done = run("check", library=str(cuda13_compiler.path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{cuda13_compiler.path} is {cuda13_compiler.version}" in done.stderr
 
 
 def test_the_build_finds_its_compiler(compiler: nvrtc.Nvrtc) -> None:
@@ -316,17 +321,17 @@ def test_a_wrong_head_is_damage(kernels: Path, wrong: str) -> None:
 def test_damage_is_told_where_the_code_comes_from(
     kernels: Path, compiler: nvrtc.Nvrtc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hopfuse.backends.cuda.kernel_compiler import FoundNvrtc
-
     path = kernels / "images" / "dice_f32.images"
     path.write_bytes(path.read_bytes()[:-1])
     monkeypatch.setenv("HOPFUSE_NVRTC", str(compiler.path))
     unit = kernels / "cuda" / "dice_f32.cu"
-    code = code_of(kernels, 90, compiler=FoundNvrtc(90, 13020))
-    assert code.prebuilt(unit) is None
-    made = code.compiled(unit)
-    assert made.origin.startswith(f"compiled by NVRTC {build_images.NVRTC}, since {path} is damaged")
-    assert set(read_resources(made.image)) == made.kernels
+    for origin in (f"compiled by NVRTC {build_images.NVRTC}", f"cache {kernels / 'cache'}"):
+        code = code_of(kernels, 90, compiler=FoundNvrtc(90, 13020))
+        assert code.prebuilt(unit) is None
+        made = code.compiled(unit)
+        assert made.origin.startswith(origin)
+        assert f", since {path} is damaged" in made.origin
+        assert set(read_resources(made.image)) == made.kernels
 
 
 def test_a_file_that_cannot_be_read_is_told(kernels: Path) -> None:

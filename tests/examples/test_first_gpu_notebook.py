@@ -1,22 +1,21 @@
-"""examples/first_gpu.ipynb, every cell but the installation, on the stand-in for CuPy."""
+"""examples/first_gpu.ipynb, every cell but the installation, on an emulated machine."""
 
 from __future__ import annotations
 
 import ast
 import json
-import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from stand_in.machine import environment
 from variants import SIMT, missing
 
 from bench.first_gpu.parts import PARTS
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "examples" / "first_gpu.ipynb"
-STAND_IN = ROOT / "tests" / "stand_in"
 
 
 def read(file: Path = NOTEBOOK) -> dict[str, Any]:
@@ -44,9 +43,8 @@ def test_it_has_no_output_and_its_cells_are_python() -> None:
 def test_it_runs_on_the_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nbformat = pytest.importorskip("nbformat", reason="pip install 'hopfuse[notebook]'")
     nbclient = pytest.importorskip("nbclient", reason="pip install 'hopfuse[notebook]'")
-    monkeypatch.setenv("PYTHONPATH", str(STAND_IN) + os.pathsep + os.environ.get("PYTHONPATH", ""))
-    monkeypatch.setenv("PATH", str(STAND_IN / "bin") + os.pathsep + os.environ["PATH"])
-    monkeypatch.setenv("HOPFUSE_CUDA_CACHE", str(tmp_path / "cache"))
+    for name, value in environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
     given = read()
     given["cells"] = [cell for cell in given["cells"] if not tagged(cell, "install")]
     (settings,) = (cell for cell in given["cells"] if tagged(cell, "settings"))
@@ -59,7 +57,7 @@ def test_it_runs_on_the_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         for cell in notebook.cells
         if cell["cell_type"] == "code"
     }
-    assert "A host in disguise" in printed["card"]
+    assert "SIMT emulator" in printed["card"]
     assert "checks equal the CPU in every bit" in printed["selftest"]
     assert "µs a launch" in printed["selftest"]
     assert "the card's hits are the CPU's, in every bit" in printed["quickstart"]

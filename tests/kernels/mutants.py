@@ -471,7 +471,7 @@ MUTANTS = [
         "dense_product.h",
         "        if (ADDS_PARTS) add_part<Width>(totals, sums);\n",
         "",
-        "wide",
+        "wide edges",
         "plain",
         "wrong",
     ),

@@ -13,6 +13,8 @@ from hopfuse_simt import build
 from hopfuse_simt.driver import SimtDriver
 
 FOLDER = Path(__file__).parent
+#: Bytes of a device. Small: a program that fills the memory touches all of it.
+MEMORY = 192 * 2**20
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -27,6 +29,7 @@ def environment(folder: Path) -> dict[str, str]:
         "HOPFUSE_LIBCUDA": str(driver.path),
         "HOPFUSE_NVRTC": str(nvrtc()),
         "HOPFUSE_SIMT_IMAGES": str(images),
+        "HOPFUSE_SIMT_MEMORY": str(MEMORY),
         "HOPFUSE_CUDA_CACHE": str(folder / "cache"),
     }
 

@@ -1,4 +1,4 @@
-"""The tests that run on a GPU: ``pytest -m gpu``."""
+"""The tests that run on a GPU: ``pytest -m gpu``, with the GPU's driver in place of the emulated one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ...errors import UnavailableError
-from ..card import require_card
+from ..card import BACKEND, require_card
 from ..journal import FailedError, Journal
 from ..report import ROOT
 from ..sizes import Sizes
@@ -31,7 +31,8 @@ def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
     file.unlink(missing_ok=True)
     pytest = (sys.executable, "-m", "pytest", "-m", "gpu", "-p", "no:cacheprovider", f"--junitxml={file}")
     side_by_side = () if find_spec("xdist") is None else ("-n", str(min(PROCESSES, os.cpu_count() or 1)))
-    done = subprocess.run((*pytest, "--benchmark-disable", *side_by_side, *sizes.tests), cwd=ROOT, check=False)
+    command = (*pytest, "--benchmark-disable", *side_by_side, *sizes.tests)
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"HOPFUSE_TESTS_DRIVER": BACKEND}, check=False)
     if not file.exists():
         raise FailedError(f"pytest ended with status {done.returncode} before it had results")
     outcomes, faults = read(file)

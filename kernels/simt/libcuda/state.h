@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <memory>
@@ -195,8 +196,14 @@ struct Pool : Object {
     Pool() : Object(Kind::pool) {}
 };
 
+// The environment variable HOPFUSE_SIMT_MEMORY, in bytes, or so much that no test fills it: fresh memory is written.
+inline uint64_t memory_of_device() {
+    const char* const given = std::getenv("HOPFUSE_SIMT_MEMORY");
+    return given == nullptr ? uint64_t{1} << 40 : std::strtoull(given, nullptr, 10);
+}
+
 struct Device {
-    uint64_t memory = uint64_t{1} << 40, used = 0;
+    uint64_t memory = memory_of_device(), used = 0;
     int order = SIMT_FORWARD, mma = SIMT_H100, capability = 90, blocks_at_once = 2, cooperative = 1,
         multiprocessors = 1;
     int64_t l2_bytes = int64_t{1} << 26;

@@ -135,7 +135,7 @@ class KernelCode:
     def _cached(self, unit: Path) -> Code | None:
         key = self._key(unit)
         image = self.cache.get(key)
-        return None if image is None else Code(image, kernel_names(image), f"cache {self.cache.path(key)}")
+        return None if image is None else self._code(unit, image, f"cache {self.cache.path(key)}")
 
     def _compile(self, unit: Path) -> bytes:
         return self.compiler.compile(unit, self.target(), self.sources.compiler_options(unit))
@@ -148,17 +148,20 @@ class KernelCode:
 
     def _store(self, unit: Path, image: bytes) -> Code:
         note = "" if self.cache.put(self._key(unit), image) else f", not cached: {self.cache.problem}"
-        damaged = f", since {self._damaged[unit]}" if unit in self._damaged else ""
-        made = Code(image, kernel_names(image), f"compiled by NVRTC {self.compiler.version()}{note}{damaged}")
+        made = self._code(unit, image, f"compiled by NVRTC {self.compiler.version()}{note}")
         self._compiled[unit] = made
         return made
+
+    def _code(self, unit: Path, image: bytes, origin: str) -> Code:
+        damage = f", since {self._damaged[unit]}" if unit in self._damaged else ""
+        return Code(image, kernel_names(image), origin + damage)
 
     def target(self) -> str:
         """Return what to compile for: the nearest cubin that the device and its driver take, else PTX."""
         compiler = self.compiler
         found = best_target(self.capability, targets(compiler.architectures()), compiler.version(), self.driver)
         if found is None:
-            raise no_compiler(self.capability, self.driver, [f"NVRTC {compiler.version()} has no code for both"])
+            raise no_compiler(self.capability, self.driver, [f"NVRTC {compiler.version()} makes no code for them"])
         return found
 
 

@@ -53,7 +53,7 @@ class FoundNvrtc:
                 return nvrtc
             if target is not None:
                 others.append(nvrtc)
-            tried.append(f"{path} (release {nvrtc.version} has no code for both)")
+            tried.append(f"{path} (release {nvrtc.version} makes no code for them)")
         if others:
             return others[0]
         raise no_compiler(self._capability, self._driver, tried)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,25 +33,24 @@ class KernelSources:
         return tuple(sorted(self.cuda.glob("*.cu")))
 
     @cached_property
-    def headers(self) -> tuple[Path, ...]:
-        """The headers that units may include."""
-        return (*sorted(self.cuda.glob("*.h")), *sorted(self.include.rglob("*.h")))
-
-    @cached_property
     def hash(self) -> str:
-        """A hash of all sources and headers with their paths."""
-        placed = {f"cuda/{path.name}": path for path in self.cuda.iterdir() if path.suffix in (".cu", ".h")}
-        placed |= {f"include/{path.relative_to(self.include).as_posix()}": path for path in self.include.rglob("*.h")}
-        lines = (f"{place} {hashlib.sha256(path.read_bytes()).hexdigest()}\n" for place, path in sorted(placed.items()))
-        return hashlib.sha256("".join(lines).encode()).hexdigest()
+        """A hash of all sources and headers with their places."""
+        return self._hash_of(self.units)
 
     def unit_hash(self, unit: Path) -> str:
         """Return a hash of one .cu file, all headers and the compiler's options."""
-        return hashlib.sha256(repr(OPTIONS).encode() + _named_hash(unit) + self._header_hashes).hexdigest()
+        return self._hash_of([unit])
+
+    def _hash_of(self, units: Iterable[Path]) -> str:
+        own = "".join(f"{unit.name} {_hash(unit)}\n" for unit in units)
+        return hashlib.sha256(f"{OPTIONS}\n{own}{self._header_hashes}".encode()).hexdigest()
 
     @cached_property
-    def _header_hashes(self) -> bytes:
-        return b"".join(map(_named_hash, self.headers))
+    def _header_hashes(self) -> str:
+        """The places and hashes of all headers, which any unit may include."""
+        folders = (self.cuda, self.include)
+        places = ((path.relative_to(folder), path) for folder in folders for path in sorted(folder.rglob("*.h")))
+        return "".join(f"{place.as_posix()} {_hash(path)}\n" for place, path in places)
 
     def compiler_options(self, unit: Path) -> tuple[str, ...]:
         """Return the options that a .cu file is compiled with."""
@@ -82,8 +82,8 @@ class KernelSources:
         return sorted(self.units, key=likelihood, reverse=True)
 
 
-def _named_hash(path: Path) -> bytes:
-    return f"{path.name}\0".encode() + hashlib.sha256(path.read_bytes()).digest()
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _declared_names(text: str) -> list[str]:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 _LIBRARY = re.compile(r"libnvrtc\.so\.\d+")
 #: Releases whose library the loader is asked for by name.
 _RELEASES = (13, 12)
-_TOOLKIT_FOLDERS = ("lib64", "lib", "targets/*/lib")
+_WHEEL_FOLDERS, _TOOLKIT_FOLDERS = ("cu[0-9]*/lib", "cuda_nvrtc/lib"), ("lib64", "lib", "targets/*/lib")
 
 
 class NvrtcError(Exception):
@@ -126,16 +126,14 @@ def library_paths(environment: Mapping[str, str] = os.environ, folders: Sequence
     if named:
         yield named
         return
-    for folder in filter(None, sys.path if folders is None else folders):  # "" is the current folder
-        nvidia = Path(folder) / "nvidia"
-        yield from _newest_first(nvidia.glob("cu[0-9]*/lib/*"))
-        yield from _newest_first(nvidia.glob("cuda_nvrtc/lib/*"))
-    for toolkit in (environment.get("CUDA_HOME"), environment.get("CUDA_PATH"), "/usr/local/cuda"):
-        for place in _TOOLKIT_FOLDERS if toolkit else ():
-            yield from _newest_first(Path(str(toolkit)).glob(f"{place}/*"))
+    packages = filter(None, sys.path if folders is None else folders)  # "" is the current folder
+    yield from _newest_first([Path(folder) / "nvidia" for folder in packages], _WHEEL_FOLDERS)
+    for toolkit in filter(None, (environment.get("CUDA_HOME"), environment.get("CUDA_PATH"), "/usr/local/cuda")):
+        yield from _newest_first([Path(toolkit)], _TOOLKIT_FOLDERS)
     yield from (f"libnvrtc.so.{release}" for release in _RELEASES)
 
 
-def _newest_first(files: Iterator[Path]) -> list[str]:
+def _newest_first(folders: Sequence[Path], places: Sequence[str]) -> list[str]:
+    files = [file for folder in folders for place in places for file in folder.glob(f"{place}/libnvrtc.so.*")]
     libraries = [file for file in files if _LIBRARY.fullmatch(file.name)]
     return [str(file) for file in sorted(libraries, key=lambda file: int(file.suffix[1:]), reverse=True)]
