@@ -89,6 +89,8 @@ RECIPES = {"GuidedWalk", "PhaseGraph", "PolicyRAG", "HybridRRF", "PlainHybrid", 
 RECIPE_NAMES = {"guided-walk", "phase-graph", "policy-rag", "hybrid-rrf", "plain-hybrid", "triple-hybrid"}
 #: Public methods of a named tuple, whatever their names begin with.
 NAMED_TUPLE = {"_asdict", "_fields", "_field_defaults", "_make", "_replace"}
+#: Headers of kernels/device that no other room reads.
+DEVICE_ALONE = {"groups.h", "planted.h", "state.h", "tape.h"}
 #: Headers of kernels/cpu that the bindings read: the table of kernels, input checks, prepared graphs, seeds, sums of
 #: terms, pools of threads and workspaces, the floating-point mode.
 BOUND = {
@@ -604,6 +606,7 @@ def test_a_test_of_a_recipe_is_found(source: str, module: str, count: int) -> No
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.MULTILINE)
 PYTHON = re.compile(r"nanobind|pybind|Python\.h|numpy/")
+TOOLKIT = re.compile(r"^(cuda|cuda_runtime(_api)?|cublas\w*|nvrtc)\.h$")
 CONTAINER = re.compile(r"\bstd::(vector|string|map|unordered_map|span|array|function|optional|unique_ptr|shared_ptr)\b")
 
 
@@ -615,6 +618,8 @@ def cpp_violations(source: str, path: str) -> list[str]:
     for quote, name in INCLUDE.findall(source):
         if room != "bindings" and PYTHON.search(name):
             found.append(f"{path} includes {name}: kernels know no Python")
+        elif TOOLKIT.search(name):
+            found.append(f"{path} includes {name}: no CUDA header is needed to build")
         elif quote == "<":
             if room == "include" and name not in ("cmath", "cstdint"):
                 found.append(f"{path} includes <{name}>: a contract needs <cstdint> and <cmath> alone")
@@ -631,6 +636,10 @@ def _may_include(room: str, name: str) -> bool:
     parts = name.split("/")
     if room == "bindings" and parts[:3] == ["..", "kernels", "cpu"]:
         return len(parts) == 4 and parts[3] in BOUND
+    if room == "bindings" and parts[:3] == ["..", "kernels", "device"]:
+        return len(parts) == 4 and parts[3] not in DEVICE_ALONE
+    if room in ("cuda", "device") and parts[0] == "arguments":
+        return len(parts) == 2
     if room == "simt" and parts[:2] == ["..", "cuda"]:
         return True
     return (room != "include" and len(parts) == 1) or (room == "simt" and parts[0] == "hopfuse_simt")
@@ -670,6 +679,12 @@ CPP_PLANTED = [
     ("kernels/simt/runner.cpp", '#include "../cpu/simd.h"'),
     ("bindings/ppr.cpp", '#include "../kernels/cpu/ppr_block.h"'),
     ("bindings/ppr.cpp", '#include "../kernels/cpu/simd.h"'),
+    ("bindings/device.h", '#include "../kernels/device/state.h"'),
+    ("kernels/device/ppr.cpp", "#include <nanobind/nanobind.h>"),
+    ("kernels/device/ppr.cpp", "#include <cuda.h>"),
+    ("kernels/device/ppr.cpp", '#include "../cpu/ppr_rows.h"'),
+    ("kernels/device/ppr.cpp", '#include "ppr_walk/arguments.h"'),
+    ("kernels/include/hopfuse/ppr.h", '#include "arguments/ppr_f32.h"'),
 ]
 
 

@@ -63,11 +63,14 @@ std::string error_name(const Driver& driver, CUresult code) {
     return "error " + std::to_string(static_cast<int>(code));
 }
 
-Library open_any(std::string& name) {
+std::string chosen_library() {
     const char* const chosen = std::getenv("HOPFUSE_LIBCUDA");
-    const bool is_chosen = chosen && *chosen;
+    return chosen ? chosen : "";
+}
+
+Library open_any(const std::string& chosen, std::string& name) {
     std::string reasons;
-    for (const std::string& candidate : is_chosen ? std::vector<std::string>{chosen} : system_names()) {
+    for (const std::string& candidate : chosen.empty() ? system_names() : std::vector<std::string>{chosen}) {
         std::string why;
         if (const Library found = open_library(candidate, why)) {
             name = candidate;
@@ -76,13 +79,13 @@ Library open_any(std::string& name) {
         reasons += (reasons.empty() ? "" : "; ") + why;
     }
     throw NoDriver(
-        (is_chosen ? "the library that HOPFUSE_LIBCUDA names cannot be opened: " : "there is no CUDA driver: ") +
+        (chosen.empty() ? "there is no CUDA driver: " : "the library that HOPFUSE_LIBCUDA names cannot be opened: ") +
         reasons);
 }
 
-Driver open_driver() {
+Driver open_driver(const std::string& chosen) {
     Driver found;
-    const Library library = open_any(found.library);
+    const Library library = open_any(chosen, found.library);
     using Version = CUresult HOPFUSE_DRIVER_CALL(int*);
     if (const auto version_of = function_of<Version>(library, "cuDriverGetVersion")) version_of(&found.version);
     if (found.version < OLDEST_DRIVER)
@@ -119,30 +122,32 @@ Driver open_driver() {
 bool is_forked() noexcept { return HOPFUSE_PLANT(65, true, false) && forked.load(std::memory_order_relaxed); }
 
 const Driver& driver() {
-    // A failure is final for this process: a driver does not appear while it runs, and to look again costs milliseconds.
-    struct Opened {
-        std::optional<Driver> driver;
-        std::optional<NoDriver> error;
-        Opened() {
-            watch_forks();
-            opened.store(true, std::memory_order_relaxed);  // before, because a process may be forked meanwhile
-            try {
-                driver.emplace(open_driver());
-            } catch (const NoDriver& why) {
-                error = why;
-                opened.store(false, std::memory_order_relaxed);
-            }
-        }
-    };
     if (is_forked())
         throw NoDriver(
             "this process was forked from one that had used the CUDA driver, which does not work in forked processes: "
-            "start "
-            "processes with the method 'spawn' or 'forkserver', or use the device only after the fork");
-    // Never destroyed: arrays may be dropped while the process ends.
-    static const Opened& once = *new Opened;
-    if (once.error) throw *once.error;
-    return *once.driver;
+            "start processes with the method 'spawn' or 'forkserver', or use the device only after the fork");
+    // Nothing of this is destroyed: arrays may be dropped while the process ends.
+    static std::atomic<const Driver*> found{nullptr};
+    if (const Driver* const known = found.load(std::memory_order_acquire)) return *known;
+    static std::mutex& mutex = *new std::mutex;
+    static std::optional<std::pair<std::string, NoDriver>>& failed =
+        *new std::optional<std::pair<std::string, NoDriver>>;
+    const std::lock_guard lock(mutex);
+    if (const Driver* const known = found.load(std::memory_order_acquire)) return *known;
+    // A driver does not appear while a process runs, and to look again costs milliseconds; but another may have been chosen.
+    const std::string chosen = chosen_library();
+    if (failed && failed->first == chosen) throw failed->second;
+    static const bool is_watched = (watch_forks(), true);
+    static_cast<void>(is_watched);
+    opened.store(true, std::memory_order_relaxed);  // before, because a process may be forked meanwhile
+    try {
+        found.store(new Driver(open_driver(chosen)), std::memory_order_release);
+    } catch (const NoDriver& why) {
+        opened.store(false, std::memory_order_relaxed);
+        failed.emplace(chosen, why);
+        throw;
+    }
+    return *found.load(std::memory_order_acquire);
 }
 
 void throw_error(const Driver& driver, CUresult code, const std::string& what) {

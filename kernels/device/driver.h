@@ -97,7 +97,8 @@ struct Driver {
 };
 
 // The driver of this process: the library that the environment variable HOPFUSE_LIBCUDA names, else the system's. It is opened and
-// initialised once. Throws NoDriver with the reason, and in a process that was forked from one that had opened it.
+// initialised once; if that fails, again only when the variable has changed. Throws NoDriver with the reason, and in a process that
+// was forked from one that had opened it.
 const Driver& driver();
 
 // A driver on which nothing runs: it hands out addresses, and every call succeeds at once.

@@ -638,9 +638,12 @@ CASE(a_failed_call_says_what_failed) {
 }
 
 CASE(a_driver_that_is_not_there) {
+    const std::string there = std::getenv("HOPFUSE_LIBCUDA");
     setenv("HOPFUSE_LIBCUDA", "/nowhere/libcuda.so", 1);
     for (int i = 0; i < 2; ++i)
         CHECK(std::string(thrown<NoDriver>([] { driver(); }).what()).find("/nowhere/libcuda.so") != std::string::npos);
+    setenv("HOPFUSE_LIBCUDA", there.c_str(), 1);  // another choice is tried
+    CHECK(open()->properties().name == "SIMT emulator");
 }
 
 CASE(a_library_that_is_no_driver) {
