@@ -1,5 +1,4 @@
-#include "hopfuse/ppr_certificate.h"
-#include "hopfuse/ppr_plan.h"
+#include "hopfuse/ppr.h"
 #include "prepared_graph.h"
 
 namespace {
@@ -80,63 +79,7 @@ std::pair<int32_t, int> ppr_topk(Prepared& graph, In<int64_t> restart_indptr, In
 }  // namespace
 
 void bind_ppr(Module& m) {
-    m.attr("PPR_SEGMENT") = hopfuse::PPR_SEGMENT;
-    m.attr("PPR_TILE") = hopfuse::PPR_TILE;
     m.attr("PPR_LEAST_WEIGHT") = hopfuse::PPR_LEAST_WEIGHT;
-    m.attr("PPR_ANCHOR") = hopfuse::PPR_ANCHOR;
-    m.attr("PPR_MOST_RHO") = hopfuse::PPR_MOST_RHO;
-    m.attr("PPR_NEAR") = hopfuse::PPR_NEAR;
-    m.attr("PPR_POLISH_STEPS") = hopfuse::PPR_POLISH_STEPS;
-    m.attr("PPR_POLISH_GAIN") = hopfuse::PPR_POLISH_GAIN;
-    m.def("ppr_pass_limit", &hopfuse::ppr_pass_limit, nb::arg("symmetric"), nb::arg("damping"), nb::arg("tol"),
-          nb::arg("volume"), nb::arg("norm"));
-    m.def("ppr_measured_from", &hopfuse::ppr_measured_from, nb::arg("limit"));
-    m.def("ppr_next_look", &hopfuse::ppr_next_look, nb::arg("damping"), nb::arg("done"), nb::arg("shortfall"),
-          nb::arg("order"));
-    m.def("ppr_may_look_around", &hopfuse::ppr_may_look_around, nb::arg("shortfall"));
-    m.def("ppr_may_correct", &hopfuse::ppr_may_correct, nb::arg("longest_row"));
-    m.def("ppr_is_faint", &hopfuse::ppr_is_faint, nb::arg("factor"), nb::arg("damping"));
-    m.def(
-        "ppr_rest_of_rho",
-        [](float restart, double per_degree, double slack, int64_t longest_row, double largest_scale,
-           double largest_inverse, double damping) {
-            const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale, largest_inverse);
-            return hopfuse::ppr_rest_of_rho(restart, per_degree, slack, loss, damping);
-        },
-        nb::arg("restart"), nb::arg("per_degree"), nb::arg("slack"), nb::arg("longest_row"), nb::arg("largest_scale"),
-        nb::arg("largest_inverse"), nb::arg("damping"));
-    m.def(
-        "ppr_local_bound",
-        [](double largest, double rest, int64_t longest_row, double largest_scale, double largest_inverse,
-           double damping) {
-            const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale, largest_inverse);
-            return hopfuse::ppr_local_bound(largest, rest, loss, damping);
-        },
-        nb::arg("largest"), nb::arg("rest"), nb::arg("longest_row"), nb::arg("largest_scale"),
-        nb::arg("largest_inverse"), nb::arg("damping"));
-    m.def(
-        "ppr_corrected_rest",
-        [](double largest, double per_degree, double rest, int64_t longest_row, double largest_scale,
-           double largest_inverse) {
-            const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale, largest_inverse);
-            return hopfuse::ppr_corrected_rest(largest, per_degree, rest, loss);
-        },
-        nb::arg("largest"), nb::arg("per_degree"), nb::arg("rest"), nb::arg("longest_row"), nb::arg("largest_scale"),
-        nb::arg("largest_inverse"));
-    m.def(
-        "ppr_corrected_residual",
-        [](double measured, double residual, double moved, double volume, int64_t longest_row, double largest_scale,
-           double largest_inverse) {
-            const hopfuse::PassLoss loss = hopfuse::ppr_pass_loss(longest_row, largest_scale, largest_inverse);
-            return hopfuse::ppr_corrected_residual(measured, residual, moved, volume, loss);
-        },
-        nb::arg("measured"), nb::arg("residual"), nb::arg("moved"), nb::arg("volume"), nb::arg("longest_row"),
-        nb::arg("largest_scale"), nb::arg("largest_inverse"));
-    m.def("ppr_bound", &hopfuse::ppr_bound, nb::arg("residual"), nb::arg("slack"), nb::arg("missed"),
-          nb::arg("damping"));
-    m.def("ppr_node_bound", &hopfuse::ppr_node_bound, nb::arg("holds"), nb::arg("largest"), nb::arg("slack"),
-          nb::arg("damping"));
-    m.def("ppr_rounding", &hopfuse::ppr_rounding, nb::arg("lacking"), nb::arg("missed"));
     m.def("ppr", &ppr, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"), nb::arg("restart_node"),
           nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("per_type"),
           nb::arg("allow").none(), nb::arg("node_weight").none(), nb::arg("weighted_node").none(),

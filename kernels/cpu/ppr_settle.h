@@ -17,7 +17,7 @@ namespace hopfuse::HOPFUSE_ISA_NS {
 enum Stage { stage_proven, stage_tol, stage_done };
 
 // The progress of a lane's query.
-struct Course : PprCourse {
+struct Course : PprProgress {
     bool is_early;  // the walk stopped by proof; if the list is unproven and above tol, the query walks again, by tol
 };
 

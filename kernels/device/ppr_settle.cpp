@@ -47,7 +47,7 @@ public:
 private:
     // A lane, on the host.
     struct Lane {
-        PprCourse course{};
+        PprProgress course{};
         double shortfall = 0.0;
         bool is_converged = false;
         double slack, missed, volume;

@@ -15,6 +15,8 @@ from cases import grid_graph, random_graph, random_restart
 from compare import assert_bitwise
 from devices import on_device, on_host
 from hopfuse._native import device_most_lanes as most_lanes
+from hopfuse.errors import BackendError
+from refusals import refused
 from variants import SIMT, missing, registered, use_sizes
 
 
@@ -24,6 +26,14 @@ def launched(runtime: Any) -> Counter[str]:
 
 def lanes(runtime: Any) -> set[str]:
     return {kernel.rsplit("_l", 1)[1] for kernel, _, _ in runtime.launches if "ppr_pass" in kernel}
+
+
+def waits(runtime: Any) -> int:
+    return int(runtime.driver.calls("cuStreamSynchronize"))
+
+
+def uploads(runtime: Any) -> int:
+    return sum(event.kind == "upload" for event in runtime.events)
 
 
 @pytest.mark.parametrize("norm", ["joint", "per_type"])
@@ -88,6 +98,63 @@ def test_lists_that_need_more_passes(runtime: Any, prove: Any, decades: float | 
     assert prove == "set" or {"ppr_refine_measure", "ppr_refine_end", "ppr_local_largest"} <= kinds
 
 
+def test_a_look_reads_once_for_all_lanes(runtime: Any) -> None:
+    """It reads what passes have measured and what became of the lists, and the same again for local bounds."""
+    rng = np.random.default_rng(9)
+    src = np.repeat(np.arange(300), rng.integers(1, 9, 300))
+    graph = hf.Graph.from_edges(src, 300 + rng.integers(0, 200, src.size), rng.integers(1, 4, src.size), num_nodes=500)
+    restart = [{300 + int(v): 1.0 for v in rng.choice(200, 4, False)} for _ in range(16)]
+    among = np.arange(300)
+    hf.ppr_topk(graph, restart, 100, candidates=among, damping=0.85)  # the graph, its table of the recurrence
+    runtime.launches.clear()
+    runtime.events.clear()
+    before = waits(runtime)
+    hf.ppr_topk(graph, restart, 100, candidates=among, damping=0.85)
+    kinds = launched(runtime)
+    looks, around = kinds["ppr_refine_measure"], kinds["ppr_local_largest"] - kinds["ppr_local_scale"]
+    assert kinds["ppr_restart"] == kinds["ppr_local_scale"] == 1
+    assert looks >= 2
+    assert around >= 1
+    of_walk = 2 + kinds["ppr_try"] // 2  # its plan, the certificate, and now and then whether lanes walk
+    assert waits(runtime) - before <= of_walk + 2 + 2 * looks + 2 * around + 1
+    assert uploads(runtime) <= 3 + 1 + 2 * looks + around
+
+
+def test_calls_upload_what_differs_between_them(runtime: Any) -> None:
+    """The lanes' restarts, and their places in the answers; not the coefficients of the recurrence."""
+    rng = np.random.default_rng(15)
+    graph = random_graph(rng, 190, 700, hub=3)
+    hf.ppr(graph, random_restart(rng, 190, 4))
+    runtime.events.clear()
+    hf.ppr(graph, random_restart(rng, 190, 4))
+    assert uploads(runtime) == 2
+
+
+def test_scores_are_on_their_way_while_the_next_block_walks(runtime: Any) -> None:
+    """The host waits for the plan and the certificate of each block, and for the last scores."""
+    rng = np.random.default_rng(16)
+    graph, restart = random_graph(rng, 190, 700, hub=3), random_restart(rng, 190, 70)
+    hf.ppr(graph, restart)
+    before = waits(runtime)
+    hf.ppr(graph, restart)
+    assert launched(runtime)["ppr_scores"] == 2 * 3
+    assert waits(runtime) - before == 2 * 3 + 1
+
+
+def test_scores_that_are_on_their_way_when_a_call_fails(runtime: Any) -> None:
+    """The memory that they are copied to is not freed before they are there, which the emulated driver would find."""
+    rng = np.random.default_rng(17)
+    graph, restart = random_graph(rng, 190, 700, hub=3), random_restart(rng, 190, 40)
+    expected = hf.ppr(graph, restart)
+    of_block = len(runtime.launches) // 2
+    runtime.driver.fail_next("cuLaunchKernel", 701, skip=of_block - 1)  # too many resources requested
+    with refused(BackendError, "failed"):
+        hf.ppr(graph, restart)
+    assert launched(runtime)["ppr_scores"] == 2 + 1
+    runtime.trim()
+    assert_bitwise(hf.ppr(graph, restart).scores, expected.scores, "scores")
+
+
 def test_a_graph_without_nodes(runtime: Any) -> None:
     graph, seeds = hf.Graph.from_edges([], [], num_nodes=0), hf.Seeds(np.full((2, 3), -1))
     expected = hf.ppr_topk(graph, seeds, 3, empty="skip")
@@ -140,8 +207,8 @@ def test_a_walk_ends_in_one_launch(runtime: Any, masked: bool) -> None:
 def test_a_thread_of_a_walk_in_one_launch_sums_many_rows(runtime: Any) -> None:
     """So many that their grains do not fit in 32 bits.
 
-    Cycles converge no faster than the theory says, so the residual decides when a walk ends: with the smaller tol a pass
-    later than with the other, which differs from it by less than an error of a sum.
+    Cycles converge no faster than the theory says, so the residual decides when a walk ends: with the smaller tol a
+    pass later than with the other, which differs from it by less than an error of a sum.
     """
     rng = np.random.default_rng(13)
     graph = hf.Graph.from_edges(np.arange(4000), rng.permutation(4000), num_nodes=4000, directed=True)

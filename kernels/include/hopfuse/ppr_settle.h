@@ -8,18 +8,18 @@
 namespace hopfuse {
 
 // The progress of a lane's query.
-struct PprCourse {
+struct PprProgress {
     int64_t passes;  // so far, including the certifying one
     int64_t look;    // the passes of a refinement after which to look next, or 0
 };
 
 // Whether max_iter (0: none) allows this many more passes.
-HOPFUSE_FN bool ppr_allows(const PprCourse& course, int64_t max_iter, int64_t more) {
+HOPFUSE_FN bool ppr_allows(const PprProgress& course, int64_t max_iter, int64_t more) {
     return max_iter == 0 || course.passes + more <= max_iter;
 }
 
 // Plans the next look, if more passes may prove a list whose errors are `shortfall` times too large. Returns its passes, or 0.
-HOPFUSE_FN int64_t ppr_plan_look(PprCourse& course, double damping, double shortfall, bool order, int64_t longest_row,
+HOPFUSE_FN int64_t ppr_plan_look(PprProgress& course, double damping, double shortfall, bool order, int64_t longest_row,
                                  int64_t max_iter) {
     const int64_t next = ppr_next_look(damping, course.look, shortfall, order), more = next - course.look;
     if (next == 0 || !ppr_may_correct(longest_row) || !ppr_allows(course, max_iter, more)) return 0;
