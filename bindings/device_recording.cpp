@@ -133,7 +133,7 @@ public:
     void abandon() {
         if (run_ == nullptr) return;
         work_->abandon();
-        has_run_ = false;
+        has_run_ = work_->has_run();
         leave();
     }
 

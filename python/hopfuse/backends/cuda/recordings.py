@@ -44,6 +44,8 @@ class RecordedCore:
     def recorded(self, *, for_host: bool) -> _native.DeviceRecording:
         """Return the recording for arrays of the host or of the device, and make it if needed."""
         if not self.native.is_recorded(for_host):
+            if not self.native.has_run:  # the core raised in a run since
+                self._rebuild = self._run(records=False, for_host=for_host)
             self._run(records=True, for_host=for_host)
         return self.native
 
