@@ -278,8 +278,12 @@ void bind_device_array(Module& m) {
     nb::class_<DeviceArray>(m, "DeviceArray",
                             "An array in the memory of a device, C-contiguous. Other libraries import it by DLPack or "
                             "__cuda_array_interface__, without a copy.")
-        .def_prop_ro("shape", [](const DeviceArray& array) { return as_tuple(array.shape); })
-        .def_prop_ro("dtype", [](const DeviceArray& array) { return numpy_dtype(array.dtype); })
+        .def_prop_ro(
+            "shape", [](const DeviceArray& array) { return as_tuple(array.shape); },
+            nb::sig("def shape(self) -> tuple[int, ...]"))
+        .def_prop_ro(
+            "dtype", [](const DeviceArray& array) { return numpy_dtype(array.dtype); },
+            nb::sig("def dtype(self) -> numpy.dtype[typing.Any]"))
         .def_prop_ro("ndim", [](const DeviceArray& array) { return array.shape.size(); })
         .def_prop_ro("size", &DeviceArray::size)
         .def_prop_ro("nbytes", &DeviceArray::nbytes)
@@ -312,16 +316,22 @@ void bind_device_array(Module& m) {
                  return array.shape[0];
              })
         .def("__repr__", &describe)
-        .def("to_numpy", &to_numpy, nb::sig("def to_numpy(self) -> numpy.typing.NDArray[Any]"),
+        .def("to_numpy", &to_numpy, nb::sig("def to_numpy(self) -> numpy.typing.NDArray[typing.Any]"),
              "Copy to the host, waiting for the pending work.")
-        .def("get", &to_numpy, nb::sig("def get(self) -> numpy.typing.NDArray[Any]"), "The same as to_numpy().")
-        .def("__array__", &refuse_array, nb::sig("def __array__(self, *args: Any, **kwargs: Any) -> Any"),
+        .def("get", &to_numpy, nb::sig("def get(self) -> numpy.typing.NDArray[typing.Any]"), "The same as to_numpy().")
+        .def("__array__", &refuse_array,
+             nb::sig("def __array__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"),
              "Raise TypeError: copies to the host are explicit.")
         .def("__dlpack__", &to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(),
-             nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
-        .def("__dlpack_device__",
-             [](const DeviceArray& array) { return nb::make_tuple(ON_CUDA, array.device->properties().ordinal); })
-        .def_prop_ro("__cuda_array_interface__", &interface_of);
+             nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none(),
+             nb::sig("def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, "
+                     "dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> typing.Any"))
+        .def(
+            "__dlpack_device__",
+            [](const DeviceArray& array) { return nb::make_tuple(ON_CUDA, array.device->properties().ordinal); },
+            nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+        .def_prop_ro("__cuda_array_interface__", &interface_of,
+                     nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"));
     m.def("device_array_over", &over, nb::arg("device"), nb::arg("address"), nb::arg("shape"), nb::arg("dtype"),
           nb::arg("owner"), nb::arg("stream").none(), nb::arg("stream_owner").none(), nb::arg("readonly"),
           "An array over the memory of an object, which it keeps alive; its work is ordered after that of the stream.");
@@ -334,6 +344,8 @@ void bind_device_array(Module& m) {
         },
         nb::arg("device"), nb::arg("array"), "A view of an array of another object of the same device.");
     m.def("device_array_of_capsule", &from_capsule, nb::arg("device"), nb::arg("capsule"), nb::arg("queue"),
+          nb::sig("def device_array_of_capsule(device: Device, capsule: object, queue: DeviceQueue) -> "
+                  "tuple[DeviceArray, tuple[int, ...] | None]"),
           "An array over the tensor of a capsule, which is ready on the stream of the queue, and its strides or None.");
     m.def("device_of_address", &ordinal_of, nb::arg("device"), nb::arg("address"),
           "The number of the device that holds an address.");

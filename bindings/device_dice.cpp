@@ -47,5 +47,8 @@ void bind_device_dice(Module& m) {
     m.def("device_labels", &device_labels, nb::arg("queue"), nb::arg("indptr"), nb::arg("members"),
           "Copy label sets to a device.");
     m.def("device_dice", &device_dice, nb::arg("queue"), nb::arg("labels"), nb::kw_only(), nb::arg("query_indptr"),
-          nb::arg("query_units"), nb::arg("indptr"), nb::arg("candidates"));
+          nb::arg("query_units"), nb::arg("indptr"), nb::arg("candidates"),
+          nb::sig("def device_dice(queue: DeviceQueue, labels: DeviceLabels, *, query_indptr: object, "
+                  "query_units: object, indptr: object, candidates: object) -> "
+                  "numpy.typing.NDArray[numpy.float32]"));
 }

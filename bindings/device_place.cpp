@@ -182,8 +182,11 @@ void bind_device_place(Module& m) {
         "Take the function that raises the error of a device, by its kind and values.");
     m.def("current_device", &current_device, "The number of the device that is current on this thread, or None.");
     m.def("count_devices", &count_devices, "The number of devices.");
-    m.def("device_summary", &summary, nb::arg("ordinal"), "The name and the compute capability of a device.");
-    m.def("driver_problem", &driver_problem, "Why the driver cannot be used, and its version or 0; None if it can.");
+    m.def("device_summary", &summary, nb::arg("ordinal"),
+          nb::sig("def device_summary(ordinal: int) -> tuple[str, int]"),
+          "The name and the compute capability of a device.");
+    m.def("driver_problem", &driver_problem, nb::sig("def driver_problem() -> tuple[str, int] | None"),
+          "Why the driver cannot be used, and its version or 0; None if it can.");
     m.def("driver_version", [] { return native::driver().version; }, "The driver's version, 12040 for CUDA 12.4.");
 
     nb::class_<native::Sizes> sizes(m, "DeviceSizes", "Sizes of units of work, on which no result depends.");
@@ -200,7 +203,8 @@ void bind_device_place(Module& m) {
                  const DeviceQueue now = queue_of_thread(scope.queue.device);
                  enter_queue(now.run != nullptr ? now : scope.queue);
              })
-        .def("__exit__", [](const StreamScope&, nb::args) { leave_queue(); });
+        .def("__exit__", [](const StreamScope&, nb::args) { leave_queue(); },
+             nb::sig("def __exit__(self, *args: object) -> None"));
 
     using native::Device;
     nb::class_<Device>(m, "Device", "A device of this process, for all threads.")

@@ -345,6 +345,7 @@ void bind_device_recording(Module& m) {
                       const std::vector<std::pair<Shape, nb::object>>&>(),
              nb::arg("device"), nb::arg("memory"), nb::arg("inputs"))
         .def("begin", &DeviceRecording::begin, nb::arg("records"), nb::arg("for_host"),
+             nb::sig("def begin(self, records: bool, for_host: bool) -> list[DeviceArray]"),
              "Begin a run of the core on this thread, and return its inputs.")
         .def("end", &DeviceRecording::end, nb::arg("leaves"), "End a run with the arrays of its result.")
         .def("abandon", &DeviceRecording::abandon, "End a run in which something has raised.")
@@ -352,8 +353,12 @@ void bind_device_recording(Module& m) {
         .def("is_recorded", &DeviceRecording::is_recorded, nb::arg("for_host"))
         .def_prop_ro("rows", &DeviceRecording::rows, "The recorded batch size.")
         .def("on_host", &DeviceRecording::on_host, nb::arg("arrays"), nb::arg("batch"),
+             nb::sig("def on_host(self, arrays: Sequence[numpy.typing.NDArray[typing.Any]], batch: int) -> "
+                     "tuple[list[numpy.typing.NDArray[typing.Any]], list[int]] | None"),
              "The results for NumPy arrays, and the queries that must be run without the recording.")
         .def("on_device", &DeviceRecording::on_device, nb::arg("arrays"), nb::arg("batch"),
+             nb::sig("def on_device(self, arrays: Sequence[DeviceArray], batch: int) -> "
+                     "tuple[list[DeviceArray], list[int]] | None"),
              "The results for arrays on the device, and the queries that must be run without the recording.");
     m.def("device_take_rows", &take_rows, nb::arg("device"), nb::arg("array"), nb::arg("rows"),
           "A copy of these rows, which may repeat.");

@@ -31,9 +31,9 @@ struct Field {
         if (name != field) return false;
         const auto given = nb::cast<In<float>>(value, false);
         if (given.size() != static_cast<size_t>(size))
-            throw nb::value_error(("option " + name + " has " + std::to_string(given.size()) + " numbers, not " +
-                                   std::to_string(size))
-                                      .c_str());
+            throw nb::value_error(
+                ("option " + name + " has " + std::to_string(given.size()) + " numbers, not " + std::to_string(size))
+                    .c_str());
         array = given.data();
         return true;
     }

@@ -50,7 +50,7 @@ const CpuKernels& Call::kernels() { return *chosen.load(); }
 
 NB_MODULE(_native, module) {
     nb::set_leak_warnings(false);  // a device is kept for the rest of the process
-    module.doc() = "CPU kernels: arrays in, arrays out. Used by hopfuse.backends only.";
+    module.doc() = "Kernels of the CPU and of devices: arrays in, arrays out. Used by hopfuse.backends only.";
     chosen = hopfuse::runnable_variants()[0];
     Module m(module);
     m.def("built_isas", [] { return names(hopfuse::built_isas()); }, "Variants in this build, best first.");

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from hopfuse import _native
 from hopfuse.backends.cuda.runtime import Runtime
+from hopfuse.errors import BackendError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "kernels" / "simt"))
 from hopfuse_simt import build as builder
@@ -105,11 +105,6 @@ class SimtRuntime(Runtime):
         return self.driver.peek(array.address, array.shape, array.dtype)
 
 
-def no_real_device() -> Callable[[], Any]:
-    """Return a maker for ``backend="cuda"`` in a process whose driver is the emulated one."""
-    from hopfuse.errors import BackendError
-
-    def make() -> Any:
-        raise BackendError("unavailable", "backend", "this process runs kernels on the emulator, not on a GPU")
-
-    return make
+def no_real_device() -> BackendError:
+    """Return the error of ``backend="cuda"`` in a process whose driver is the emulated one."""
+    return BackendError("unavailable", "backend", "this process runs kernels on the emulator, not on a GPU")

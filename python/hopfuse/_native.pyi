@@ -1,9 +1,12 @@
-"""CPU kernels: arrays in, arrays out. Used by hopfuse.backends only."""
+"""
+Kernels of the CPU and of devices: arrays in, arrays out. Used by hopfuse.backends only.
+"""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy
+import numpy.typing
 from numpy.typing import NDArray
 
 
@@ -62,6 +65,450 @@ def use_scopes(current: object, raise_cancelled: object) -> None:
 
 def check_cancelled() -> None:
     """Raise for a signal, or if a token of the current context is cancelled."""
+
+class PinnedBlock:
+    """Pinned host memory behind NumPy arrays."""
+
+class DeviceQueue:
+    """Where a call is queued on a device."""
+
+    @property
+    def stream(self) -> int: ...
+
+def use_faults(raise_fault: object) -> None:
+    """
+    Take the function that raises the error of a query, by its status and row.
+    """
+
+class DeviceArray:
+    """
+    An array in the memory of a device, C-contiguous. Other libraries import it by DLPack or __cuda_array_interface__, without a copy.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> numpy.dtype[Any]: ...
+
+    @property
+    def ndim(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def device(self) -> int:
+        """The number of the device."""
+
+    def is_on(self, device: Device) -> bool:
+        """Whether the array is one of this device object."""
+
+    @property
+    def address(self) -> int:
+        """The address on the device."""
+
+    @property
+    def stream(self) -> int | None:
+        """The stream of the pending work, or None."""
+
+    def reshape(self, *sides: int | Sequence[int]) -> DeviceArray:
+        """Another shape of the same elements; one side may be -1."""
+
+    def view(self, dtype: object) -> DeviceArray:
+        """The same bytes as another dtype."""
+
+    def __getitem__(self, key: int | slice) -> DeviceArray:
+        """A row, or rows from begin to end, without a copy."""
+
+    def __len__(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
+    def to_numpy(self) -> numpy.typing.NDArray[Any]:
+        """Copy to the host, waiting for the pending work."""
+
+    def get(self) -> numpy.typing.NDArray[Any]:
+        """The same as to_numpy()."""
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raise TypeError: copies to the host are explicit."""
+
+    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+def device_array_over(device: Device, address: int, shape: Sequence[int], dtype: object, owner: object, stream: int | None, stream_owner: object | None, readonly: bool) -> DeviceArray:
+    """
+    An array over the memory of an object, which it keeps alive; its work is ordered after that of the stream.
+    """
+
+def device_array_of(device: Device, array: DeviceArray) -> DeviceArray:
+    """A view of an array of another object of the same device."""
+
+def device_array_of_capsule(device: Device, capsule: object, queue: DeviceQueue) -> tuple[DeviceArray, tuple[int, ...] | None]:
+    """
+    An array over the tensor of a capsule, which is ready on the stream of the queue, and its strides or None.
+    """
+
+def device_of_address(device: Device, address: int) -> int:
+    """The number of the device that holds an address."""
+
+def use_device_errors(raise_error: object) -> None:
+    """
+    Take the function that raises the error of a device, by its kind and values.
+    """
+
+def current_device() -> int | None:
+    """The number of the device that is current on this thread, or None."""
+
+def count_devices() -> int:
+    """The number of devices."""
+
+def device_summary(ordinal: int) -> tuple[str, int]:
+    """The name and the compute capability of a device."""
+
+def driver_problem() -> tuple[str, int] | None:
+    """Why the driver cannot be used, and its version or 0; None if it can."""
+
+def driver_version() -> int:
+    """The driver's version, 12040 for CUDA 12.4."""
+
+class DeviceSizes:
+    """Sizes of units of work, on which no result depends."""
+
+    @property
+    def tile_rows(self) -> int: ...
+
+    @tile_rows.setter
+    def tile_rows(self, arg: int, /) -> None: ...
+
+    @property
+    def tile_scores(self) -> int: ...
+
+    @tile_scores.setter
+    def tile_scores(self, arg: int, /) -> None: ...
+
+    @property
+    def batch(self) -> int: ...
+
+    @batch.setter
+    def batch(self, arg: int, /) -> None: ...
+
+    @property
+    def scored_at_once(self) -> int: ...
+
+    @scored_at_once.setter
+    def scored_at_once(self, arg: int, /) -> None: ...
+
+    @property
+    def split_rows(self) -> int: ...
+
+    @split_rows.setter
+    def split_rows(self, arg: int, /) -> None: ...
+
+    @property
+    def most_splits(self) -> int: ...
+
+    @most_splits.setter
+    def most_splits(self, arg: int, /) -> None: ...
+
+    @property
+    def widest(self) -> int: ...
+
+    @widest.setter
+    def widest(self, arg: int, /) -> None: ...
+
+    @property
+    def sort_chunk(self) -> int: ...
+
+    @sort_chunk.setter
+    def sort_chunk(self, arg: int, /) -> None: ...
+
+    @property
+    def sort_keys(self) -> int: ...
+
+    @sort_keys.setter
+    def sort_keys(self, arg: int, /) -> None: ...
+
+    @property
+    def split_blocks(self) -> int: ...
+
+    @split_blocks.setter
+    def split_blocks(self, arg: int, /) -> None: ...
+
+    @property
+    def split_candidates(self) -> int: ...
+
+    @split_candidates.setter
+    def split_candidates(self, arg: int, /) -> None: ...
+
+    @property
+    def part(self) -> int: ...
+
+    @part.setter
+    def part(self, arg: int, /) -> None: ...
+
+    @property
+    def shared_entries(self) -> int: ...
+
+    @shared_entries.setter
+    def shared_entries(self, arg: int, /) -> None: ...
+
+    @property
+    def workspace(self) -> int: ...
+
+    @workspace.setter
+    def workspace(self, arg: int, /) -> None: ...
+
+    @property
+    def most_places(self) -> int: ...
+
+    @most_places.setter
+    def most_places(self, arg: int, /) -> None: ...
+
+    @property
+    def most_lanes(self) -> int: ...
+
+    @most_lanes.setter
+    def most_lanes(self, arg: int, /) -> None: ...
+
+class StreamScope:
+    """A block in which calls are queued on a stream."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *args: object) -> None: ...
+
+class Device:
+    """A device of this process, for all threads."""
+
+    @staticmethod
+    def open(ordinal: int, code: object) -> Device:
+        """
+        Open a device; `code` returns the image of a unit of kernels, its origin, and what else to load or None.
+        """
+
+    @staticmethod
+    def counting() -> Device:
+        """A device on which nothing runs: it counts memory."""
+
+    @property
+    def ordinal(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def uuid(self) -> str: ...
+
+    @property
+    def capability(self) -> int: ...
+
+    @property
+    def driver_version(self) -> int: ...
+
+    @property
+    def multiprocessors(self) -> int: ...
+
+    @property
+    def total_bytes(self) -> int: ...
+
+    @property
+    def l2_bytes(self) -> int: ...
+
+    @property
+    def is_counting(self) -> bool: ...
+
+    @property
+    def sizes(self) -> DeviceSizes: ...
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether launches may be cooperative."""
+
+    @cooperative.setter
+    def cooperative(self, arg: bool, /) -> None: ...
+
+    @property
+    def recording(self) -> bool:
+        """
+        Whether results of this thread's calls cannot be read, as in a recording.
+        """
+
+    def queue(self) -> DeviceQueue:
+        """Where a call of this thread is queued."""
+
+    def on_stream(self, handle: int, owner: object | None) -> StreamScope:
+        """Queue this thread's calls on a stream in a with block."""
+
+    def on_stream_of(self, array: DeviceArray) -> StreamScope:
+        """
+        Queue this thread's calls on the stream of an array's pending work in a with block.
+        """
+
+    def empty(self, shape: object, dtype: object) -> DeviceArray:
+        """An array with undefined elements."""
+
+    def upload(self, array: object) -> DeviceArray:
+        """A copy of an array of the host."""
+
+    def free_bytes(self) -> int:
+        """Bytes that an allocation can still get."""
+
+    def trim(self) -> None:
+        """Give cached memory back to the device."""
+
+    def used_bytes(self) -> int:
+        """Bytes in use, on a counting device."""
+
+    def peak_bytes(self) -> int:
+        """The most bytes in use, on a counting device."""
+
+    def reset_peak(self) -> None: ...
+
+    def origins(self) -> list[tuple[str, str]]:
+        """Where the code of the loaded units comes from."""
+
+    def start_timing(self) -> None:
+        """Time the launches of this thread until read_times()."""
+
+    def read_times(self) -> list[tuple[str, float]]:
+        """The launches and their times in seconds, waiting for them."""
+
+    def collect_with(self, collect: object) -> None:
+        """Take what frees memory of Python's before an allocation fails."""
+
+class RecordingMemory:
+    """Memory of recordings that are never replayed at the same time."""
+
+    def __init__(self, device: Device) -> None: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+class DeviceRecording:
+    """A core that is recorded for a batch size, and replayed for any."""
+
+    def __init__(self, device: Device, memory: RecordingMemory, inputs: Sequence[tuple[Sequence[int], object]]) -> None: ...
+
+    def begin(self, records: bool, for_host: bool) -> list[DeviceArray]:
+        """Begin a run of the core on this thread, and return its inputs."""
+
+    def end(self, leaves: Sequence[DeviceArray]) -> None:
+        """End a run with the arrays of its result."""
+
+    def abandon(self) -> None:
+        """End a run in which something has raised."""
+
+    @property
+    def has_run(self) -> bool:
+        """Whether the run before a recording is over."""
+
+    def is_recorded(self, for_host: bool) -> bool: ...
+
+    @property
+    def rows(self) -> int:
+        """The recorded batch size."""
+
+    def on_host(self, arrays: Sequence[numpy.typing.NDArray[Any]], batch: int) -> tuple[list[numpy.typing.NDArray[Any]], list[int]] | None:
+        """
+        The results for NumPy arrays, and the queries that must be run without the recording.
+        """
+
+    def on_device(self, arrays: Sequence[DeviceArray], batch: int) -> tuple[list[DeviceArray], list[int]] | None:
+        """
+        The results for arrays on the device, and the queries that must be run without the recording.
+        """
+
+def device_take_rows(device: Device, array: DeviceArray, rows: Sequence[int]) -> DeviceArray:
+    """A copy of these rows, which may repeat."""
+
+def device_put_rows(device: Device, target: DeviceArray, rows: Sequence[int], source: DeviceArray) -> None:
+    """Copy row i of `source` to row rows[i] of `target`."""
+
+class DeviceCorpus:
+    """A corpus on a device."""
+
+DEVICE_MOST_ROWS: int = 2147483647
+
+DENSE_STEP_ERROR: float = 7.62939453125e-06
+
+def device_corpus(queue: DeviceQueue, vectors: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], *, type: int, cosine: bool) -> DeviceCorpus: ...
+
+def device_dense_topk(queue: DeviceQueue, corpus: DeviceCorpus, *, queries: object, k: int, mask: object | None, indptr: object | None, ids: object | None, shared: bool, on_device: bool) -> dict: ...
+
+def device_dot_bound(dim: int, type: int) -> tuple:
+    """
+    The slack, the norm's floor and the underflow of products of vectors with this dimension and type.
+    """
+
+def device_similarity_weights(queue: DeviceQueue, corpus: DeviceCorpus, *, queries: object, mask: object | None, indptr: object | None, ids: object | None, shared: bool, tau: float, floor: float, on_device: bool) -> dict: ...
+
+class DeviceLabels:
+    """Label sets on a device."""
+
+def device_labels(queue: DeviceQueue, indptr: object, members: object) -> DeviceLabels:
+    """Copy label sets to a device."""
+
+def device_dice(queue: DeviceQueue, labels: DeviceLabels, *, query_indptr: object, query_units: object, indptr: object, candidates: object) -> numpy.typing.NDArray[numpy.float32]: ...
+
+def device_calibrate(queue: DeviceQueue, scores: object, counts: object, *, method: int, ties: int, option: dict, on_device: bool) -> dict: ...
+
+def device_fuse(queue: DeviceQueue, lists: list, *, pools: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], method: int, calibration: int, ties: int, calibration_option: dict, option: dict, weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], consensus: float, prior: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], k: int, on_device: bool) -> dict: ...
+
+class DeviceRows:
+    """The rows of a graph on a device."""
+
+class DeviceGraph:
+    """A graph on a device, with one normalisation of edge types."""
+
+def device_rows(queue: DeviceQueue, prepared: PreparedGraph) -> DeviceRows:
+    """Copy the rows of a graph to a device."""
+
+def device_graph(queue: DeviceQueue, rows: DeviceRows, prepared: PreparedGraph, per_type: bool, with_out: bool) -> DeviceGraph:
+    """
+    Copy degrees to a device and, for degrees that a query sums, rows of outgoing edges.
+    """
+
+def device_ppr(queue: DeviceQueue, graph: DeviceGraph, queries: object, *, scores: object, on_device: bool) -> dict: ...
+
+def device_ppr_topk(queue: DeviceQueue, graph: DeviceGraph, queries: object, *, k: int, candidates: object | None, stop_when_proven: bool, prove_order: bool, on_device: bool) -> dict: ...
+
+def device_order_weights(queue: DeviceQueue, graph: DeviceGraph, *, weight: object, node: object, allow: object | None, lightest: object | None) -> dict: ...
+
+def device_most_lanes(num_nodes: int, num_stored: int, l2_bytes: int, l2_speedup: float) -> int:
+    """The lanes of blocks that take the least time per query, by bytes."""
+
+def device_lane_blocks(batch: int, most: int = 32) -> list[tuple[int, int, int]]:
+    """
+    The first query, the number of queries and the lanes of each block of a batch.
+    """
+
+def device_ising(queue: DeviceQueue, graph: DeviceRows, *, ids: object, scores: object, counts: object, coupling: float, temperature: float, relaxation: float, steps: int, blend: float, k: int, on_device: bool) -> dict: ...
+
+class DeviceIncidence:
+    """An incidence on a device."""
+
+def device_incidence(queue: DeviceQueue, *, indptr: object, indices: object, weights: object | None) -> DeviceIncidence: ...
+
+def device_project(queue: DeviceQueue, incidence: DeviceIncidence, *, scores: object, scale: object | None, on_device: bool) -> dict: ...
+
+def device_project_topk(queue: DeviceQueue, incidence: DeviceIncidence, *, scores: object, scale: object | None, k: int, on_device: bool) -> dict: ...
+
+def device_add_passage_seeds(queue: DeviceQueue, *, node: object, weight: object, ids: object, scores: object, counts: object, mass: float, on_device: bool) -> dict: ...
+
+def device_add_entity_seeds(queue: DeviceQueue, mentions: DeviceIncidence, *, node: object, weight: object, ids: object, counts: object, frequency: object, mass: float, on_device: bool) -> dict: ...
+
+def device_cover_seeds(queue: DeviceQueue, mentions: DeviceIncidence, *, node: object, weight: object, ids: object, scores: object, counts: object, least: float, k: int, on_device: bool) -> dict: ...
+
+def device_boost_weights(queue: DeviceQueue, *, weights: object, ids: object, scores: object, counts: object, strength: float, on_device: bool) -> dict: ...
 
 RESTART_OUTSIDE: int = 1
 

@@ -12,7 +12,6 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from typing import Any
 
 import hopfuse as hf
@@ -22,22 +21,23 @@ from hopfuse import backends
 from hopfuse.backends import cpu, selftest
 from hopfuse.backends.cuda.found_device import SelfTestMark
 from hopfuse.backends.cuda.kernel_cache import KernelCache
-from hopfuse.backends.cuda.kernel_sources import find_sources
-from hopfuse.backends.first_use import INSTALL, FirstUse, no_cupy
+from hopfuse.backends.first_use import FirstUse
 from hopfuse.errors import BackendError, DeviceMemoryError, InputError
-from refusals import check_error, refused
+from refusals import refused
+from variants import SIMT, missing
 
 NO_DEVICE = BackendError("unavailable", None, "no device")
 ILLEGAL = BackendError("failed", None, "an illegal address")
 
-WITHOUT_CUPY = "import sys; sys.modules['cupy'] = None\n"
+WITHOUT_DRIVER = {"HOPFUSE_LIBCUDA": "/nowhere/libcuda.so.1"}
 CALL = "h = hf.Hits([[1, 2]], [[2.0, 1.0]]); found = hf.calibrate(h, 'max'{}).scores.tolist()\n"
 
 
 def python(code: str, **environment: str) -> Any:
     kept = {name: value for name, value in os.environ.items() if name != "HOPFUSE_BACKEND"}
-    command = [sys.executable, "-W", "error", "-c", f"{WITHOUT_CUPY}import json\nimport hopfuse as hf\n{code}"]
-    done = subprocess.run(command, capture_output=True, text=True, env={**kept, **environment}, check=False)
+    command = [sys.executable, "-W", "error", "-c", f"import json, sys\nimport hopfuse as hf\n{code}"]
+    given = {**kept, **WITHOUT_DRIVER, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, env=given, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -113,34 +113,52 @@ def test_an_error_that_is_kept_keeps_nothing_of_its_call():
     assert left() is None
 
 
-# ---- A machine without CuPy ------------------------------------------------------------------------------------
+# ---- A machine without a driver, or with one that cannot be used ---------------------------------------------------
 
 
 def test_auto_is_the_cpu_and_loads_no_device_code() -> None:
     code = CALL.format("") + (
-        "loaded = [m for m in sys.modules if m.split('.')[0] in ('cupy', 'torch', 'cuda') or 'cupy_runtime' in m]\n"
-        "print(json.dumps([found, hf.backend_info()['auto'], sorted(set(loaded) - {'cupy'})]))"
+        "loaded = [m for m in sys.modules if m.split('.')[0] in ('cupy', 'torch') or 'backends.cuda' in m]\n"
+        "print(json.dumps([found, hf.backend_info()['auto'], loaded]))"
     )
     assert python(code) == [[[1.0, 0.5]], "cpu", []]
 
 
-def test_cuda_by_name_says_what_to_install() -> None:
+def test_cuda_by_name_says_what_is_missing() -> None:
     by_argument = error_of(CALL.format(", backend='cuda'").strip())
     assert (by_argument["code"], by_argument["field"]) == ("unavailable", "backend")
-    assert "hopfuse[cuda13]" in by_argument["values"]["install"]
-    assert "hopfuse[cuda12]" in by_argument["values"]["install"]
+    assert "/nowhere/libcuda.so.1" in by_argument["values"]["said"]
     assert error_of(CALL.format("").strip(), HOPFUSE_BACKEND="cuda") == by_argument
     assert python("print(json.dumps(hf.backend_info()['backends']['cuda']))") == {"error": by_argument["said"]}
     assert error_of("hf.selftest()") == by_argument
 
 
-def test_a_folder_called_cupy_is_not_cupy(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    if no_cupy() is None:
-        pytest.skip("CuPy is installed")
-    (tmp_path / "cupy").mkdir()
-    monkeypatch.syspath_prepend(tmp_path)
-    assert find_spec("cupy") is not None
-    check_error(no_cupy(), BackendError, "unavailable", "backend", install=INSTALL)
+DRIVERS = [
+    ("driver.driver_version = 11080", "version", {"given": "11.8", "allowed": "12.0"}),
+    ("driver.visible = 0", "unavailable", {}),
+    ("driver.devices[0].capability = 70", "unavailable", {"id": 0, "given": 7.0, "allowed": 7.5}),
+    ("driver.fail_next('cuInit', 803, count=0)", "unavailable", {}),
+]
+
+
+@pytest.mark.emulator
+@pytest.mark.skipif(missing(SIMT) is not None, reason=str(missing(SIMT)))
+@pytest.mark.parametrize(("setting", "code", "values"), DRIVERS, ids=[setting for setting, *_ in DRIVERS])
+def test_a_driver_that_cannot_be_used_says_why(setting: str, code: str, values: dict[str, Any]) -> None:
+    from hopfuse_simt.driver import SimtDriver
+
+    driver = SimtDriver()
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(sys.modules["hopfuse_simt"].__file__ or "")))
+    prepare = f"sys.path.insert(0, {folder!r})\nfrom hopfuse_simt.driver import SimtDriver\n"
+    prepare += f"driver = SimtDriver()\n{setting}\n"
+    asked = (
+        "try:\n    hf.calibrate(hf.Hits([[1]], [[1.0]]), backend='cuda')\n"
+        "except hf.errors.BackendError as error:\n    print(json.dumps([error.code, error.field, error.values]))\n"
+    )
+    found = python(prepare + asked, HOPFUSE_LIBCUDA=str(driver.path))
+    assert found[:2] == [code, "backend"]
+    assert values.items() <= found[2].items()
+    assert python(prepare + "print(json.dumps(hf.backend_info()['auto']))", HOPFUSE_LIBCUDA=str(driver.path)) == "cpu"
 
 
 def test_an_unknown_backend_is_told_of_cuda() -> None:
@@ -246,7 +264,7 @@ def test_a_self_test_without_room_is_repeated_once_there_is_some(
     assert hf.backend_info()["auto"] == "cuda"
 
 
-def test_a_broken_cupy_is_a_reason_and_no_error(use: Any) -> None:
+def test_a_broken_driver_is_a_reason_and_no_error(use: Any) -> None:
     use(OSError("libcuda.so.1: file too short"))
     hf.calibrate(hf.Hits([[1]], [[1.0]]))
     assert hf.backend_info()["backends"]["cuda"]["error"].endswith("OSError: libcuda.so.1: file too short")
@@ -373,15 +391,15 @@ def test_a_child_may_be_the_first_to_ask(use: Any) -> None:
     assert in_child(lambda: (answers("cuda"), device.calls > 0)) == (([], "[[1.0, 0.5]]"), True)
 
 
-def test_a_passed_self_test_is_remembered_for_the_device_and_the_sources(tmp_path: Any) -> None:
-    sources, where = find_sources(), ("0.1", "a device", "CUDA 13.0", "CUDA 13.0", "14.2")
-    mark = SelfTestMark(sources, KernelCache(tmp_path), *where)
+def test_a_passed_self_test_is_remembered_for_the_build_the_device_and_its_driver(tmp_path: Any) -> None:
+    where = ("0.1", "a build", "sources", "a UUID", "13000")
+    mark = SelfTestMark(KernelCache(tmp_path), *where)
     assert not mark.is_set()
     mark.set()
-    assert SelfTestMark(sources, KernelCache(tmp_path), *where).is_set()
+    assert SelfTestMark(KernelCache(tmp_path), *where).is_set()
     for at in range(len(where)):
         other = [*where[:at], "other", *where[at + 1 :]]
-        assert not SelfTestMark(sources, KernelCache(tmp_path), *other).is_set()
+        assert not SelfTestMark(KernelCache(tmp_path), *other).is_set()
     (entry,) = tmp_path.iterdir()
     entry.write_bytes(b"torn")
     assert not mark.is_set()

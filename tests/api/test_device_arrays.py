@@ -27,7 +27,7 @@ NODES, DIM = 190, 12
 def assert_same(made: Any, expected: Any) -> None:
     for name, array in vars(expected).items():
         assert isinstance(getattr(made, name), DeviceArray)
-        assert_bitwise(getattr(made, name).get(), array, name)
+        assert_bitwise(getattr(made, name).to_numpy(), array, name)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_walks_from_seeds(graph: hf.Graph, seeds: hf.Seeds, stop: Any) -> None:
 def test_scores_of_a_batch_for_igraph_stay_on_the_device(graph: hf.Graph, seeds: hf.Seeds) -> None:
     made = personalized_pagerank_batch(graph, on_device(seeds), damping=0.99)
     assert isinstance(made, DeviceArray)
-    assert_bitwise(made.get(), hf.ppr(graph, seeds, damping=0.99, backend="cpu").scores, "scores")
+    assert_bitwise(made.to_numpy(), hf.ppr(graph, seeds, damping=0.99, backend="cpu").scores, "scores")
 
 
 def test_all_scores_of_a_walk(graph: hf.Graph, seeds: hf.Seeds) -> None:
@@ -71,7 +71,7 @@ def test_all_scores_of_a_walk(graph: hf.Graph, seeds: hf.Seeds) -> None:
     assert_same(hf.ppr(graph, on_device(seeds)), expected)
     out = on_device(np.zeros((7, NODES), np.float32))
     hf.ppr(graph, on_device(seeds), out=out)
-    assert_bitwise(out.get(), expected.scores, "out")
+    assert_bitwise(out.to_numpy(), expected.scores, "out")
 
 
 def test_seeds_on_the_host_equal_dense_restarts(graph: hf.Graph, seeds: hf.Seeds) -> None:

@@ -14,9 +14,12 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from compare import assert_bitwise
-from hopfuse import _native
+from emulated_device import CUDA, driver, image
+from hopfuse import _native, backends
+from hopfuse.backends.cuda import DeviceOps
+from hopfuse.backends.cuda.runtime import Runtime
 from hopfuse.errors import CancelledError
-from variants import SIMT, missing, simt_runtime
+from variants import SIMT, missing, open_emulator
 
 from kernels import long_calls
 
@@ -136,27 +139,38 @@ def test_blocks_are_nested_and_belong_to_their_context() -> None:
 
 
 def test_a_device_looks_at_the_token_before_each_launch() -> None:
+    """The token is cancelled while the kernels of a file are loaded, after which one of them is launched."""
     if (reason := missing(SIMT)) is not None:
         pytest.skip(reason)
-    runtime, token, launched = simt_runtime(), hf.CancelToken(), list[str]()
-    graph = hf.Graph.from_edges([0, 1, 2], [1, 2, 3])
-    launch = runtime.launch
+    open_emulator()
+    graph, token, loaded = hf.Graph.from_edges([0, 1, 2], [1, 2, 3]), hf.CancelToken(), list[str]()
 
-    def spy(kernel: str, *arguments: Any, **more: Any) -> None:
-        launched.append(kernel)
-        if len(launched) == 3:
+    def code(unit: str) -> tuple[bytes, str, None]:
+        loaded.append(unit)
+        if len(loaded) == 2:
             token.cancel()
-        launch(kernel, *arguments, **more)
+        return image("plain", CUDA / f"{unit}.cu", 90), "emulator", None
 
-    expected = hf.ppr(graph, [{0: 1.0}], backend=SIMT).scores
-    runtime.launch = spy
+    def launched() -> list[str]:
+        driver().finish()
+        names = [kernel for kernel, _, _ in driver().launches]
+        driver().clear()
+        return names
+
+    backends.register("stopped", DeviceOps(Runtime(_native.Device.open(5, code), "stopped")))
     try:
+        launched()
         with hf.cancellation(token), pytest.raises(CancelledError):
-            hf.ppr(graph, [{0: 1.0}], backend=SIMT)
+            hf.ppr(graph, [{0: 1.0}], backend="stopped")
+        first = launched()
+        found = hf.ppr(graph, [{0: 1.0}], backend="stopped").scores
     finally:
-        del runtime.launch
-    assert len(launched) == 3
-    assert_bitwise(hf.ppr(graph, [{0: 1.0}], backend=SIMT).scores, expected)
+        backends._backends.pop("stopped")
+    whole = launched()
+    assert 0 < len(first) < len(whole)
+    assert whole[: len(first)] == first
+    assert_bitwise(found, hf.ppr(graph, [{0: 1.0}], backend="cpu").scores, "scores")
+    assert not driver().findings
 
 
 # ---- Signals ---------------------------------------------------------------------------------------------------------

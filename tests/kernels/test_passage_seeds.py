@@ -46,8 +46,8 @@ def test_a_device_adds_them_too(runtime: Any, width: int, k: int) -> None:
     hits = hf.Hits(ids, rng.integers(-1, 4, ids.shape) / 3, rng.integers(0, k + 1, 5))
     expected = hf.add_passage_seeds(seeds, hits, 0.3)
     made = hf.add_passage_seeds(on_device(seeds), on_device(hits), 0.3)
-    assert_bitwise(made.nodes.get(), expected.nodes, "nodes")
-    assert_bitwise(made.weights.get(), expected.weights, "weights")
+    assert_bitwise(made.nodes.to_numpy(), expected.nodes, "nodes")
+    assert_bitwise(made.weights.to_numpy(), expected.weights, "weights")
 
 
 @pytest.mark.parametrize(

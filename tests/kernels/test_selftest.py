@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import hopfuse as hf
-import numpy as np
 import pytest
 from hopfuse import _native, backends
-from hopfuse.backends import selftest, selftest_cases
-from hopfuse.backends.cuda.found_device import SelfTestMark
-from hopfuse.backends.cuda.kernel_cache import KernelCache
-from hopfuse.backends.cuda.kernel_sources import find_sources
-from hopfuse.errors import BackendError
-from variants import CUDA, SIMT, missing, simt_runtime
+from hopfuse.backends import selftest, selftest_cases, selftest_process
+from hopfuse.errors import DeviceMemoryError
+from kernels.moved_products import copy_kernels
+from refusals import refused
+from variants import CUDA, SIMT, missing, registered, simt_runtime
 
 without = missing(SIMT)
 
@@ -66,25 +64,34 @@ def test_the_quick_form_reaches_every_op() -> None:
         assert any(kernel.startswith(part) for kernel in launched), part
 
 
+def planted(folder: Path, file: str, old: str, new: str) -> Path:
+    """Copy the kernels to a folder, with a change in one file; return the folder."""
+    copy_kernels(folder)
+    text = (folder / file).read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    (folder / file).write_text(text.replace(old, new), encoding="utf-8")
+    return folder
+
+
 @pytest.mark.emulator
 @pytest.mark.skipif(without is not None, reason=str(without))
 @pytest.mark.parametrize("bits", [24, 11, 8], ids=["float32", "TF32", "bfloat16"])
-def test_a_product_of_fewer_bits_is_found(monkeypatch: pytest.MonkeyPatch, bits: int) -> None:
+def test_a_product_of_fewer_bits_is_found(tmp_path: Path, bits: int) -> None:
     """By the quick form, too. In float32 the bound proves the list, so that no exhaustive search hides the product."""
-    runtime, device = simt_runtime(), backends.untested(SIMT)
-    multiply = runtime._multiply
-
-    def rounded(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        pattern, dropped = np.ascontiguousarray(array).view(np.uint32).astype(np.uint64), 24 - bits
-        half = (1 << dropped >> 1) - 1 + (pattern >> dropped & 1) if dropped else 0
-        return ((pattern + half) >> dropped << dropped).astype(np.uint32).view(np.float32)
-
-    monkeypatch.setattr(runtime, "_multiply", lambda a, b, out: multiply(rounded(a), rounded(b), out))
+    product = "sums[i][j] = fmaf(q[i], x[j], sums[i][j]);"
+    rounded = (
+        "{ const auto cut = [](float number) { unsigned pattern = __float_as_uint(number); "
+        f"pattern += (1u << {24 - bits} >> 1) - ({24 - bits} > 0) + ((pattern >> {24 - bits}) & ({24 - bits} > 0)); "
+        f"return __uint_as_float(pattern >> {24 - bits} << {24 - bits}); }}; "
+        "sums[i][j] = fmaf(cut(q[i]), cut(x[j]), sums[i][j]); }"
+    )
     (case,) = (case for case in selftest_cases.quick_cases() if "TF32" in case.name)
-    check = selftest._check(case, device, backends.untested("cpu"), rounds=1)
-    assert check.equal == (bits == 24)
-    if bits == 24:
-        assert device.last["dense_topk_f32"]["rescored_rows"] == 2 * 37
+    with registered("rounding", ordinal=5, folder=planted(tmp_path, "dense_product.h", product, rounded)):
+        device = backends.untested("rounding")
+        check = selftest._check(case, device, backends.untested("cpu"), rounds=1)
+        assert check.equal == (bits == 24)
+        if bits == 24:
+            assert device.explain()["last_calls"]["dense_topk_f32"]["rescored_rows"] == 6 * 37
 
 
 @pytest.mark.emulator
@@ -99,7 +106,8 @@ def test_a_narrower_matrix_unit_is_found(monkeypatch: pytest.MonkeyPatch, mma: s
     check = selftest._check(case, device, backends.untested("cpu"), rounds=1)
     assert check.equal == (mma != "narrow")
     suffix = {"float16": "f16", "bfloat16": "bf16"}[storage]
-    assert mma == "narrow" or device.last[f"dense_topk_{suffix}"]["rescored_rows"] == 5 * 37
+    calls = device.explain()["last_calls"]
+    assert mma == "narrow" or calls[f"dense_topk_{suffix}"]["rescored_rows"] == 5 * 37
 
 
 @pytest.mark.emulator
@@ -124,29 +132,97 @@ def test_a_kernel_is_as_equal_as_the_checks_that_launch_it(monkeypatch: pytest.M
 @pytest.mark.skipif(without is not None, reason=str(without))
 @pytest.mark.parametrize("how", ["differ", "fail"])
 def test_walks_in_one_launch_are_given_up_where_they(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str) -> None:
-    """They are tested anew by the next process, unless the device cannot launch them at all."""
-    runtime, launch = simt_runtime(), simt_runtime().launch
-
-    def one_launch_is_odd(kernel: str, *call: Any, **options: Any) -> None:
-        if kernel.startswith("ppr_walk") and how == "fail":
-            raise BackendError("failed", None, "too many blocks")
-        launch(kernel, *call, **options)
-        if kernel.startswith("ppr_walk"):
-            arguments = call[2][0].values
-            for state in (arguments["state"], arguments["passes"].values["step"].values["next"]):
-                state[...] += 1
-
-    monkeypatch.setattr(runtime, "launch", one_launch_is_odd)
-    monkeypatch.setattr(runtime, "cooperative", True)
+    """They differ if a kernel takes the factors of the first pass for all, and fail if there are too many blocks."""
+    factor = "        if (step.omega != nullptr) step.omega += L;\n"
+    folder = planted(tmp_path, "ppr_f32.cu", factor, factor if how == "fail" else "")
     monkeypatch.setattr(selftest, "quick_cases", lambda: iter([selftest_cases.ppr_case("ppr plain", 3)]))
-    mark = SelfTestMark(find_sources(), KernelCache(tmp_path), how)
-    monkeypatch.setattr(SelfTestMark, "of", lambda backend: mark)
-    with pytest.warns(RuntimeWarning, match="walks in one launch are not used: (too many|.* values differ)"):
-        assert backends._differs_on_cuda(backends.untested(SIMT)) is None
-    assert not runtime.cooperative
-    assert not mark.is_set()
-    assert backends._differs_on_cuda(backends.untested(SIMT)) is None
-    assert mark.is_set()
+    with registered("together", ordinal=5, folder=folder) as runtime:
+        if how == "fail":
+            runtime.driver.fail_next("cuLaunchCooperativeKernel", 720, count=0)
+        with pytest.warns(RuntimeWarning, match="walks in one launch are not used: (the device failed|.* differ)"):
+            assert selftest.difference(backends.untested("together")) is None
+        assert not runtime.cooperative
+        runtime.driver.clear()
+
+
+# ---- In a process of its own -----------------------------------------------------------------------------------------
+
+#: What the process does before its test, and what comes of it. ``ops`` makes a backend of a device's number.
+PROCESSES = {
+    "passes": ("", selftest_process.Verdict(None, True, [])),
+    "noise": ("print('a library says hello')", selftest_process.Verdict(None, True, [])),
+    "differs": ("simt.mma = 'narrow'", None),
+    "crashes": ("os.kill(os.getpid(), signal.SIGSEGV)", "was ended by the signal SIGSEGV"),
+    "exits": ("sys.exit(3)", "ended with the exit status 3; its standard error says more"),
+    "hangs": ("time.sleep(1e6)", "did not end within 20 seconds"),
+    "is full": ("simt.memory = 1 << 12", None),
+    "fails": ("simt.driver.fail_next('cuMemcpyDtoHAsync', 700, count=0)", None),
+}
+
+
+@pytest.fixture
+def process(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+    """Let the process of the self-test run a case on the emulator, after a setting."""
+    tests = Path(__file__).parents[1]
+    lines = [
+        "import json, os, signal, sys, time",
+        "given = json.load(sys.stdin)",
+        "sys.path[:] = given['path']",
+        f"sys.path.insert(0, {str(tests)!r})",
+        "from emulated_device import SimtRuntime",
+        "from hopfuse.backends import selftest, selftest_cases, selftest_process",
+        "from hopfuse.backends.cuda import DeviceOps, found_device",
+        "runtime = SimtRuntime(ordinal=given['ordinal'])",
+        "simt = runtime.simt",
+        "found_device.make_backend = lambda ordinal: DeviceOps(runtime)",
+        "cases = [case for case in selftest_cases.quick_cases() if 'closer than float16' in case.name]",
+        "selftest.quick_cases = lambda: iter(cases)",
+        "selftest.walk_case = lambda: cases[0]",
+        PROCESSES[request.param][0],
+        "selftest_process.main(given['ordinal'])",
+    ]
+    monkeypatch.setattr(selftest_process, "_PROGRAM", "\n".join(lines))
+    monkeypatch.setattr(selftest_process, "DEADLINE", 20.0 if request.param == "hangs" else 600.0)
+    return str(request.param)
+
+
+@pytest.mark.emulator
+@pytest.mark.skipif(without is not None, reason=str(without))
+@pytest.mark.parametrize("process", PROCESSES, indirect=True)
+def test_the_first_test_in_a_process(process: str) -> None:
+    verdict, expected = selftest_process._verdict(2), PROCESSES[process][1]
+    if isinstance(expected, str):
+        assert verdict == selftest_process.Verdict(f"its self-test {expected}", True, [])
+    elif expected is not None:
+        assert verdict == expected
+    else:
+        assert verdict.difference is not None
+        assert verdict.out_of_memory == (process == "is full")
+        assert ("differ from the CPU's" in verdict.difference) == (process == "differs")
+
+
+@pytest.mark.emulator
+@pytest.mark.skipif(without is not None, reason=str(without))
+@pytest.mark.parametrize("cooperative", [True, False])
+def test_what_comes_of_the_test_in_a_process(monkeypatch: pytest.MonkeyPatch, cooperative: bool) -> None:
+    class Code:
+        def compile_missing(self) -> None:
+            """Everything is compiled."""
+
+    backend: Any = backends.untested(SIMT) if simt_runtime() else None
+    monkeypatch.setattr(backend, "code", Code(), raising=False)
+    verdict = selftest_process.Verdict("it is another device", cooperative, [] if cooperative else ["walks differ"])
+    monkeypatch.setattr(selftest_process, "_verdict", lambda ordinal: verdict)
+    monkeypatch.setattr(backend.runtime, "cooperative", True)
+    if cooperative:
+        assert selftest_process.difference_in_process(backend) == "it is another device"
+    else:
+        with pytest.warns(RuntimeWarning, match="walks differ"):
+            assert selftest_process.difference_in_process(backend) == "it is another device"
+    assert backend.runtime.cooperative == cooperative
+    monkeypatch.setattr(selftest_process, "_verdict", lambda ordinal: verdict._replace(out_of_memory=True))
+    with refused(DeviceMemoryError, "memory"):
+        selftest_process.difference_in_process(backend)
 
 
 def test_every_method_and_calibration_has_a_case() -> None:

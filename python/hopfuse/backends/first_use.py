@@ -17,6 +17,7 @@ RETRY_SECONDS = 10.0
 
 B = TypeVar("B")
 
+
 class FirstUse(Generic[B]):
     """A backend made and tested once, by one thread while others wait. It is unusable in processes forked afterwards.
 

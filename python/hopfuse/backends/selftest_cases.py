@@ -327,7 +327,8 @@ def _close_scores(backend: Backend) -> Answer:
     steps = np.random.default_rng(12).permutation(rows)
     vectors = np.full((rows, dim), 1.25, np.float32) * (1 + steps[:, None] * np.float32(2.0**-19))
     corpus = Corpus.from_array(vectors)
-    queries = np.stack([np.ones(dim, np.float32), -np.ones(dim, np.float32)])
+    # More queries than a device scores canonically at once, without a product.
+    queries = np.repeat(np.stack([np.ones(dim, np.float32), -np.ones(dim, np.float32)]), 3, axis=0)
     hits = backend.dense_topk(DenseCall(queries, corpus, 5, RowFilter(), threads=1))
     return [hits["ids"], hits["scores"], hits["counts"]]
 

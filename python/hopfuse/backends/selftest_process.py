@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -74,7 +75,9 @@ def _verdict(ordinal: int) -> Verdict:
     try:
         output, _ = process.communicate(given, timeout=DEADLINE)
     except subprocess.TimeoutExpired:
-        process.kill()  # not waited for, because a process that hangs in the driver may not end
+        process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a process that hangs in the driver may not end
+            process.communicate(timeout=5.0)
         return Verdict(f"its self-test did not end within {DEADLINE:.0f} seconds", True, [])
     lines = [line for line in output.splitlines() if line.startswith(_RESULT)]
     if process.returncode or not lines:

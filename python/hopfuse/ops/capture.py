@@ -73,9 +73,9 @@ class Captured:
         device = device_for(self._backend, arrays[0], "arrays[0]")
         if device is not None:
             with self._lock, device.runtime.on_stream_of(arrays[0]):
-                given = [device.runtime.adopt(array) for array in arrays]
-                self._check(given)
-                return self._of(device).on_device(given, arrays[0])
+                there = [device.runtime.adopt(array) for array in arrays]
+                self._check(there)
+                return self._of(device).on_device(there, arrays[0])
         given = [
             _as_type(array, dtype, at) for at, (array, (_, dtype)) in enumerate(zip(arrays, self._shapes, strict=True))
         ]

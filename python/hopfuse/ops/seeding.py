@@ -63,7 +63,7 @@ def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
     _check_rows(seeds, hits)
     mass = check_number(mass, "mass", low=0)
     device = device_for("auto", seeds.nodes, "seeds")
-    read = to_numpy if device is None else device.adopt
+    read: Any = to_numpy if device is None else device.adopt
     call = SeedCall(
         read(seeds.nodes, "seeds.nodes"),
         read(seeds.weights, "seeds.weights"),
@@ -134,7 +134,7 @@ def add_entity_seeds(seeds: Seeds, hits: Hits, mentions: Incidence, mass: float,
     mass = check_number(mass, "mass", low=0, high=1)
     often = _column_counts(mentions) if frequency is None else _read_frequency(frequency, len(seeds), mentions)
     device = device_for("auto", seeds.nodes, "seeds")
-    read = to_numpy if device is None else device.adopt
+    read: Any = to_numpy if device is None else device.adopt
     ids, counts = read(hits.ids, "hits.ids"), read(hits.counts, "hits.counts")
     call = EntitySeedCall(seeds.nodes, seeds.weights, ids, counts, mentions, often, float(mass))
     if device is None:

@@ -107,7 +107,7 @@ class DeviceOps:
                 given=corpus.num_vectors,
                 allowed=_native.DEVICE_MOST_ROWS,
             )
-        kind = {"type": codes.types()[corpus.precision], "cosine": corpus.metric == "cosine"}
+        kind: dict[str, Any] = {"type": codes.types()[corpus.precision], "cosine": corpus.metric == "cosine"}
         given = corpus.vectors if corpus.precision == "float32" else corpus.vectors.view(np.uint16)
         return resident(self.runtime, corpus, lambda queue: _native.device_corpus(queue, given, **kind))
 

@@ -141,9 +141,9 @@ def export(array: DeviceArray, like: Any) -> Any:
     """Return the device array in the library of ``like``, or as it is if that library cannot import it."""
     if isinstance(like, DeviceArray) or not is_device_array(like):
         return array
-    for library in ("torch", "cupy"):
-        module = sys.modules.get(library)
-        kind = getattr(module, "Tensor" if library == "torch" else "ndarray", None)
+    for library, name in (("torch", "Tensor"), ("cupy", "ndarray")):
+        module: Any = sys.modules.get(library)
+        kind = getattr(module, name, None)
         if kind is not None and isinstance(like, kind):
             return module.from_dlpack(array)
     try:
