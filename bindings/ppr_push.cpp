@@ -10,21 +10,15 @@ using hopfuse::PprPush;
 using hopfuse::PprPushEvidence;
 using hopfuse::PprQueries;
 using hopfuse::PprTopk;
+using hopfuse::Status;
 
-// `degree`: (N, 1) sums over types if there are no weights of types, else (N, T).
-void ppr_push(const Prepared& prepared, In<double> degree, In<int64_t> restart_indptr, In<int32_t> restart_node,
-              In<double> restart_value, In<double> damping, std::optional<In<double>> eta, double tol, int32_t threads,
+void ppr_push(Prepared& prepared, In<int64_t> restart_indptr, In<int32_t> restart_node, In<double> restart_value,
+              In<double> damping, std::optional<In<double>> eta, double tol, int32_t threads,
               std::optional<In<uint64_t>> candidate_bits, int64_t num_candidates, In<double> largest_degree,
               In<int64_t> budget, bool gives_up, bool prove_order, Out<int64_t> ids, Out<float> scores,
               Out<int64_t> counts, Out<float> score_bounds, Out<uint8_t> proven, Out<int64_t> iterations,
               Out<double> residual, Out<double> bound, Out<uint8_t> converged, Out<int64_t> rounds, Out<int64_t> rows,
               Out<int64_t> entries) {
-    const hopfuse::GraphArrays& arrays = prepared.graph.arrays();
-    PprGraph g{};
-    g.num_nodes = arrays.num_nodes, g.num_stored = arrays.num_stored;
-    g.num_types = static_cast<int32_t>(degree.shape(1));
-    g.indptr = arrays.indptr, g.indices = arrays.indices, g.weight = arrays.weight, g.edge_type = arrays.edge_type;
-    g.degree = degree.data(), g.node_of = arrays.node_of;
     PprQueries q{};
     q.batch = static_cast<int64_t>(damping.shape(0));
     q.restart_indptr = restart_indptr.data(), q.restart_node = restart_node.data();
@@ -39,17 +33,19 @@ void ppr_push(const Prepared& prepared, In<double> degree, In<int64_t> restart_i
     const PprEvidence evidence{iterations.data(), residual.data(), bound.data(), converged.data()};
     const PprPushEvidence walked{rounds.data(), rows.data(), entries.data()};
     Call(q.execution).run([&](const CpuKernels& kernels) {
-        return kernels.ppr_push_f64(g, q, push, top, evidence, walked);
+        const PprGraph* view = nullptr;
+        const Status status = prepared.graph.push_view(q.eta != nullptr, q.execution, view);
+        return status == Status::ok ? kernels.ppr_push_f64(*view, q, push, top, evidence, walked) : status;
     });
 }
 
 }  // namespace
 
 void bind_ppr_push(Module& m) {
-    m.def("ppr_push", &ppr_push, nb::arg("graph"), nb::kw_only(), nb::arg("degree"), nb::arg("restart_indptr"),
-          nb::arg("restart_node"), nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("tol"),
-          nb::arg("threads"), nb::arg("candidate_bits").none(), nb::arg("num_candidates"), nb::arg("largest_degree"),
-          nb::arg("budget"), nb::arg("gives_up"), nb::arg("prove_order"), nb::arg("ids"), nb::arg("scores"),
-          nb::arg("counts"), nb::arg("score_bounds"), nb::arg("proven"), nb::arg("iterations"), nb::arg("residual"),
-          nb::arg("bound"), nb::arg("converged"), nb::arg("rounds"), nb::arg("rows"), nb::arg("entries"));
+    m.def("ppr_push", &ppr_push, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"), nb::arg("restart_node"),
+          nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("tol"), nb::arg("threads"),
+          nb::arg("candidate_bits").none(), nb::arg("num_candidates"), nb::arg("largest_degree"), nb::arg("budget"),
+          nb::arg("gives_up"), nb::arg("prove_order"), nb::arg("ids"), nb::arg("scores"), nb::arg("counts"),
+          nb::arg("score_bounds"), nb::arg("proven"), nb::arg("iterations"), nb::arg("residual"), nb::arg("bound"),
+          nb::arg("converged"), nb::arg("rounds"), nb::arg("rows"), nb::arg("entries"));
 }

@@ -209,6 +209,18 @@ double volume_of(const double* degree, int64_t nodes) {
 
 }  // namespace
 
+Array<double> total_degrees(const GraphArrays& graph, const Execution& execution) {
+    Array<double> made(graph.num_nodes);
+    each_part(graph.num_nodes, ROWS_AT_A_TIME, execution, [&](int64_t begin, int64_t end) {
+        for (int64_t node = begin; node < end; ++node) {
+            double sum = 0.0;
+            for (int32_t type = 0; type < graph.num_types; ++type) sum += graph.degree[node * graph.num_types + type];
+            made[node] = sum;
+        }
+    });
+    return made;
+}
+
 DegreeTables degree_tables(const GraphArrays& graph, bool per_type, const Execution& execution) {
     const int64_t nodes = graph.num_nodes;
     const int32_t types = graph.num_types;
@@ -223,14 +235,12 @@ DegreeTables degree_tables(const GraphArrays& graph, bool per_type, const Execut
         });
         return made;
     }
-    Array<double> degree(nodes);
+    const Array<double> degree = total_degrees(graph, execution);
     made.scale64 = Array<double>(nodes), made.scale32 = Array<float>(nodes);
     made.unscale64 = Array<double>(nodes), made.unscale32 = Array<float>(nodes);
     each_part(nodes, ROWS_AT_A_TIME, execution, [&](int64_t begin, int64_t end) {
         for (int64_t node = begin; node < end; ++node) {
-            double sum = 0.0;
-            for (int32_t type = 0; type < types; ++type) sum += graph.degree[node * types + type];
-            degree[node] = sum;
+            const double sum = degree[node];
             made.scale64[node] = sum > 0.0 ? 1.0 / sum : 0.0;
             made.scale32[node] = sum > 0.0 ? static_cast<float>(made.scale64[node]) : 1.0f;
             made.unscale64[node] = sum > 0.0 ? sum : 1.0;

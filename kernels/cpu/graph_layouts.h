@@ -78,6 +78,9 @@ struct EntryCounts {
 };
 EntryCounts count_entries(const GraphArrays& graph, const Execution& execution);
 
+// (N,) degrees over all types, summed in their order.
+Array<double> total_degrees(const GraphArrays& graph, const Execution& execution);
+
 // The tables that PprGraph derives from degrees; unscale64 and unscale32 have no address with per_type, whose volume is 0.
 struct DegreeTables {
     Array<double> scale64;

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -197,23 +196,19 @@ struct VectorCheck {
 Status read_restarts(const GivenRestarts& given, const RestartRows& rows, RestartFinding& found) {
     found = check_entries(given);
     if (found.fault != RestartFault::none) return Status::ok;
-    try {
+    return status_of([&] {
         if (!copy_rows(given, rows)) sort_rows(given.batch, rows);
-    } catch (const std::bad_alloc&) {
-        return Status::out_of_memory;
-    }
-    found = check_rows(given, rows);
-    return Status::ok;
+        found = check_rows(given, rows);
+        return Status::ok;
+    });
 }
 
 Status read_node_weights(const GivenNodeWeights& given, float* weight, float* other_weight, NodeWeightFinding& found) {
-    try {
+    return status_of([&] {
         found = given.single != nullptr ? read_weights(given, given.single, weight, other_weight)
                                         : read_weights(given, given.wide, weight, other_weight);
-    } catch (const std::bad_alloc&) {
-        return Status::out_of_memory;
-    }
-    return Status::ok;
+        return Status::ok;
+    });
 }
 
 Status first_unscorable(const float* vectors, int64_t count, int64_t dim, bool needs_length, const Execution& execution,
@@ -223,15 +218,13 @@ Status first_unscorable(const float* vectors, int64_t count, int64_t dim, bool n
     const ChunkBody body = [](const void* context, int64_t begin, int64_t end, int) {
         static_cast<const VectorCheck*>(context)->run(begin, end);
     };
-    try {
+    return status_of([&] {
         run_chunks(count, 1 + values / (dim + 1), execution, body, &check);
-    } catch (const Stopped&) {
-        return Status::stopped;
-    }
-    found = {};
-    if (check.first_large < count) found = {VectorFault::too_large, check.first_large};
-    else if (needs_length && check.first_small < count) found = {VectorFault::too_small, check.first_small};
-    return Status::ok;
+        found = {};
+        if (check.first_large < count) found = {VectorFault::too_large, check.first_large};
+        else if (needs_length && check.first_small < count) found = {VectorFault::too_small, check.first_small};
+        return Status::ok;
+    });
 }
 
 }  // namespace hopfuse

@@ -115,24 +115,28 @@ struct BlockRows {
     bool all_restart = false;     // any row may; the first two passes then read all rows
     uint64_t* near = nullptr;     // a bit per row: it restarts or has an entry of such a row
     uint64_t* reach = nullptr;    // a bit per row: it is near or has an entry of such a row; valid if near_is_known()
+    bool reaches_many = false;    // so many rows that pass 2 reads all; their state is 0 where it is not near
     float* restart32 = nullptr;   // (rows, L) fl((1 - d) s g)
     double* restart64 = nullptr;  // (rows, L) s, normalised
 
     float* partial = nullptr;     // sums of segments, in slices or tiles
-    double* unit_sums = nullptr;  // float64 sums of segments in tiles
+    double* unit_sums = nullptr;  // float64 sums of segments, in slices of one lane or in tiles
     LaneSums<L>* sums = nullptr;  // (2 threads,) for sum_tiles, or for two sums at once
 
     BlockRows(const PprGraph& g, const PprQueries& q) : graph(g), queries(q), chebyshev(!q.per_type && !g.directed) {}
 
     int types_in_scale() const { return queries.per_type ? graph.num_types : 1; }
     bool has_restart(int64_t row) const { return (words[row >> 6] >> (row & 63)) & 1u; }
+    // Whether one of rows row .. row + 7 has; row is a multiple of 8.
+    bool have_restart(int64_t row) const { return ((words[row >> 6] >> (row & 63)) & 0xffu) != 0; }
     bool is_weighted(int64_t row) const { return (weighted[row >> 6] >> (row & 63)) & 1u; }
     bool near_is_known() const { return !graph.directed; }  // before pass 1; otherwise pass 1 finds it
     bool is_near(int64_t row) const { return (near[row >> 6] >> (row & 63)) & 1u; }
     // Whether a row is known to stay 0 in this pass, which is one of the first two.
-    bool is_unreached(int64_t row) const {
-        return near_is_known() && !(((pass == 1 ? near : reach)[row >> 6] >> (row & 63)) & 1u);
-    }
+    bool is_unreached(int64_t row) const { return near_is_known() && !((reached_by_pass(row) >> (row & 63)) & 1u); }
+    // The same of rows row .. row + 63; row is a multiple of 64.
+    bool are_unreached(int64_t row) const { return reached_by_pass(row) == 0; }
+    uint64_t reached_by_pass(int64_t row) const { return (pass == 1 ? near : reach)[row >> 6]; }
     int64_t restart_index(int64_t row) const {
         const uint64_t before = words[row >> 6] & ((uint64_t{1} << (row & 63)) - 1);
         return rank[row >> 6] + __builtin_popcountll(before);
@@ -190,15 +194,30 @@ double next_omega(const PprBlock<L>& block, int lane, double omega) {
     return block.accelerates[lane] ? 1.0 / (1.0 - 0.25 * d * d * omega) : 1.0;
 }
 
+// Values of rows are read W at a time: those of the lanes of a row (W = L), or of W rows of one lane (L = 1).
+
 // The values at `index` for all lanes: one shared value, or one per lane.
-template <int L>
-HF_INLINE F<L> lanes32(const float* table, int64_t index, bool per_lane) {
-    return per_lane ? F<L>::load(table + index * L) : F<L>::all(table[index]);
+template <int L, int W = L>
+HF_INLINE F<W> lanes32(const float* table, int64_t index, bool per_lane) {
+    return L == 1 || per_lane ? F<W>::load(table + index * L) : F<W>::all(table[index]);
 }
 
-template <int L>
-HF_INLINE D<L> lanes64(const double* table, int64_t index, bool per_lane) {
-    return per_lane ? D<L>::load(table + index * L) : D<L>::all(table[index]);
+template <int L, int W = L>
+HF_INLINE D<W> lanes64(const double* table, int64_t index, bool per_lane) {
+    return L == 1 || per_lane ? D<W>::load(table + index * L) : D<W>::all(table[index]);
+}
+
+// What is the same for all rows.
+template <int W, int L>
+HF_INLINE F<W> of_rows(F<L> lanes) {
+    if constexpr (W == L) return lanes;
+    else return F<W>::all(lanes.v);
+}
+
+template <int W, int L>
+HF_INLINE D<W> of_rows(D<L> lanes) {
+    if constexpr (W == L) return lanes;
+    else return D<W>::all(lanes.v);
 }
 
 // A row's node weights, if there are any.
@@ -208,20 +227,20 @@ HF_INLINE const float* attraction_row(const BlockRows<L>& block, int64_t row) {
 }
 
 // A measured value of a row, which is at least 0, divided by its node weight; 0 where that is 0.
-template <int L>
-HF_INLINE D<L> over_attraction(const BlockRows<L>& block, int64_t row, D<L> measured) {
+template <int L, int W>
+HF_INLINE D<W> over_attraction(const BlockRows<L>& block, int64_t row, D<W> measured) {
     if (block.attraction == nullptr) return measured;
-    if (L > 1 && !block.is_weighted(row)) return D<L>::mul(measured, D<L>::widen(block.other_inverse));
-    const D<L> weight = D<L>::widen(block.attraction + row * L);
-    return D<L>::div(measured, D<L>::max(weight, D<L>::all(PPR_LEAST_WEIGHT)));
+    if (L > 1 && !block.is_weighted(row)) return D<W>::mul(measured, D<W>::widen(block.other_inverse));
+    const D<W> weight = D<W>::widen(block.attraction + row * L);
+    return D<W>::div(measured, D<W>::max(weight, D<W>::all(PPR_LEAST_WEIGHT)));
 }
 
-template <int L>
-HF_INLINE F<L> over_attraction(const BlockRows<L>& block, int64_t row, F<L> measured) {
+template <int L, int W>
+HF_INLINE F<W> over_attraction(const BlockRows<L>& block, int64_t row, F<W> measured) {
     if (block.attraction == nullptr) return measured;
-    if (L > 1 && !block.is_weighted(row)) return F<L>::mul(measured, F<L>::load(block.other_inverse));
-    const F<L> weight = F<L>::load(block.attraction + row * L);
-    return F<L>::div(measured, F<L>::max(weight, F<L>::all(static_cast<float>(PPR_LEAST_WEIGHT))));
+    if (L > 1 && !block.is_weighted(row)) return F<W>::mul(measured, F<W>::load(block.other_inverse));
+    const F<W> weight = F<W>::load(block.attraction + row * L);
+    return F<W>::div(measured, F<W>::max(weight, F<W>::all(static_cast<float>(PPR_LEAST_WEIGHT))));
 }
 
 // Copies some lanes of one state to another.
@@ -270,14 +289,14 @@ private:
 };
 
 // deg_v, the factor from a row's state y_v to x_v; for per_type it is 1, or 0 in lanes that may not hold mass.
-template <int L>
-HF_INLINE F<L> node_weight32(const BlockRows<L>& block, int64_t row) {
-    return block.unscale32 == nullptr ? F<L>::all(1.0f) : lanes32<L>(block.unscale32, row, block.per_lane);
+template <int L, int W = L>
+HF_INLINE F<W> node_weight32(const BlockRows<L>& block, int64_t row) {
+    return block.unscale32 == nullptr ? F<W>::all(1.0f) : lanes32<L, W>(block.unscale32, row, block.per_lane);
 }
 
-template <int L>
-HF_INLINE D<L> node_weight64(const BlockRows<L>& block, int64_t row) {
-    return block.unscale64 == nullptr ? D<L>::all(1.0) : lanes64<L>(block.unscale64, row, block.per_lane);
+template <int L, int W = L>
+HF_INLINE D<W> node_weight64(const BlockRows<L>& block, int64_t row) {
+    return block.unscale64 == nullptr ? D<W>::all(1.0) : lanes64<L, W>(block.unscale64, row, block.per_lane);
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

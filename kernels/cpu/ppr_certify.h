@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "hopfuse/ppr_certificate.h"
 #include "ppr_block.h"
 #include "ppr_rows.h"
+#include "ppr_slices.h"
 #include "threads.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
@@ -56,32 +58,50 @@ HF_INLINE void look_ahead(const PprBlock<L>& block, int64_t row) {
         prefetch_beyond(block.unscale64 + row * L + line, ahead * L * sizeof(double));
 }
 
+// Calls take(row, W) for the rows of a tile, W values at a time, W an integral constant: L, or 8 rows of one lane.
+template <int L, class Take>
+HF_INLINE void each_rows(const PprBlock<L>& block, int64_t tile, const Take& take) {
+    const int64_t end = block.tile_end(tile);
+    int64_t row = block.tile_begin(tile);
+    if constexpr (L == 1)
+        for (; row + 8 <= end; row += 8) take(row, std::integral_constant<int, 8>());
+    for (; row < end; ++row) {
+        look_ahead<L>(block, row);
+        take(row, std::integral_constant<int, L>());
+    }
+}
+
 // Clamps at 0, multiplies by deg, normalises to sum 1 and rounds: `result` becomes x^. Lanes that a proof stopped are
 // neither clamped nor normalised, since their error bound is that of the iterate itself. Computes each lane's lost mass.
 template <int L>
 void normalise(PprBlock<L>& block, const bool* by_proof, double* lost) {
     const PprQueries& q = block.queries;
+    constexpr int width = L == 1 ? 8 : L;
     double floor[L];
     for (int lane = 0; lane < L; ++lane) floor[lane] = by_proof[lane] ? -std::numeric_limits<double>::infinity() : 0.0;
     const D<L> least = D<L>::load(floor);
     const auto mass = [&](int64_t tile, LaneSums<L>& sums) {
-        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
-            look_ahead<L>(block, row);
-            const D<L> y = D<L>::max(D<L>::widen(block.result + row * L), D<L>::zero());
-            sums.add(D<L>::mul(y, node_weight64<L>(block, row)));
-        }
+        LaneSums<width> wide;
+        each_rows<L>(block, tile, [&](int64_t row, auto values) {
+            constexpr int W = decltype(values)::value;
+            const D<W> y = D<W>::max(D<W>::widen(block.result + row * L), D<W>::zero());
+            const D<W> term = D<W>::mul(y, node_weight64<L, W>(block, row));
+            if constexpr (W == L) sums.add(term);
+            else wide.add(term);
+        });
+        join_rows(wide.sum, wide.largest, sums);
     };
     double total[L];
     sum_tiles(block.num_tiles, 8, q.execution, block.sums, mass).value(total);
     for (int lane = 0; lane < L; ++lane) total[lane] = by_proof[lane] ? 1.0 : ppr_factor(total[lane]);
     const D<L> factor = D<L>::load(total);
     const auto scale = [&](int64_t tile, LaneSums<L>& sums) {
-        for (int64_t row = block.tile_begin(tile); row < block.tile_end(tile); ++row) {
-            look_ahead<L>(block, row);
+        each_rows<L>(block, tile, [&](int64_t row, auto values) {
+            constexpr int W = decltype(values)::value;
             float* x = block.result + row * L;
-            const D<L> y = D<L>::max(D<L>::widen(x), least);
-            D<L>::narrow(x, D<L>::mul(D<L>::mul(y, node_weight64<L>(block, row)), factor));
-        }
+            const D<W> y = D<W>::max(D<W>::widen(x), of_rows<W>(least));
+            D<W>::narrow(x, D<W>::mul(D<W>::mul(y, node_weight64<L, W>(block, row)), of_rows<W>(factor)));
+        });
         add_lost<L>(block, tile, sums);
     };
     sum_tiles(block.num_tiles, 8, q.execution, block.sums, scale).value(lost);
@@ -115,6 +135,26 @@ struct ResidualRows {
         D<L> factor = per_lane ? D<L>::mul(D<L>::all(w), D<L>::load(scale + at * L)) : D<L>::all(w * scale[at]);
         if (eta != nullptr) factor = D<L>::mul(factor, D<L>::load(eta + type * L));
         return D<L>::fma(factor, D<L>::widen(x + u * L), acc);
+    }
+
+    // The sums of the 8 units of a slice, of one lane and joint weights.
+    template <class Source>
+    HF_MEMBER void sum_units(const int64_t* units, const Source* source, const PprSlices& slices, double* sums) const {
+        const int64_t shortest = shortest_unit(units);
+        int64_t e = units[0];
+        D<8> acc = D<8>::zero();
+        for (int64_t j = 0; j < shortest; ++j, e += PPR_SLICE) {
+            D<8> factor = D<8>::gather(scale, source + e);
+            if (slices.weight != nullptr) factor = D<8>::mul(D<8>::widen(slices.weight + e), factor);
+            if (eta != nullptr && slices.edge_type == nullptr) factor = D<8>::mul(factor, D<8>::all(*eta));
+            else if (eta != nullptr) factor = D<8>::mul(factor, D<8>::gather(eta, slices.edge_type + e));
+            acc = D<8>::fma(factor, D<8>::gather(x, source + e), acc);
+        }
+        D<8>::store(sums, acc);
+        rest_of_units(units, e, [&](int i, int64_t entry) {
+            const D<1> sum = D<1>::load(sums + i);
+            D<1>::store(sums + i, add(entry, source[entry], slices.weight, slices.edge_type, sum));
+        });
     }
 
     HF_MEMBER D<L> sum(int64_t row) const {
@@ -187,6 +227,7 @@ struct Residual {
     const D<L> grown_by;    // of |x|, in the bound per node
     float* const improved;  // if not null, receives fl(x^ + r), one power step in float64
     D<L> largest = D<L>::zero();
+    D<8> largest_of_8 = D<8>::zero();  // of 8 rows of one lane
 
     Residual(const PprBlock<L>& shared, const double* restart_factor, float* step)
         : block(shared), rows(block), d(D<L>::load(shared.damping)), back(D<L>::load(restart_factor)),
@@ -200,28 +241,39 @@ struct Residual {
 
     // Returns |r| of a row, from the sum of its entries.
     HF_MEMBER D<L> of(int64_t row, D<L> sum) {
-        D<L> walked = D<L>::mul(d, sum);
+        const bool restarts = block.has_restart(row);
+        const double* const restart = restarts ? block.restart64 + block.restart_index(row) * L : nullptr;
+        return of(row, sum, restart, largest);
+    }
+
+    // The same of 8 rows of one lane that do not restart.
+    HF_MEMBER D<8> of_8(int64_t row, D<8> sums) { return of(row, sums, nullptr, largest_of_8); }
+
+private:
+    template <int W>
+    HF_MEMBER D<W> of(int64_t row, D<W> sum, const double* restart, D<W>& most) const {
+        D<W> walked = D<W>::mul(of_rows<W>(d), sum);
         // Edges into nodes that may not hold mass are ignored.
         if (block.attraction != nullptr) {
-            walked = D<L>::mul(walked, D<L>::widen(attraction_row<L>(block, row)));
+            walked = D<W>::mul(walked, D<W>::widen(attraction_row<L>(block, row)));
         } else if (masked_type) {
-            walked = D<L>::mul(walked, D<L>::load(block.unscale64 + row * L));
+            walked = D<W>::mul(walked, D<W>::load(block.unscale64 + row * L));
         } else if (!block.queries.per_type && block.per_lane) {
-            double open[L];
-            for (int lane = 0; lane < L; ++lane) open[lane] = block.unscale64[row * L + lane] > 0.0 ? 1.0 : 0.0;
-            walked = D<L>::mul(walked, D<L>::load(open));
+            double open[W];
+            for (int i = 0; i < W; ++i) open[i] = block.unscale64[row * L + i] > 0.0 ? 1.0 : 0.0;
+            walked = D<W>::mul(walked, D<W>::load(open));
         }
-        const D<L> x = D<L>::widen(rows.x + row * L);
-        D<L> r = D<L>::sub(walked, x);
-        if (block.has_restart(row)) r = D<L>::fma(back, D<L>::load(block.restart64 + block.restart_index(row) * L), r);
-        if (improved != nullptr) D<L>::narrow(improved + row * L, D<L>::add(x, r));
+        const D<W> x = D<W>::widen(rows.x + row * L);
+        D<W> r = D<W>::sub(walked, x);
+        if (restart != nullptr) r = D<W>::fma(of_rows<W>(back), D<W>::load(restart), r);
+        if (improved != nullptr) D<W>::narrow(improved + row * L, D<W>::add(x, r));
         if (block.correction != nullptr)
-            D<L>::narrow(block.correction + row * L, D<L>::mul(r, lanes64<L>(block.scale64, row, block.per_lane)));
-        r = D<L>::abs(r);
+            D<W>::narrow(block.correction + row * L, D<W>::mul(r, lanes64<L, W>(block.scale64, row, block.per_lane)));
+        r = D<W>::abs(r);
         if (block.chebyshev) {
-            const D<L> grown = D<L>::fma(grown_by, D<L>::abs(x), r);
-            const D<L> share = D<L>::mul(grown, lanes64<L>(block.scale64, row, block.per_lane));
-            largest = D<L>::max(largest, over_attraction<L>(block, row, share));
+            const D<W> grown = D<W>::fma(of_rows<W>(grown_by), D<W>::abs(x), r);
+            const D<W> share = D<W>::mul(grown, lanes64<L, W>(block.scale64, row, block.per_lane));
+            most = D<W>::max(most, over_attraction<L>(block, row, share));
         }
         return r;
     }
@@ -279,9 +331,63 @@ LaneSums<L> sum_residual_of_tiles(PprBlock<L>& block, const Residual<L>& shared)
     return joined(block.sums, threads);
 }
 
+// The same from slices, of one lane and joint weights: 8 units at a time.
+template <class Source>
+LaneSums<1> sum_residual_of_slices(const PprBlock<1>& block, const Residual<1>& shared, const Source* source) {
+    const PprSlices& slices = *block.graph.slices;
+    const int threads = block.queries.execution.threads;
+    for (int thread = 0; thread < threads; ++thread) block.sums[thread] = LaneSums<1>();
+    divide_slices(block.graph, block.queries.execution, [&](int64_t begin, int64_t end, int thread) {
+        Residual<1> residual = shared;
+        LaneSums<1> found;
+        LaneSums<8> found_of_8;
+        for (int64_t slice = begin; slice < end; ++slice) {
+            const int64_t unit = slice * PPR_SLICE;
+            const int64_t* const indptr = slices.indptr + unit;
+            double sums[PPR_SLICE];
+            residual.rows.sum_units(indptr, source, slices, sums);
+            if (unit < slices.segment_units) {
+                for (int i = 0; i < PPR_SLICE; ++i) block.unit_sums[slices.segment[unit + i]] = sums[i];
+                continue;
+            }
+            const int64_t row = slices.long_rows + unit - slices.segment_units;
+            const D<8> totals = D<8>::add(D<8>::zero(), D<8>::load(sums));
+            if (row + PPR_SLICE <= block.graph.num_nodes && !block.have_restart(row)) {
+                found_of_8.add(residual.of_8(row, totals));
+                continue;
+            }
+            for (int i = 0; i < PPR_SLICE && row + i < block.graph.num_nodes; ++i)
+                found.add(residual.of(row + i, D<1>::add(D<1>::zero(), D<1>::load(sums + i))));
+        }
+        found.largest = residual.largest;
+        join_rows(found_of_8.sum, residual.largest_of_8, found);
+        block.sums[thread].join(found);
+    });
+    divide_long_rows(slices, block.queries.execution, [&](int64_t begin, int64_t end, int thread) {
+        Residual<1> residual = shared;
+        LaneSums<1> found;
+        for (int64_t row = begin; row < end; ++row) {
+            D<1> total = D<1>::zero();
+            for (int64_t segment = slices.row_segments[row]; segment < slices.row_segments[row + 1]; ++segment)
+                total = D<1>::add(total, D<1>::load(block.unit_sums + segment));
+            found.add(residual.of(row, total));
+        }
+        found.largest = residual.largest;
+        block.sums[thread].join(found);
+    });
+    return joined(block.sums, threads);
+}
+
 // The sums of |r|, and the largest bound per node.
 template <int L>
 LaneSums<L> sum_residual(PprBlock<L>& block, const Residual<L>& shared) {
+    if constexpr (L == 1) {
+        if (block.graph.slices != nullptr && block.mask32 == nullptr && !block.queries.per_type) {
+            const PprSlices& slices = *block.graph.slices;
+            if (slices.narrow != nullptr) return sum_residual_of_slices(block, shared, slices.narrow);
+            return sum_residual_of_slices(block, shared, slices.wide);
+        }
+    }
     if constexpr (L <= PPR_TILE_LANES) {
         if (block.graph.tiles != nullptr && block.mask32 == nullptr) return sum_residual_of_tiles<L>(block, shared);
     }

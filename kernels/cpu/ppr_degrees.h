@@ -174,32 +174,56 @@ struct OutRows {
     HF_MEMBER int64_t length(int64_t row) const { return indptr[row + 1] - indptr[row]; }
     HF_MEMBER bool is_empty(int64_t row) const { return length(row) == 0; }
 
-    // Adds an entry; an entry of another type adds 0.
-    template <bool typed>
-    HF_MEMBER D<L> add(int64_t e, int type, D<L> acc) const {
-        const double own = weight == nullptr ? 1.0 : weight[e], w = typed && edge_type[e] != type ? 0.0 : own;
-        return D<L>::fma(D<L>::all(w), D<L>::widen(shares.of(indices[e])), acc);
+    HF_MEMBER D<L> add(int64_t e, D<L> acc) const {
+        return D<L>::fma(D<L>::all(weight == nullptr ? 1.0 : weight[e]), D<L>::widen(shares.of(indices[e])), acc);
     }
 
-    // Sums the weight out of `together` rows by one type, in ascending order of the target: side by side up to the length of
-    // the shortest, then the rest of each.
-    template <bool typed, int together>
-    HF_MEMBER void sum(int64_t row, int type, D<L>* sums) const {
+    // How many types are summed at once, and the sums of a row: by type, and of the entries of all other types.
+    static constexpr int most_types = 8, row_sums = most_types + 1;
+
+    // Sums the weight out of `together` rows by `types` types from `first` on, (together, row_sums), in ascending order of the
+    // target: side by side up to the length of the shortest, then the rest of each. Reads each entry once for all types.
+    template <int together>
+    HF_MEMBER void degrees(int64_t row, int first, int types, D<L>* sums) const {
         const int64_t* const begin = indptr + row;
         int64_t shortest = begin[1] - begin[0];
         for (int i = 1; i < together; ++i) shortest = std::min(shortest, begin[i + 1] - begin[i]);
-        HF_UNROLL for (int i = 0; i < together; ++i) sums[i] = D<L>::zero();
-        for (int64_t j = 0; j < shortest; ++j)
-            HF_UNROLL for (int i = 0; i < together; ++i) sums[i] = add<typed>(begin[i] + j, type, sums[i]);
-        if (together * shortest == begin[together] - begin[0]) return;
-        for (int i = 0; i < together; ++i)
-            for (int64_t e = begin[i] + shortest; e < begin[i + 1]; ++e) sums[i] = add<typed>(e, type, sums[i]);
+        if (edge_type == nullptr) return sum<together>(begin, shortest, sums);
+        sum_types<together>(begin, shortest, first, types, sums);
     }
 
+    // All entries are of one type.
     template <int together>
-    HF_MEMBER void degrees(int64_t row, int type, D<L>* sums) const {
-        if (edge_type == nullptr) return sum<false, together>(row, type, sums);
-        sum<true, together>(row, type, sums);
+    HF_MEMBER void sum(const int64_t* begin, int64_t shortest, D<L>* sums) const {
+        D<L> acc[together];
+        HF_UNROLL for (int i = 0; i < together; ++i) acc[i] = D<L>::zero();
+        for (int64_t j = 0; j < shortest; ++j)
+            HF_UNROLL for (int i = 0; i < together; ++i) acc[i] = add(begin[i] + j, acc[i]);
+        HF_UNROLL for (int i = 0; i < together; ++i) sums[i * row_sums] = acc[i];
+        if (together * shortest == begin[together] - begin[0]) return;
+        for (int i = 0; i < together; ++i) {
+            D<L> rest = sums[i * row_sums];
+            for (int64_t e = begin[i] + shortest; e < begin[i + 1]; ++e) rest = add(e, rest);
+            sums[i * row_sums] = rest;
+        }
+    }
+
+    // A sum may be in memory: chains of additions of several rows and types overlap.
+    template <int together>
+    HF_MEMBER void sum_types(const int64_t* begin, int64_t shortest, int first, int types, D<L>* sums) const {
+        const int cleared = L == 1 ? most_types : types;  // of one lane, a few vectors clear all sums
+        for (int i = 0; i < together; ++i) {
+            for (int t = 0; t < cleared; ++t) sums[i * row_sums + t] = D<L>::zero();
+            sums[i * row_sums + most_types] = D<L>::zero();
+        }
+        const auto take = [&](int i, int64_t e) {
+            const uint32_t t = uint32_t{edge_type[e]} - uint32_t(first);
+            D<L>& own = sums[i * row_sums + (t < most_types ? t : most_types)];
+            own = add(e, own);
+        };
+        for (int64_t j = 0; j < shortest; ++j) HF_UNROLL for (int i = 0; i < together; ++i) take(i, begin[i] + j);
+        for (int i = 0; i < together; ++i)
+            for (int64_t e = begin[i] + shortest; e < begin[i + 1]; ++e) take(i, e);
     }
 
     // The number of a row's entries that each lane does not exclude.
@@ -415,7 +439,7 @@ inline void end_rows(DegreeEnd<1>& end_of, const OutRows<1>& rows, int64_t begin
 template <int L>
 void tile_degrees(const PprBlock<L>& block, int64_t tile, const DegreeTables& tables, const NodeShares<L>& shares,
                   LaneSums<L>& sizes, LaneSums<L>& terms, LeastOfRows<L>& least) {
-    constexpr int together = rows_together<L>;
+    constexpr int together = rows_together<L>, most_types = OutRows<L>::most_types;
     const int types = block.graph.num_types;
     const OutRows<L> rows(block, shares);
     DegreeEnd<L> end_of(block, tables, shares);
@@ -425,13 +449,17 @@ void tile_degrees(const PprBlock<L>& block, int64_t tile, const DegreeTables& ta
     for (int64_t row = begin; row < end;) {
         const bool takes_many = counts && row + together <= end;
         const int taken = takes_many ? together : 1;
-        D<L> joint[together], degree[together];
+        D<L> joint[together], degree[together * OutRows<L>::row_sums];
         for (D<L>& sum : joint) sum = D<L>::zero();
-        for (int type = 0; type < types; ++type) {
-            if (takes_many) rows.template degrees<together>(row, type, degree);
-            else if (counts) rows.template degrees<1>(row, type, degree);
-            else degree[0] = D<L>::all(block.graph.degree[row * types + type]);
-            for (int i = 0; i < taken; ++i) end_of.take(row + i, type, degree[i], joint[i]);
+        for (int first = 0; first < types; first += most_types) {
+            const int some = std::min(most_types, types - first);
+            if (takes_many) rows.template degrees<together>(row, first, some, degree);
+            else if (counts) rows.template degrees<1>(row, first, some, degree);
+            else
+                for (int t = 0; t < some; ++t) degree[t] = D<L>::all(block.graph.degree[row * types + first + t]);
+            for (int t = 0; t < some; ++t)
+                for (int i = 0; i < taken; ++i)
+                    end_of.take(row + i, first + t, degree[i * OutRows<L>::row_sums + t], joint[i]);
         }
         for (int i = 0; i < taken; ++i) {
             if constexpr (L == 1) D<1>::store(degrees + row + i - begin, joint[i]);
@@ -498,10 +526,12 @@ void guess_anchors(PprBlock<L>& block, const DegreeTables& tables, const NodeSha
     for (int64_t row = PPR_TILE; row < graph.num_nodes; row += PPR_TILE)
         if (rows.length(row) > rows.length(longest)) longest = row;
     const DegreeEnd<L> end_of(block, tables, shares);
-    D<L> degree = D<L>::zero(), joint = D<L>::zero();
-    for (int type = 0; type < graph.num_types; ++type) {
-        rows.template degrees<1>(longest, type, &degree);
-        end_of.take(longest, type, degree, joint);
+    constexpr int most_types = OutRows<L>::most_types;
+    D<L> degree[OutRows<L>::row_sums], joint = D<L>::zero();
+    for (int first = 0; first < graph.num_types; first += most_types) {
+        const int some = std::min(most_types, graph.num_types - first);
+        rows.template degrees<1>(longest, first, some, degree);
+        for (int t = 0; t < some; ++t) end_of.take(longest, first + t, degree[t], joint);
     }
     double largest[L];
     D<L>::store(largest, D<L>::mul(joint, D<L>::widen(shares.of(longest))));

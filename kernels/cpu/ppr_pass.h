@@ -127,7 +127,9 @@ void pass_rows(const BlockRows<L>& shared, int64_t begin, int64_t end, RowEnd<L>
         const int64_t first = indptr[row], last = indptr[row + 1];
         if constexpr (L >= 16) end_of.look_ahead(row + 8 < end ? row + 8 : row);
         if (rows == Rows::sparse && block.is_unreached(row)) {
-            end_of.skip(row);
+            const int64_t count = (row & 63) == 0 && row + 64 <= end && block.are_unreached(row) ? 64 : 1;
+            end_of.skip(row, count);
+            row += count - 1;
             continue;
         }
         if constexpr (rows == Rows::dense && together > 1) {
@@ -167,7 +169,8 @@ void pass_chunks(const PprBlock<L>& block, const PassOptions& options) {
 
 template <int L, class Edges>
 void pass_with(const PprBlock<L>& block, const PassOptions& options) {
-    if (block.pass <= 2 && !block.all_restart) return pass_chunks<L, Edges, Rows::sparse>(block, options);
+    const bool is_sparse = block.pass == 1 || (block.pass == 2 && !block.reaches_many);
+    if (is_sparse && !block.all_restart) return pass_chunks<L, Edges, Rows::sparse>(block, options);
     if (block.mask32 != nullptr) return pass_chunks<L, Edges, Rows::masked>(block, options);
     if constexpr (L <= PPR_FEW_LANES) {
         if (block.graph.slices != nullptr) return pass_slices<L, Edges>(block, options);

@@ -31,6 +31,26 @@ HF_INLINE D<L> residual_terms(F<L> weight, F<L> gap, D<L> anchor) {
     return to_grains<L>(D<L>::widen(terms), anchor);
 }
 
+// What a pass measures, of W values at once: those of the lanes of a row, or of several rows of one lane.
+template <int W>
+struct Measured {
+    D<W> residual = D<W>::zero();
+    F<W> largest = F<W>::zero();
+
+    HF_MEMBER void add(F<W> weight, F<W> gap, F<W> relative, bool sums_residual, D<W> anchor) {
+        if (sums_residual) residual = D<W>::add(residual, residual_terms<W>(weight, gap, anchor));
+        largest = F<W>::max(largest, relative);
+    }
+
+    // Joins them to those of L lanes.
+    template <int L>
+    void join_to(LaneSums<L>& sums) const {
+        alignas(64) float most[W];
+        F<W>::store(most, largest);
+        join_rows(residual, D<W>::widen(most), sums);
+    }
+};
+
 // The factor g at the end of a row; null: all 1.
 template <int L>
 HF_INLINE const float* row_factors(const BlockRows<L>& block) {
@@ -47,7 +67,7 @@ public:
     RowEnd(const BlockRows<L>& shared, const PassOptions& options)
         : block_(shared), g_(row_factors(shared)), damping_(F<L>::load(options.damping)),
           omega_(F<L>::load(options.omega)), result_(options.result), measure_(options.measure),
-          sums_residual_(options.anchor != nullptr),
+          sums_residual_(options.anchor != nullptr), restart_everywhere_(shared.all_restart && !shared.has_lone_seed),
           anchor_(sums_residual_ ? D<L>::load(options.anchor) : D<L>::zero()) {}
 
     // Prefetches what a later row reads: gathers keep the processor from recognising these streams.
@@ -60,72 +80,67 @@ public:
     }
 
     HF_MEMBER void take(int64_t row, F<L> sum, bool is_empty) {
-        float* target = block_.next + row * L;
         const bool restarts = block_.has_restart(row);
         const F<L> b = restarts ? F<L>::load(block_.restart32 + block_.restart_index(row) * L) : F<L>::zero();
-        const F<L> z = F<L>::fma(scale(row), sum, b);
-        F<L> gap = z;
-        if (measure_) {
-            if (result_ != PassResult::average) gap = gap_of(row, z, b);
-            if (sums_residual_)
-                residual_ = D<L>::add(residual_, residual_terms<L>(node_weight32<L>(block_, row), gap, anchor_));
-            largest_ = F<L>::max(largest_, over_attraction<L>(block_, row, gap));
-        }
-        if (result_ == PassResult::average) return;
-        if (result_ == PassResult::gap) {
-            F<L>::store(target, gap);
-        } else if (block_.chebyshev && !is_empty) {
-            const F<L> before = block_.pass == 1 ? F<L>::zero() : block_.pass == 2 ? b : F<L>::load(target);
-            const F<L> moved = F<L>::fma(omega_, F<L>::sub(z, before), before);
-            F<L>::store(target, restarts && block_.has_lone_seed ? keep_lone(row, z, moved) : moved);
-        } else {
-            F<L>::store(target, z);
-        }
+        end(row, sum, b, is_empty, restarts && block_.has_lone_seed, measured_);
     }
 
-    // Whether rows row .. row + 7 (row is a multiple of 8) neither restart nor are measured, in a pass after the second.
-    HF_MEMBER bool are_plain(int64_t row) const {
-        return !measure_ && ((block_.words[row >> 6] >> (row & 63)) & 0xffu) == 0;
-    }
+    // Whether rows row .. row + 7 (row is a multiple of 8), none of them empty, can be taken together: all or none restart.
+    HF_MEMBER bool are_plain(int64_t row) const { return restart_everywhere_ || !block_.have_restart(row); }
 
-    // Takes such rows, none of them empty: `sums` is (8, L).
+    // Takes such rows: `sums` is (8, L).
     HF_MEMBER void take_plain(int64_t row, const float* sums) {
-        if constexpr (L == 1) {
-            const F<8> d = F<8>::all(damping_.v), gd = g_ == nullptr ? d : F<8>::mul(F<8>::load(g_ + row), d);
-            move(row, gd, F<8>::all(omega_.v), F<8>::load(sums));
-        } else {
-            HF_UNROLL for (int i = 0; i < 8; ++i) move(row + i, scale(row + i), omega_, F<L>::load(sums + i * L));
-        }
+        if constexpr (L == 1) take_plain(row, F<8>::load(sums), wide_);
+        else HF_UNROLL for (int i = 0; i < 8; ++i) take_plain(row + i, F<L>::load(sums + i * L), measured_);
     }
 
-    // A row that is known to stay 0.
-    HF_MEMBER void skip(int64_t row) { F<L>::store(block_.next + row * L, F<L>::zero()); }
+    // Rows that are known to stay 0.
+    HF_MEMBER void skip(int64_t row, int64_t count) {
+        std::memset(block_.next + row * L, 0, size_t(count) * L * sizeof(float));
+    }
 
     // Adds the measurements to those of the thread.
     HF_MEMBER void join_sums(int thread) const {
         if (!measure_) return;
-        alignas(64) float largest[L];
-        F<L>::store(largest, largest_);
-        LaneSums<L> mine;
-        mine.sum = residual_, mine.largest = D<L>::widen(largest);
-        block_.sums[thread].join(mine);
+        LaneSums<L>& all = block_.sums[thread];
+        measured_.join_to(all);
+        wide_.join_to(all);
     }
 
 private:
-    // Writes the state from `row` on, of rows that are not empty and do not restart.
-    template <class Values>
-    HF_MEMBER void move(int64_t row, Values factor, Values omega, Values sum) {
-        float* const target = block_.next + row * L;
-        const Values z = Values::fma(factor, Values::add(Values::zero(), sum), Values::zero());
-        const Values before = Values::load(target);
-        const Values moved = Values::fma(omega, Values::sub(z, before), before);
-        Values::store(target, block_.chebyshev ? moved : z);
+    static constexpr int width = L == 1 ? 8 : L;
+
+    template <int W>
+    HF_MEMBER void take_plain(int64_t row, F<W> sum, Measured<W>& measured) {
+        const F<W> b = restart_everywhere_ ? F<W>::load(block_.restart32 + row * L) : F<W>::zero();
+        end(row, F<W>::add(F<W>::zero(), sum), b, false, false, measured);
     }
 
-    // |z - y|
-    HF_MEMBER F<L> gap_of(int64_t row, F<L> z, F<L> b) const {
-        const F<L> y = block_.pass == 1 ? b : F<L>::load(block_.current + row * L);
-        return F<L>::abs(F<L>::sub(z, y));
+    // Takes W / L rows; `is_lone`: some lane restarts at this one and has no way out of it.
+    template <int W>
+    HF_MEMBER void end(int64_t row, F<W> sum, F<W> b, bool is_empty, bool is_lone, Measured<W>& measured) {
+        float* const target = block_.next + row * L;
+        const F<W> z = F<W>::fma(scale<W>(row), sum, b);
+        F<W> gap = z;
+        if (measure_) {
+            if (result_ != PassResult::average) {
+                const F<W> y = block_.pass == 1 ? b : F<W>::load(block_.current + row * L);
+                gap = F<W>::abs(F<W>::sub(z, y));
+            }
+            measured.add(node_weight32<L, W>(block_, row), gap, over_attraction<L>(block_, row, gap), sums_residual_,
+                         of_rows<W>(anchor_));
+        }
+        if (result_ == PassResult::average) return;
+        if (result_ == PassResult::gap) {
+            F<W>::store(target, gap);
+        } else if (block_.chebyshev && !is_empty) {
+            const F<W> before = block_.pass == 1 ? F<W>::zero() : block_.pass == 2 ? b : F<W>::load(target);
+            F<W> moved = F<W>::fma(of_rows<W>(omega_), F<W>::sub(z, before), before);
+            if constexpr (W == L) moved = is_lone ? keep_lone(row, z, moved) : moved;
+            F<W>::store(target, moved);
+        } else {
+            F<W>::store(target, z);
+        }
     }
 
     // Keeps z in lanes where all neighbours of a row are excluded or none of its edges has a weight.
@@ -138,18 +153,20 @@ private:
     }
 
     // fl(g_v fl(d)); for per_type g is the node weight: 1, or 0 in lanes that may not hold mass here.
-    HF_MEMBER F<L> scale(int64_t row) const {
-        return g_ == nullptr ? damping_ : F<L>::mul(lanes32<L>(g_, row, block_.per_lane), damping_);
+    template <int W = L>
+    HF_MEMBER F<W> scale(int64_t row) const {
+        const F<W> damping = of_rows<W>(damping_);
+        return g_ == nullptr ? damping : F<W>::mul(lanes32<L, W>(g_, row, block_.per_lane), damping);
     }
 
     const BlockRows<L> block_;
     const float* const g_;
     const F<L> damping_, omega_;
     const PassResult result_;
-    const bool measure_, sums_residual_;
+    const bool measure_, sums_residual_, restart_everywhere_;
     const D<L> anchor_;
-    D<L> residual_ = D<L>::zero();
-    F<L> largest_ = F<L>::zero();
+    Measured<L> measured_;
+    Measured<width> wide_;
 };
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -90,6 +90,10 @@ void setup_near(PprBlock<L>& block) {
     if (!block.near_is_known()) return;
     spread_marks(block.graph, block.num_tiles, block.words, block.near);
     spread_marks(block.graph, block.num_tiles, block.near, block.reach);
+    constexpr int64_t many = 4;  // a row with marked entries costs as much as four rows of a pass that reads all
+    int64_t rows = 0;
+    for (int64_t word = 0; word < block.num_tiles; ++word) rows += __builtin_popcountll(block.reach[word]);
+    block.reaches_many = rows * many > block.graph.num_nodes;
 }
 
 // Whether the lane cannot lose mass, so that the bound per node holds: the operator is symmetric and no restart is at a node
@@ -109,16 +113,16 @@ bool keeps_mass(const PprBlock<L>& block, int lane) {
 template <int L>
 bool setup_partials(PprBlock<L>& block) {
     const PprGraph& graph = block.graph;
-    size_t partials = 0;
-    if (L <= PPR_FEW_LANES && graph.slices != nullptr) partials = (size_t(graph.slices->segment_units) + 1) * L;
-    if (L <= PPR_TILE_LANES && graph.tiles != nullptr) {
-        const size_t units = size_t(block.queries.execution.threads) * size_t(graph.tiles->most_units);
-        partials = units * L;
-        block.unit_sums = block.work.template reserve<double>(slot_unit_sums, units * L);
-        if (block.unit_sums == nullptr) return false;
+    size_t partials = 0, unit_sums = 0;
+    if (L <= PPR_FEW_LANES && graph.slices != nullptr) {
+        partials = (size_t(graph.slices->segment_units) + 1) * L;
+        unit_sums = L == 1 ? partials : 0;
     }
+    if (L <= PPR_TILE_LANES && graph.tiles != nullptr)
+        partials = unit_sums = size_t(block.queries.execution.threads) * size_t(graph.tiles->most_units) * L;
     block.partial = block.work.template reserve<float>(slot_partial, partials);
-    return block.partial != nullptr;
+    block.unit_sums = block.work.template reserve<double>(slot_unit_sums, unit_sums);
+    return block.partial != nullptr && block.unit_sums != nullptr;
 }
 
 template <int L>

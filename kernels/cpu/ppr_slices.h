@@ -1,4 +1,4 @@
-// A pass of few lanes over slices, whose chains of additions run side by side. Layout: PprSlices in hopfuse/ppr.h. Included
+// Loops over slices, and a pass of few lanes over them, whose chains of additions run side by side. Layout: PprSlices in hopfuse/ppr.h. Included
 // once per instruction set.
 #pragma once
 
@@ -8,13 +8,25 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
+// The length of the shortest unit of a slice, which starts at `indptr`.
+HF_INLINE int64_t shortest_unit(const int64_t* indptr) { return indptr[PPR_SLICE] - indptr[PPR_SLICE - 1]; }
+
+// Calls take(i, entry) for the entries of units beyond the length of the shortest, which are stored from e on. Only slices with
+// units of different lengths have some, which are rare.
+template <class Take>
+HF_INLINE void rest_of_units(const int64_t* indptr, int64_t e, const Take& take) {
+    const int64_t shortest = shortest_unit(indptr), end = indptr[PPR_SLICE];
+    for (int i = 0; e < end; ++i)
+        for (const int64_t stop = e + indptr[i + 1] - indptr[i] - shortest; e < stop; ++e) take(i, e);
+}
+
 // The sums of a slice's units, (PPR_SLICE, L), each from +0 in the order of its entries.
 template <int L, class Edges, class Source>
 HF_INLINE void slice_sums(const float* current, const Source* source, const int64_t* indptr, const Edges& edges,
                           float* sums) {
     F<L> acc[PPR_SLICE];
     HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) acc[i] = F<L>::zero();
-    const int64_t shortest = indptr[PPR_SLICE] - indptr[PPR_SLICE - 1], end = indptr[PPR_SLICE];
+    const int64_t shortest = shortest_unit(indptr);
     int64_t e = indptr[0];
     const auto add = [&](int64_t entry, F<L> sum) {
         const int32_t u = source[entry];
@@ -23,9 +35,8 @@ HF_INLINE void slice_sums(const float* current, const Source* source, const int6
     for (int64_t j = 0; j < shortest; ++j, e += PPR_SLICE)
         HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) acc[i] = add(e + i, acc[i]);
     HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) F<L>::store(sums + i * L, acc[i]);
-    for (int i = 0; e < end; ++i)  // runs only for slices with units of different lengths, which are rare
-        for (const int64_t stop = e + indptr[i + 1] - indptr[i] - shortest; e < stop; ++e)
-            F<L>::store(sums + i * L, add(e, F<L>::load(sums + i * L)));
+    rest_of_units(indptr, e,
+                  [&](int i, int64_t entry) { F<L>::store(sums + i * L, add(entry, F<L>::load(sums + i * L))); });
 }
 
 // The first slice of part `part` of `parts` parts with equal work.
@@ -42,6 +53,28 @@ inline int64_t first_slice(const PprSlices& slices, int64_t part, int64_t parts)
         else high = middle;
     }
     return low;
+}
+
+// Calls body(begin, end, thread) for parts of the slices.
+template <class Body>
+void divide_slices(const PprGraph& graph, const Execution& execution, const Body& body) {
+    constexpr int64_t most_work = 1 << 21;  // entries of a part, because a call may be stopped between parts
+    const int64_t threads = execution.threads, equal = threads == 1 ? 1 : 8 * threads;
+    const int64_t parts = std::max(equal, graph.num_stored / most_work);
+    parallel_for(parts, 1, execution, [&](int64_t part, int thread) {
+        body(first_slice(*graph.slices, part, parts), first_slice(*graph.slices, part + 1, parts), thread);
+    });
+}
+
+// Calls body(begin, end, thread) for parts of the rows whose segments are units.
+template <class Body>
+void divide_long_rows(const PprSlices& slices, const Execution& all, const Body& body) {
+    const Execution worth =
+        on_threads(all, threads_worth(slices.long_rows + slices.segment_units, 1 << 14, all.threads));
+    const int64_t chunk = 1 + slices.long_rows / (8 * int64_t{worth.threads});
+    parallel_for((slices.long_rows + chunk - 1) / chunk, 1, worth, [&](int64_t part, int thread) {
+        body(part * chunk, std::min((part + 1) * chunk, slices.long_rows), thread);
+    });
 }
 
 // Slices begin .. end - 1: sums of segments go to `partial`, those of rows to `row_end`.
@@ -77,14 +110,9 @@ void take_slices(const PprBlock<L>& shared, const Source* source, int64_t begin,
 template <int L>
 void take_long_rows(const PprBlock<L>& block, const PassOptions& options, const float* partial) {
     const PprSlices& slices = *block.graph.slices;
-    const Execution& all = block.queries.execution;
-    const Execution worth =
-        on_threads(all, threads_worth(slices.long_rows + slices.segment_units, 1 << 14, all.threads));
-    const int64_t chunk = 1 + slices.long_rows / (8 * int64_t{worth.threads});
-    parallel_for((slices.long_rows + chunk - 1) / chunk, 1, worth, [&](int64_t part, int thread) {
+    divide_long_rows(slices, block.queries.execution, [&](int64_t begin, int64_t end, int thread) {
         RowEnd<L> row_end(block, options);
-        const int64_t end = (part + 1) * chunk < slices.long_rows ? (part + 1) * chunk : slices.long_rows;
-        for (int64_t row = part * chunk; row < end; ++row) {
+        for (int64_t row = begin; row < end; ++row) {
             const int32_t first = slices.row_segments[row], last = slices.row_segments[row + 1];
             F<L> total = F<L>::zero();
             for (int64_t segment = first; segment < last; ++segment)
@@ -97,14 +125,8 @@ void take_long_rows(const PprBlock<L>& block, const PassOptions& options, const 
 
 template <int L, class Edges, class Source>
 void pass_slices(const PprBlock<L>& block, const Source* source, const PassOptions& options) {
-    constexpr int64_t most_work = 1 << 21;  // entries of a part, because a call may be stopped between parts
-    const Execution& execution = block.queries.execution;
-    const int64_t threads = execution.threads, equal = threads == 1 ? 1 : 8 * threads;
-    const int64_t parts = std::max(equal, block.graph.num_stored / most_work);
-    parallel_for(parts, 1, execution, [&](int64_t part, int thread) {
+    divide_slices(block.graph, block.queries.execution, [&](int64_t begin, int64_t end, int thread) {
         RowEnd<L> row_end(block, options);
-        const int64_t begin = first_slice(*block.graph.slices, part, parts);
-        const int64_t end = first_slice(*block.graph.slices, part + 1, parts);
         take_slices<L, Edges>(block, source, begin, end, block.partial, row_end);
         row_end.join_sums(thread);
     });

@@ -35,6 +35,17 @@ struct alignas(64) LaneSums {
     }
 };
 
+// Joins W values at once, each L of which are those of a row, to those of L lanes.
+template <int W, int L>
+void join_rows(D<W> sum, D<W> largest, LaneSums<L>& all) {
+    alignas(64) double sums[W], most[W];
+    D<W>::store(sums, sum), D<W>::store(most, largest);
+    for (int first = 0; first < W; first += L) {
+        all.sum = D<L>::add(all.sum, D<L>::load(sums + first));
+        all.largest = D<L>::max(all.largest, D<L>::load(most + first));
+    }
+}
+
 // The total of all threads, each of which has its own LaneSums.
 template <int L>
 LaneSums<L> joined(const LaneSums<L>* room, int threads) {

@@ -103,6 +103,16 @@ Status PreparedGraph::view(Layout layout, bool per_type, bool with_out, const Ex
     return in_turn(execution, [&] { found = &make_in_layout(layout, per_type, with_out, execution); });
 }
 
+Status PreparedGraph::push_view(bool typed, const Execution& execution, const PprGraph*& found) {
+    std::atomic<const PprGraph*>& made = for_push_[typed];
+    found = made.load(std::memory_order_acquire);
+    if (found != nullptr) return Status::ok;
+    return in_turn(execution, [&] {
+        found = &make_for_push(typed, execution);
+        made.store(found, std::memory_order_release);
+    });
+}
+
 Status PreparedGraph::tiles(bool per_type, const Execution& execution, const PprTiles*& found) {
     return in_turn(execution, [&] { found = make_tiles(per_type, execution); });
 }
@@ -168,6 +178,26 @@ const PprGraph& PreparedGraph::make_in_layout(Layout layout, bool per_type, bool
         const StoredRows& out = make_out(layout, execution);
         g.out_indptr = out.indptr.data(), g.out_indices = out.indices.data();
         g.out_weight = out.weight.data(), g.out_edge_type = out.edge_type.data();
+    }
+    return keep(kept, std::move(g), 0);
+}
+
+const PprGraph& PreparedGraph::make_for_push(bool typed, const Execution& execution) {
+    std::unique_ptr<PprGraph>& kept = kept_for_push_[typed];
+    if (kept != nullptr) return *kept;
+    PprGraph g{};
+    g.num_nodes = arrays_.num_nodes, g.num_stored = arrays_.num_stored;
+    g.num_types = typed ? arrays_.num_types : 1;
+    g.indptr = arrays_.indptr, g.indices = arrays_.indices;
+    g.weight = arrays_.weight, g.edge_type = arrays_.edge_type;
+    g.degree = arrays_.degree, g.node_of = arrays_.node_of;
+    if (!typed && arrays_.num_types != 1) {
+        if (total_degree_ == nullptr) {
+            Array<double> made = total_degrees(arrays_, execution);
+            const int64_t bytes = made.bytes();
+            keep(total_degree_, std::move(made), bytes);
+        }
+        g.degree = total_degree_->data();
     }
     return keep(kept, std::move(g), 0);
 }

@@ -51,6 +51,9 @@ public:
     // The graph in one layout; with_out: with outgoing rows. Rows by length have their slices.
     Status view(Layout layout, bool per_type, bool with_out, const Execution& execution, const PprGraph*& found);
 
+    // The graph as local walks read it: its rows as given, and degrees by type (typed) or over all types.
+    Status push_view(bool typed, const Execution& execution, const PprGraph*& found);
+
     // The tiles, or null if PPR_TILE rows have too many entries.
     Status tiles(bool per_type, const Execution& execution, const PprTiles*& found);
 
@@ -83,7 +86,8 @@ private:
     std::atomic<int64_t> bytes_{0};
     // For batches, by normalisation, outgoing rows, and layouts for blocks of few and of many lanes.
     std::atomic<const PprGraph*> for_batch_[2][2][2][2] = {};
-    std::atomic<int64_t> turn_{0};  // the process of the thread whose turn it is, or 0
+    std::atomic<const PprGraph*> for_push_[2] = {};  // without and with types
+    std::atomic<int64_t> turn_{0};                   // the process of the thread whose turn it is, or 0
 
     // The following belong to that thread.
     std::unique_ptr<EntryCounts> counts_;
@@ -95,6 +99,8 @@ private:
     std::unique_ptr<Reordered<Slices, PprSlices>> slices_;
     std::unique_ptr<Reordered<Tiles, PprTiles>> tiles_;
     bool cannot_tile_ = false;
+    std::unique_ptr<Array<double>> total_degree_;
+    std::unique_ptr<PprGraph> kept_for_push_[2];
     std::unique_ptr<PprGraph> kept_for_batch_[2][2][2][2];
 
     template <class Make>
@@ -103,6 +109,7 @@ private:
     const PprGraph& make_in_layout(Layout layout, bool per_type, bool with_out, const Execution& execution);
     const PprSlices& make_slices(bool per_type, const Execution& execution);
     const PprTiles* make_tiles(bool per_type, const Execution& execution);
+    const PprGraph& make_for_push(bool typed, const Execution& execution);
     const EntryCounts& make_counts(const Execution& execution);
     const Rows& make_rows(Layout layout, const Execution& execution);
     const DegreeTables& make_degrees(Layout layout, bool per_type, const Execution& execution);

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <new>
 #include <vector>
+
+#include "threads.h"
 
 namespace hopfuse {
 
@@ -131,69 +132,67 @@ Status add_entity_seeds(const GivenSeeds& seeds, const GivenHits& hits, const Gi
                         const int64_t* frequency, int64_t frequency_stride, double mass, int64_t places,
                         const SeedRows& out) {
     const int64_t width = seeds.width + places;
-    HeldNodes held;
-    for (int64_t query = 0; query < seeds.batch; ++query) {
-        const int64_t* const node = seeds.node + query * seeds.width;
-        const double* const weight = seeds.weight + query * seeds.width;
-        try {
+    return status_of([&] {
+        HeldNodes held;
+        for (int64_t query = 0; query < seeds.batch; ++query) {
+            const int64_t* const node = seeds.node + query * seeds.width;
+            const double* const weight = seeds.weight + query * seeds.width;
             held.read(hits, query, mentions, frequency + query * frequency_stride);
-        } catch (const std::bad_alloc&) {
-            return Status::out_of_memory;
+            const double own = sum_of(weight, seeds.width), other = held.sum();
+            const bool has_own = divides(own), has_other = other > 0.0;
+            const double kept = has_own && has_other ? 1.0 - mass : 1.0, given = has_own ? mass : 1.0;
+            int64_t* const nodes = out.node + query * width;
+            double* const weights = out.weight + query * width;
+            for (int64_t s = 0; s < seeds.width; ++s) {
+                nodes[s] = node[s];
+                weights[s] = kept * (has_own ? weight[s] / own : weight[s]);
+            }
+            std::fill_n(nodes + seeds.width, places, no_id);
+            std::fill_n(weights + seeds.width, places, 0.0);
+            if (!has_other) continue;
+            held.for_nodes([&](int64_t one, int64_t first, double value) {
+                const double share = value * given / other;
+                const int64_t* const known = std::find(node, node + seeds.width, one);
+                if (known != node + seeds.width) weights[known - node] += share;
+                else if (share > 0.0) nodes[seeds.width + first] = one, weights[seeds.width + first] = share;
+            });
         }
-        const double own = sum_of(weight, seeds.width), other = held.sum();
-        const bool has_own = divides(own), has_other = other > 0.0;
-        const double kept = has_own && has_other ? 1.0 - mass : 1.0, given = has_own ? mass : 1.0;
-        int64_t* const nodes = out.node + query * width;
-        double* const weights = out.weight + query * width;
-        for (int64_t s = 0; s < seeds.width; ++s) {
-            nodes[s] = node[s];
-            weights[s] = kept * (has_own ? weight[s] / own : weight[s]);
-        }
-        std::fill_n(nodes + seeds.width, places, no_id);
-        std::fill_n(weights + seeds.width, places, 0.0);
-        if (!has_other) continue;
-        held.for_nodes([&](int64_t one, int64_t first, double value) {
-            const double share = value * given / other;
-            const int64_t* const known = std::find(node, node + seeds.width, one);
-            if (known != node + seeds.width) weights[known - node] += share;
-            else if (share > 0.0) nodes[seeds.width + first] = one, weights[seeds.width + first] = share;
-        });
-    }
-    return Status::ok;
+        return Status::ok;
+    });
 }
 
 Status cover_seeds(const GivenSeeds& seeds, const GivenHits& hits, const GivenMentions& mentions, double least,
-                   int64_t k, const HitRows& out) try {
-    std::vector<int64_t> order;
-    std::vector<char> chosen;
-    for (int64_t query = 0; query < seeds.batch; ++query) {
-        const int64_t* const ids = hits.ids + query * hits.width;
-        const int64_t count = hits.counts[query];
-        chosen.assign(static_cast<size_t>(count), 0);
-        int64_t left = std::min(k, count);
-        if (left > 0) chosen[0] = 1, --left;
-        if (left > 0) order_seeds(seeds, query, least, order);
-        for (size_t at = 0; left > 0 && at < order.size(); ++at) {
-            const int64_t node = seeds.node[query * seeds.width + order[at]];
-            const int64_t* const first =
-                std::find_if(ids, ids + count, [&](int64_t row) { return holds(mentions, row, node); });
-            if (first == ids + count || chosen[size_t(first - ids)] != 0) continue;
-            chosen[size_t(first - ids)] = 1, --left;
+                   int64_t k, const HitRows& out) {
+    return status_of([&] {
+        std::vector<int64_t> order;
+        std::vector<char> chosen;
+        for (int64_t query = 0; query < seeds.batch; ++query) {
+            const int64_t* const ids = hits.ids + query * hits.width;
+            const int64_t count = hits.counts[query];
+            chosen.assign(static_cast<size_t>(count), 0);
+            int64_t left = std::min(k, count);
+            if (left > 0) chosen[0] = 1, --left;
+            if (left > 0) order_seeds(seeds, query, least, order);
+            for (size_t at = 0; left > 0 && at < order.size(); ++at) {
+                const int64_t node = seeds.node[query * seeds.width + order[at]];
+                const int64_t* const first =
+                    std::find_if(ids, ids + count, [&](int64_t row) { return holds(mentions, row, node); });
+                if (first == ids + count || chosen[size_t(first - ids)] != 0) continue;
+                chosen[size_t(first - ids)] = 1, --left;
+            }
+            int64_t found = 0;
+            for (int64_t j = 0; j < count; ++j) {
+                if (chosen[size_t(j)] == 0) continue;
+                out.ids[query * k + found] = ids[j];
+                out.scores[query * k + found] = hits.scores[query * hits.width + j];
+                ++found;
+            }
+            out.counts[query] = found;
+            std::fill(out.ids + query * k + found, out.ids + (query + 1) * k, no_id);
+            std::fill(out.scores + query * k + found, out.scores + (query + 1) * k, no_score);
         }
-        int64_t found = 0;
-        for (int64_t j = 0; j < count; ++j) {
-            if (chosen[size_t(j)] == 0) continue;
-            out.ids[query * k + found] = ids[j];
-            out.scores[query * k + found] = hits.scores[query * hits.width + j];
-            ++found;
-        }
-        out.counts[query] = found;
-        std::fill(out.ids + query * k + found, out.ids + (query + 1) * k, no_id);
-        std::fill(out.scores + query * k + found, out.scores + (query + 1) * k, no_score);
-    }
-    return Status::ok;
-} catch (const std::bad_alloc&) {
-    return Status::out_of_memory;
+        return Status::ok;
+    });
 }
 
 void boost_weights(float* weights, int64_t batch, int64_t columns, const GivenHits& hits, float strength) {

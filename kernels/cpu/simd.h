@@ -67,6 +67,11 @@ struct D {
     HF_INLINE D fma(D a, D b, D c) { return {D<N / 2>::fma(a.lo, b.lo, c.lo), D<N / 2>::fma(a.hi, b.hi, c.hi)}; }
     HF_INLINE D max(D a, D b) { return {D<N / 2>::max(a.lo, b.lo), D<N / 2>::max(a.hi, b.hi)}; }
     HF_INLINE D abs(D a) { return {D<N / 2>::abs(a.lo), D<N / 2>::abs(a.hi)}; }
+    // table[at[j]], of numbers that may be narrower.
+    template <class Number, class Index>
+    HF_INLINE D gather(const Number* table, const Index* at) {
+        return {D<N / 2>::gather(table, at), D<N / 2>::gather(table, at + N / 2)};
+    }
 };
 
 // One lane. The only type without an instruction set; fma then is that of the C library.
@@ -103,6 +108,10 @@ struct D<1> {
     HF_INLINE D fma(D a, D b, D c) { return {__builtin_fma(a.v, b.v, c.v)}; }
     HF_INLINE D max(D a, D b) { return {a.v > b.v ? a.v : b.v}; }
     HF_INLINE D abs(D a) { return {__builtin_fabs(a.v)}; }
+    template <class Number, class Index>
+    HF_INLINE D gather(const Number* table, const Index* at) {
+        return {static_cast<double>(table[*at])};
+    }
 };
 
 #if defined(HOPFUSE_ISA_AVX512) || defined(HOPFUSE_ISA_AVX2)
@@ -159,6 +168,14 @@ struct D<4> {
     HF_INLINE D fma(D a, D b, D c) { return {_mm256_fmadd_pd(a.v, b.v, c.v)}; }
     HF_INLINE D max(D a, D b) { return {_mm256_max_pd(a.v, b.v)}; }
     HF_INLINE D abs(D a) { return {_mm256_andnot_pd(_mm256_set1_pd(-0.0), a.v)}; }
+    template <class Index>
+    HF_INLINE D gather(const double* table, const Index* at) {
+        return {_mm256_setr_pd(table[at[0]], table[at[1]], table[at[2]], table[at[3]])};
+    }
+    template <class Index>
+    HF_INLINE D gather(const float* table, const Index* at) {
+        return {_mm256_cvtps_pd(_mm_setr_ps(table[at[0]], table[at[1]], table[at[2]], table[at[3]]))};
+    }
 };
 
 #elif defined(HOPFUSE_ISA_NEON)
@@ -199,6 +216,10 @@ struct D<2> {
     HF_INLINE D fma(D a, D b, D c) { return {vfmaq_f64(c.v, a.v, b.v)}; }
     HF_INLINE D max(D a, D b) { return {vmaxq_f64(a.v, b.v)}; }
     HF_INLINE D abs(D a) { return {vabsq_f64(a.v)}; }
+    template <class Number, class Index>
+    HF_INLINE D gather(const Number* table, const Index* at) {
+        return {float64x2_t{static_cast<double>(table[at[0]]), static_cast<double>(table[at[1]])}};
+    }
 };
 
 #endif
@@ -238,6 +259,11 @@ struct D<8> {
     HF_INLINE D fma(D a, D b, D c) { return {_mm512_fmadd_pd(a.v, b.v, c.v)}; }
     HF_INLINE D max(D a, D b) { return {_mm512_max_pd(a.v, b.v)}; }
     HF_INLINE D abs(D a) { return {_mm512_abs_pd(a.v)}; }
+    template <class Number, class Index>
+    HF_INLINE D gather(const Number* table, const Index* at) {
+        const D<4> low = D<4>::gather(table, at), high = D<4>::gather(table, at + 4);
+        return {_mm512_insertf64x4(_mm512_castpd256_pd512(low.v), high.v, 1)};
+    }
 };
 
 #endif

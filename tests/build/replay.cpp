@@ -195,13 +195,6 @@ struct Replay {
     }
 
     Status ppr_push(const Call& c) const {
-        const GraphArrays& arrays = graph(c).arrays();
-        PprGraph g{};
-        g.num_nodes = arrays.num_nodes, g.num_stored = arrays.num_stored;
-        g.num_types = int32_t(c.extent("degree", 1));
-        g.indptr = arrays.indptr, g.indices = arrays.indices;
-        g.weight = arrays.weight, g.edge_type = arrays.edge_type;
-        g.degree = c.array<double>("degree"), g.node_of = arrays.node_of;
         PprQueries q{};
         q.batch = c.extent("damping", 0);
         q.restart_indptr = c.array<int64_t>("restart_indptr"), q.restart_node = c.array<int32_t>("restart_node");
@@ -216,8 +209,11 @@ struct Replay {
             {c.whole("num_candidates"), c.optional<uint64_t>("candidate_bits"), c.array<double>("largest_degree")},
             c.array<int64_t>("budget"),
             c.whole("gives_up") != 0};
+        const PprGraph* view = nullptr;
+        const Status status = graph(c).push_view(q.eta != nullptr, q.execution, view);
+        if (status != Status::ok) return status;
         return kernels.ppr_push_f64(
-            g, q, push, top, evidence(c),
+            *view, q, push, top, evidence(c),
             {c.array<int64_t>("rounds"), c.array<int64_t>("rows"), c.array<int64_t>("entries")});
     }
 

@@ -385,3 +385,31 @@ def test_a_query_without_seeds_is_skipped_with_its_weights() -> None:
     hits = hf.ppr_topk(STAR, [{0: 1.0}, {}, {1: 1.0}], 4, node_weights=z, empty="skip")
     assert hits.counts.tolist() == [4, 0, 4]
     assert_bitwise(hits.ids[[0, 2]], hf.ppr_topk(STAR, [{0: 1.0}, {1: 1.0}], 4, node_weights=z[:2]).ids)
+
+
+@pytest.mark.parametrize("norm", ["joint", "per_type"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_degrees_of_more_types_than_are_summed_at_once_meet_the_oracle(variant: str, directed: bool, norm: str) -> None:
+    rng = np.random.default_rng(11)
+    graph = random_graph(rng, 120, 900, directed=directed, types=11, weights="random", hub=3)
+    eta = rng.uniform(0.1, 1.0, 11) / 11
+    for batch in (1, 5):
+        z = np.maximum(spread(rng, batch, 120, 3.0), 1e-3)
+        restart = random_restart(rng, 120, batch)
+        check(graph, restart, node_weights=z, edge_type_norm=norm, damping=0.7)
+        check(graph, restart, node_weights=z, edge_type_norm=norm, damping=0.7, edge_type_weights=eta)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3, None])
+def test_a_pass_that_skips_rows_gives_the_bits_of_one_that_reads_all(variant: str, max_iter: int | None) -> None:
+    n = 600 if variant == SIMT else 4000
+    path = hf.Graph.from_edges(np.arange(n - 1), np.arange(1, n), np.random.default_rng(3).random(n - 1) + 0.1)
+    few, many = {n // 2: 1.0}, dict.fromkeys(range(0, n, 7), 1.0)
+    z = np.full((2, n), 0.5)
+    z[:, ::3] = 1.0
+    for weights in (None, z):
+        options: dict[str, Any] = {"damping": 0.6, "max_iter": max_iter}
+        alone = hf.ppr(path, [few], node_weights=None if weights is None else weights[:1], **options)
+        both = hf.ppr(path, [few, many], node_weights=weights, **options)
+        for name in EVIDENCE:
+            assert_bitwise(getattr(alone, name), getattr(both, name)[:1], name)

@@ -54,7 +54,8 @@ class Plan(NamedTuple):
 
     budget: NDArray[np.int64]
     """(B,) the entries that each query may read; 0: it walks by passes."""
-    among: CandidateTable
+    among: CandidateTable | None
+    """None if no query has a budget."""
 
 
 def plan(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> Plan | None:
@@ -69,6 +70,10 @@ def plan(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> Plan | None
     exact = ranking.stop_when_proven and queries.max_iter == 0 and queries.tol <= MOST_TOL
     if not (plain and exact and budget_of(graph).entries):
         return None
+    if ranking.among is None and _have_edges(graph, ranking.candidates, ranking.k):
+        budget = budget_of(graph).of(ranking.k, queries.damping)
+        if not budget.any():
+            return Plan(budget, None)
     among = ranking.among or _among(graph, ranking.candidates)
     return Plan(budget_of(graph).of(min(ranking.k, among.with_edges), queries.damping), among)
 
@@ -97,11 +102,10 @@ def push(
     batch = queries.damping.size
     evidence, hits = Evidence.uninitialised(batch), empty_ppr_hits(batch, ranking.k)
     counts: dict[str, Any] = {name: np.zeros(batch, np.int64) for name in ("rounds", "rows", "entries")}
-    among = made.among
+    among = made.among or _among(graph, ranking.candidates)
     typed = queries.edge_type_weights is not None
     _native.ppr_push(
         prepared_graph(graph),
-        degree=graph.degree if typed else _degree(graph),
         restart_indptr=queries.indptr,
         restart_node=queries.node,
         restart_value=queries.value,
@@ -122,6 +126,12 @@ def push(
     return hits, evidence, LocalWalks(hits["proven"].astype(np.bool_), **counts)
 
 
+def _have_edges(graph: Graph, nodes: NDArray[np.int32] | None, k: int) -> bool:
+    """Return whether at least k of the first few nodes have edges, so that the number of others does not matter."""
+    first = np.arange(min(graph.num_nodes, 2 * k + 64)) if nodes is None else nodes[: 2 * k + 64]
+    return int(np.count_nonzero(graph.indptr[first + 1] > graph.indptr[first])) >= k
+
+
 def _among(graph: Graph, nodes: NDArray[np.int32] | None) -> CandidateTable:
     """Return candidates; the graph keeps those of all nodes, and those of the last array that is read-only."""
     name = "every_candidate" if nodes is None else "candidates"
@@ -131,17 +141,4 @@ def _among(graph: Graph, nodes: NDArray[np.int32] | None) -> CandidateTable:
     made = candidate_table(graph, nodes)
     if nodes is None or not nodes.flags.writeable:
         graph.derived[name] = made
-    return made
-
-
-def _degree(graph: Graph) -> NDArray[np.float64]:
-    """Return (N, 1) degrees over all types, summed in their order."""
-    if graph.num_edge_types == 1:
-        return graph.degree
-    if "degree" not in graph.derived:
-        total = np.zeros((graph.num_nodes, 1))
-        for column in graph.degree.T:
-            total += column[:, None]
-        graph.derived["degree"] = total
-    made: NDArray[np.float64] = graph.derived["degree"]
     return made
