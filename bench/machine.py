@@ -23,7 +23,7 @@ SIMD = ("sse4", "avx", "fma", "f16c", "bmi2", "amx", "asimd", "sve", "fphp", "bf
 #: Kinds of machine with their own bars, by the instruction set that multiplies 8-bit numbers.
 KINDS = ("AVX2", "AVX-512")
 #: Fields of hopfuse's description of a device to record.
-DEVICE = ("device", "compute_capability", "driver", "runtime", "cupy")
+DEVICE = ("device", "compute_capability", "driver")
 
 
 def machine() -> dict[str, Any]:
@@ -79,7 +79,7 @@ def require_backend(name: str) -> None:
 
 
 def backend() -> dict[str, Any]:
-    """Return the default backend, and its device with driver and CuPy (None for the CPU)."""
+    """Return the default backend, and its device with its driver (None for the CPU)."""
     name = hf.backend_info()["auto"]
     about = hf.backend_info()["backends"][name]
     return {"backend": name, "device": {key: about[key] for key in DEVICE if key in about} or None}

@@ -21,7 +21,15 @@ PARTS = {
 }
 SECTION = """# On GPUs: measured and computed
 
+**What has run on a card.** The kernels ran on one, an H200, as the next section says. Since then the host side, which allocates,
+copies, launches and records, was written anew in C++ over the driver's entry points (`kernels/device`), and so was the
+product of float32 vectors, which cuBLAS computed before. **Both have run on the emulator alone, not on a card**; so has
+what the first use and the recordings do. The commit before that is tagged `cupy-host`. `hopfuse selftest` compares
+every kernel with the CPU on your card, and a short form of it runs before the first answer.
+
 ## Measured: an NVIDIA H200
+
+All of this section is of the host side before, which used CuPy.
 
 `python -m bench.first_gpu` ran on an {device} (compute capability 9.0, driver {driver}, CuPy {cupy}, {cores} processor
 cores) on {day} at commit {commit}, and its report is bench/results/h200-first-gpu.json. The kernels have
@@ -49,10 +57,9 @@ Device time by part, in microseconds, with the number of graph nodes (kernels an
 {parts}
 
 Single calls, which are not recorded, beside libraries on the same GPU (`python -m bench --backend cuda`; medians of 15,
-copies of queries and answers included). A call launches up to 160 kernels from Python and proves its answer, which
-takes longer than the kernels: **dense search is slower than PyTorch's, and the proven best nodes of many queries take
-longer than the same walks by CuPy.** Record calls that repeat (`hf.capture`). faiss, cuVS and cuGraph were not
-installed.
+copies of queries and answers included). A call launched up to 160 kernels from Python and proved its answer, which
+took longer than the kernels: **dense search was slower than PyTorch's, and the proven best nodes of many queries took
+longer than the same walks by CuPy.** faiss, cuVS and cuGraph were not installed.
 
 {calls}
 """

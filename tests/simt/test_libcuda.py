@@ -35,7 +35,7 @@ from driver_api import (
     context,
 )
 from hopfuse_simt import SimtDriver
-from hopfuse_simt.driver import FRESH, DriverError
+from hopfuse_simt.driver import FREED, FRESH, DriverError
 from variants import SANITIZED
 
 DEVICE, OTHER = 6, 7
@@ -273,6 +273,34 @@ def test_a_kernel_that_only_reads_by_a_pointer_to_const_or_not_does_not_race(api
     assert api.kinds() == ["race"]
 
 
+def test_what_is_read_after_an_event_is_not_taken_for_a_write(api: Api) -> None:
+    one, two = api.stream(), api.stream()
+    source, between, out = api.filled(ramp(32)), api.alloc(128), api.alloc(128)
+    api.copies(source, between, 32, one)
+    written = api.event(one)
+    api.launch("adds_by_struct", 1, 32, [sums(32, between, 0, api.alloc(128))], one)
+    for _ in range(3):
+        api.code("cuStreamQuery", one)  # runs one of them
+    api.after(two, written)
+    api.copy(out, between, 128, two)
+    api.driver.finish()
+    assert api.kinds() == []
+
+
+def test_what_a_copy_has_changed_is_not_taken_for_a_kernels_write(api: Api) -> None:
+    one, two, memory = api.stream(), api.stream(), api.filled(ramp(32))
+    for stream in (one, two):
+        api.launch("adds_by_struct", 1, 32, [sums(32, memory, 0, api.alloc(128))], stream)
+    api.wait(one)
+    api.wait(two)
+    api.clear(memory, 1, 128, one)
+    api.wait(one)
+    for stream in (one, two):
+        api.launch("adds_by_struct", 1, 32, [sums(32, memory, 0, api.alloc(128))], stream)
+    api.driver.finish()
+    assert api.kinds() == []
+
+
 class Sums(ctypes.Structure):
     """The argument of adds_by_struct."""
 
@@ -460,6 +488,24 @@ def test_freed_memory_is_not_used(api: Api) -> None:
     assert set(api.kinds()) == {"memory"}
 
 
+def test_addresses_are_not_given_out_again_soon(api: Api) -> None:
+    """Nor while they are in use."""
+    rng, stream, living, seen = np.random.default_rng(1), api.stream(), list[tuple[int, int, int]](), set[int]()
+    for turn in range(200):
+        nbytes = int(rng.integers(1, 1 << 20))
+        pointer = api.alloc(nbytes)
+        assert turn > 60 or pointer not in seen
+        seen.add(pointer)
+        api.clear(pointer, turn, nbytes, stream)
+        living.append((pointer, nbytes, turn))
+        if len(living) > 8:
+            pointer, nbytes, value = living.pop(int(rng.integers(len(living))))
+            assert (api.driver.peek(pointer, nbytes, np.uint8) == value).all()
+            api.free(pointer)
+    assert api.kinds() == []
+    assert max(seen) - min(seen) < 1 << 27
+
+
 def test_copies_stay_within_an_allocation(api: Api) -> None:
     stream, memory, other = api.stream(), api.alloc(100), api.filled(ramp(64))
     for target, nbytes in ((memory, 101), (memory + 96, 8), (memory + 100, 1), (memory - 1, 1), (1 << 40, 1)):
@@ -589,16 +635,21 @@ def test_pinned_memory_outlives_its_copies(api: Api) -> None:
     api.free_pinned(given)
     api.wait(stream)
     assert api.kinds() == ["pinned"]
+    assert set(given.view(np.uint32)) == set(api.driver.peek(memory, 64, np.uint32)) == {FREED}
     refused(CODES.INVALID_VALUE, api.up, memory, given, stream)
     refused(CODES.INVALID_VALUE, api.free_pinned, given)
     assert set(api.kinds()) == {"pinned", "memory"}
+    larger = api.alloc(512)
+    beyond = ctypes.c_uint64(larger), ctypes.c_void_p(api.pinned(64).ctypes.data), ctypes.c_size_t(260)
+    refused(CODES.INVALID_VALUE, api.call, "cuMemcpyHtoDAsync_v2", *beyond, stream)
+    assert api.kinds() == ["pinned"]
     again = api.pinned(64)
     again[:] = ramp(64)
     api.up(memory, again, stream)
     api.wait(stream)
     api.free_pinned(again)
     assert api.kinds() == []
-    assert api.device.pinned == 0
+    assert api.device.pinned == 1
 
 
 def attributes_of(api: Api, pointer: int) -> list[int]:
@@ -637,6 +688,7 @@ def test_a_pool_keeps_what_is_below_its_threshold(api: Api) -> None:
     assert numbers == [1500, 1500, 1500, 1500]
     for block in blocks:
         api.pool_free(block, stream)
+    api.call("cuMemPoolTrimTo", pool, ctypes.c_size_t(0))  # too early: the stream has not come so far
     assert (api.attribute(pool, USED), api.attribute(pool, RESERVED), api.device.used) == (0, 1500, 1500)
     api.wait(stream)
     assert (api.attribute(pool, RESERVED), api.device.used) == (1000, 1000)
@@ -670,6 +722,8 @@ def test_memory_of_a_pool_is_used_between_its_allocation_and_its_end(api: Api) -
     api.clear(block, 0, 64, two)
     api.order(two, one)
     api.pool_free(block, one)
+    refused(CODES.ILLEGAL_ADDRESS, api.clear, block, 0, 64, one)
+    assert api.kinds() == ["memory"]
     api.driver.finish()
     assert api.kinds() == []
     refused(CODES.ILLEGAL_ADDRESS, api.clear, block, 0, 64, one)
@@ -882,6 +936,12 @@ def test_a_stream_that_joins_a_capture_comes_back(api: Api) -> None:
     api.order(one, two)
     api.clear(memory, 0, 256, two)
     refused(CODES.STREAM_CAPTURE_UNJOINED, api.end, one)
+    api.begin(one)
+    event = api.event(one)
+    refused(CODES.STREAM_CAPTURE_UNSUPPORTED, api.wait, one)
+    refused(CODES.STREAM_CAPTURE_INVALIDATED, api.after, two, event)
+    refused(CODES.STREAM_CAPTURE_INVALIDATED, api.event, one)
+    refused(CODES.STREAM_CAPTURE_INVALIDATED, api.end, one)
     api.begin(one)
     api.begin(two)
     refused(CODES.STREAM_CAPTURE_MERGE, api.order, one, two)

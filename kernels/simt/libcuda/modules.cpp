@@ -119,7 +119,7 @@ private:
 };
 
 // Every aligned word of the arguments that is a device address.
-CUresult find_touches(const Launch& launch, const Context& context, std::vector<Touch>& touches) {
+CUresult find_touches(const Launch& launch, std::vector<Touch>& touches) {
     const KernelInfo& kernel = *launch.kernel;
     const auto* const bytes = reinterpret_cast<const unsigned char*>(launch.arguments.data());
     for (const ParameterInfo& parameter : kernel.parameters)
@@ -135,12 +135,6 @@ CUresult find_touches(const Launch& launch, const Context& context, std::vector<
                 return refuse(CUDA_ERROR_ILLEGAL_ADDRESS, "memory",
                               "an argument of kernel " + kernel.name + " points outside every allocation");
             }
-            if (a->is_free)
-                return refuse(CUDA_ERROR_ILLEGAL_ADDRESS, "memory",
-                              "an argument of kernel " + kernel.name + " points to freed memory");
-            if (a->context != &context)
-                return refuse(CUDA_ERROR_ILLEGAL_ADDRESS, "memory",
-                              "an argument of kernel " + kernel.name + " points to memory of another device");
             const Touch::Use use = parameter.is_read_only ? Touch::reads : Touch::may_write;
             const auto same =
                 std::find_if(touches.begin(), touches.end(), [&](const Touch& touch) { return touch.allocation == a; });
@@ -236,7 +230,7 @@ CUresult launch_kernel(Context& context, CUfunction handle, const uint32_t (&gri
                           "kernel " + work->kernel->name + ": too many blocks");
     }
     SIMT_TRY(copy_arguments(*work, parameters, extra));
-    SIMT_TRY(find_touches(*work, context, work->touches));
+    SIMT_TRY(find_touches(*work, work->touches));
     if (queue->capture != nullptr && !function->is_loaded)
         find("load", "kernel " + work->kernel->name + " is launched for the first time in a capture, which loads it");
     function->is_loaded = true;

@@ -123,9 +123,6 @@ OpPtr enqueue(const QueuePtr& queue, std::shared_ptr<Work> work) {
         if (other == nullptr) return;
         merge(op->clock, other->clock);
         if (!other->done) op->before.push_back(other);
-        if (other->queue == queue) return;
-        if (other->done) settle(*other->queue);
-        else other->is_waited_for = true;
     };
     after(queue->last);
     for (const OpPtr& wait : queue->waits) after(wait);
@@ -171,7 +168,6 @@ void run(const OpPtr& op) {
                         text("work on an allocation of %llu bytes was freed before it ran, and no order is known",
                              static_cast<unsigned long long>(touch.allocation->size)));
     work->run(*op);
-    if (op->is_waited_for) settle(*op->queue);
 }
 
 }  // namespace

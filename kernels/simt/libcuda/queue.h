@@ -31,7 +31,7 @@ CUresult check(const std::vector<Touch>& touches, const Context& context);
 void record_access(const OpPtr& op, const Touch& touch, uint64_t begin, uint64_t end, bool writes);
 
 // A kernel may have written to memory. Whether it did is looked at later, once for several kernels of a queue, as if the last one
-// had: before anything else touches the memory, before the queue learns of other work, and before others learn of the queue's.
+// had: before anything else touches the memory, before the queue learns of other work, and before events and the host learn of its.
 void note_writer(const OpPtr& op, const Touch& touch);
 void settle_before(const Op& op, const AllocationPtr& allocation);  // unless it may stay open, if `op` does not write
 void settle(const AllocationPtr& allocation);

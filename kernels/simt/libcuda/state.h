@@ -83,8 +83,7 @@ struct Op : std::enable_shared_from_this<Op> {
     std::vector<std::shared_ptr<Op>> before;
     Clock clock;
     bool done = false;
-    bool is_waited_for = false;  // by another queue
-    double seconds = 0;          // when it ended, of events
+    double seconds = 0;  // when it ended, of events
 
     bool is_after(const Op& other) const;
 };
