@@ -1,7 +1,4 @@
-"""The device backend: launch geometry, workspaces and launch order, over a small runtime protocol.
-
-CuPy is imported only in this package, and lazily.
-"""
+"""The device backend: which device, arrays of other libraries, recordings, estimates; all work is native."""
 
 from __future__ import annotations
 
