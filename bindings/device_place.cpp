@@ -203,8 +203,9 @@ void bind_device_place(Module& m) {
                  const DeviceQueue now = queue_of_thread(scope.queue.device);
                  enter_queue(now.run != nullptr ? now : scope.queue);
              })
-        .def("__exit__", [](const StreamScope&, nb::args) { leave_queue(); },
-             nb::sig("def __exit__(self, *args: object) -> None"));
+        .def(
+            "__exit__", [](const StreamScope&, nb::args) { leave_queue(); },
+            nb::sig("def __exit__(self, *args: object) -> None"));
 
     using native::Device;
     nb::class_<Device>(m, "Device", "A device of this process, for all threads.")
