@@ -242,7 +242,7 @@ void Queue::launch_function(std::string_view unit, std::string_view name, const 
     if (grid.blocks > INT32_MAX) throw std::length_error(std::string(name) + " is launched with too many blocks");
     const bool is_recorded = is_recorded_run();
     Function& function = state.function(*device_, unit, name, HOPFUSE_PLANT(51, !is_recorded, true));
-    if (grid.shared > FREE_SHARED) state.allow_shared(function, grid.shared);
+    state.allow_shared(function, grid.shared);
     const bool is_timed = HOPFUSE_PLANT(66, !is_recorded, true) && state.is_timed();
     const CUevent begin = is_timed ? state.time_event(stream_.handle) : nullptr;
     const auto blocks = static_cast<unsigned>(grid.blocks), threads = static_cast<unsigned>(grid.threads),
