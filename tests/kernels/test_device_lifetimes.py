@@ -52,6 +52,34 @@ def test_a_callers_array_is_held_as_long_as_a_view_of_it(runtime: Any) -> None:
     assert held() is None
 
 
+def test_an_array_without_a_stream_is_held_until_its_work_is_over(runtime: Any) -> None:
+    theirs: Any = Theirs(on_device(np.arange(12.0).reshape(3, 4)))
+    theirs.__cuda_array_interface__["stream"] = None  # such as of JAX, which reuses memory when its array is dropped
+    theirs.array.to_numpy()  # so it is ready
+    held, adopted = weakref.ref(theirs), runtime.adopt(theirs)
+    made = _native.device_take_rows(runtime.device, adopted, [1])
+    del theirs, adopted
+    gc.collect()
+    assert held() is not None
+    assert made.to_numpy().tolist() == [[4.0, 5.0, 6.0, 7.0]]
+    runtime.device.upload(np.zeros(1))  # a call drops what earlier ones have read
+    gc.collect()
+    assert held() is None
+
+
+def test_memory_that_was_exported_is_freed_after_the_consumers_work(runtime: Any) -> None:
+    device, given = runtime.device, np.arange(4096.0).reshape(1, -1)
+    array = on_device(given)
+    capsule = array.__dlpack__(stream=None)
+    seen = _native.device_array_over(device, array.address, array.shape, array.dtype, object(), None, None, False)
+    with device.on_stream(1, None):
+        read = _native.device_take_rows(device, seen, [0])
+    del array, capsule, seen
+    gc.collect()
+    device.upload(np.zeros_like(given))  # may get the memory
+    assert np.array_equal(read.to_numpy(), given)
+
+
 def test_arrays_may_be_dropped_as_soon_as_a_call_that_reads_them_returns(runtime: Any) -> None:
     world = World()
     for call in CALLS.values():
