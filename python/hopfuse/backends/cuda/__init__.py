@@ -1,7 +1,4 @@
-"""The device backend: launch geometry, workspaces and launch order, over a small runtime protocol.
-
-CuPy is imported only in this package, and lazily.
-"""
+"""The device backend: choosing a device, arrays of others, recordings and memory; native code queues the work."""
 
 from __future__ import annotations
 
