@@ -427,6 +427,19 @@ CASE(pinned_memory_is_kept_for_the_next) {
     CHECK(machine().get("pinned") == 0);
 }
 
+CASE(pinned_memory_of_a_failed_read_is_not_used_meanwhile) {
+    const auto device = open();
+    const void* const kept = device->pinned(1).get();  // which the next read takes
+    {
+        Queue queue(device, device->own_stream());
+        const Array<int> one = queue.upload(counted(N)), two = queue.upload(counted(N));
+        machine().fail("cuMemcpyDtoHAsync_v2", CUDA_ERROR_INVALID_VALUE, 1);
+        thrown<DriverError>([&] { queue.read(one.part(0, 100), two.part(0, 100)); });
+        CHECK(device->pinned(1).get() != kept);
+    }
+    CHECK(device->pinned(1).get() == kept);
+}
+
 CASE(results_that_cannot_be_pinned_are_pageable) {
     const auto device = open();
     Queue queue(device, device->own_stream());
