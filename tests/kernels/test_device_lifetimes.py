@@ -17,7 +17,9 @@ import pytest
 from compare import assert_bitwise
 from devices import on_device, on_host
 from hopfuse import _native
+from hopfuse.errors import BackendError
 from kernels.test_device_calls import CALLS, NODES, World, assert_same, dice, in_threads, same
+from refusals import refused
 from variants import SIMT, registered
 
 
@@ -65,6 +67,37 @@ def test_an_array_without_a_stream_is_held_until_its_work_is_over(runtime: Any) 
     runtime.device.upload(np.zeros(1))  # a call drops what earlier ones have read
     gc.collect()
     assert held() is None
+
+
+def test_an_array_is_held_until_what_a_failed_call_queued_is_over(runtime: Any) -> None:
+    theirs: Any = Theirs(on_device(np.arange(12.0).reshape(3, 4)))
+    theirs.__cuda_array_interface__["stream"] = None
+    theirs.array.to_numpy()
+    held, adopted = weakref.ref(theirs), runtime.adopt(theirs)
+    runtime.driver.fail_next("cuMemcpyDtoDAsync_v2", 1, skip=1)
+    with refused(BackendError, "failed"):
+        _native.device_take_rows(runtime.device, adopted, [0, 2])
+    del theirs, adopted
+    gc.collect()
+    assert held() is not None
+    runtime.driver.finish()
+    runtime.device.upload(np.zeros(1))
+    gc.collect()
+    assert held() is None
+
+
+def test_an_input_is_not_given_to_others_where_they_are_not_recorded(runtime: Any) -> None:
+    device = runtime.device
+    recording = _native.DeviceRecording(device, _native.RecordingMemory(device), [((2, 3), np.float32)])
+    for records in (False, True):
+        (given,) = recording.begin(records, True)
+        if not records:
+            given.__dlpack__(stream=1)  # after the copy of the inputs
+            recording.end([_native.device_take_rows(device, given, [0, 1])])
+            continue
+        with pytest.raises(RuntimeError):
+            given.__dlpack__(stream=1)
+        recording.abandon()
 
 
 def test_memory_that_was_exported_is_freed_after_the_consumers_work(runtime: Any) -> None:
