@@ -33,6 +33,7 @@ void raise_device_error(const std::exception_ptr& thrown) {
     } catch (const native::DriverError& error) {
         kind = error.is_no_memory() ? "driver_memory" : "failed";
         values["what"] = error.call, values["error"] = error.name + ": " + error.text;
+        if (!error.is_no_memory()) values["final"] = error.is_sticky();
     } catch (const native::NoDriver& error) {
         kind = "no_driver";
         values["said"] = std::string(error.what()), values["version"] = error.version;
