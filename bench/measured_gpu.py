@@ -21,11 +21,11 @@ PARTS = {
 }
 SECTION = """# On GPUs: measured and computed
 
-**What has run on a card.** The kernels ran on one, an H200, as the next section says. Since then the host side, which allocates,
-copies, launches and records, was written anew in C++ over the driver's entry points (`kernels/device`), and so was the
-product of float32 vectors, which cuBLAS computed before. **Both have run on the emulator alone, not on a card**; so has
-what the first use and the recordings do. The commit before that is tagged `cupy-host`. `hopfuse selftest` compares
-every kernel with the CPU on your card, and a short form of it runs before the first answer.
+**What has run on a card.** The kernels ran on one, an H200, as the next section says. Since then the host side, which
+allocates, copies, launches and records, was written anew in C++ over the driver's entry points (`kernels/device`), and
+a kernel took the place of cuBLAS for products of float32 vectors. **Both have run on the emulator alone, not on a
+card.** The last commit before them is tagged `cupy-host`. `hopfuse selftest` compares every kernel with the CPU on your
+card, and a short form of it runs before the first answer.
 
 ## Measured: an NVIDIA H200
 

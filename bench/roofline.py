@@ -102,7 +102,8 @@ HUB, SEGMENT, ENTRY_CYCLES, LOOK_CYCLES, LOOK_THREADS = 100_000, 64, 125, 1500, 
 #: pass.
 ENTRY_DOUBLES, ENTRY_LANE_DOUBLES, NODE_LANE_DOUBLES, CERTIFICATE_THREAD_DOUBLES, PASS_THREAD_DOUBLES = 1, 1, 7, 7, 3
 THREADS_PER_NODE = 256 / 64
-#: The blocks that share a lane's candidates, as in backends/cuda/ppr_topk.py, and how often they are scanned.
+#: The blocks that share a lane's candidates, 8 for each multiprocessor of an H200 (kernels/device/ppr_topk.cpp), and
+#: how often they are scanned.
 SPLIT_BLOCKS, SPLIT_CANDIDATES, KEPT, SCANS = 1056, 1 << 10, 128, 2
 #: Float32 operations of a GPU for each byte that it gathers from L2: 256 and 16 in a cycle of a multiprocessor.
 FLOPS_PER_L2_BYTE = 16

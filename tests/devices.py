@@ -7,7 +7,8 @@ from typing import Any
 
 import hopfuse as hf
 import numpy as np
-from variants import simt_runtime
+from hopfuse import backends
+from variants import SIMT, simt_runtime
 
 
 def on_device(value: Any) -> Any:
@@ -17,7 +18,8 @@ def on_device(value: Any) -> Any:
         return type(value).unchecked(**parts)
     if isinstance(value, hf.Seeds):
         return hf.Seeds(on_device(value.nodes), on_device(value.weights))
-    return simt_runtime().device.upload(np.array(value, order="C"))
+    simt_runtime()
+    return backends._backends[SIMT].runtime.device.upload(np.array(value, order="C"))
 
 
 def recording_of(captured: hf.Captured) -> Any:

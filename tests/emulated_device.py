@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hopfuse import _native
 from hopfuse.backends.cuda.runtime import Runtime
 from hopfuse.errors import BackendError
@@ -53,7 +54,10 @@ def open_device(
     def code(unit: str) -> tuple[bytes, str, None]:
         return image(build, folder / f"{unit}.cu", capability), f"emulator, {build}", None
 
-    return _native.Device.open(ORDINALS[build] if ordinal is None else ordinal, code)
+    with pytest.MonkeyPatch.context() as patch:
+        if build in ("asan", "tsan"):  # so that a sanitizer sees the end of every array
+            patch.setenv("HOPFUSE_CUDA_MEMORY", "separate")
+        return _native.Device.open(ORDINALS[build] if ordinal is None else ordinal, code)
 
 
 def _of_device(name: str) -> Any:

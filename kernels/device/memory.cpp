@@ -276,7 +276,7 @@ struct PinnedMemory {
 }  // namespace
 
 Owner Device::State::take(Device& device, size_t nbytes, const Stream& stream) {
-    const size_t bytes = rounded(std::max<size_t>(1, nbytes), GRANULARITY);
+    const size_t bytes = allocated(nbytes);
     CUdeviceptr address = 0;
     size_t block = 0;
     take_or_throw(bytes, &stream, address, block);
@@ -288,7 +288,7 @@ Owner Device::State::take(Device& device, size_t nbytes, const Stream& stream) {
 
 Owner Device::fixed_memory(size_t nbytes) {
     HOPFUSE_CURRENT(35, *this);
-    const size_t bytes = rounded(std::max<size_t>(1, nbytes), GRANULARITY);
+    const size_t bytes = state_->allocated(nbytes);
     CUdeviceptr address = 0;
     size_t block = 0;
     state_->take_or_throw(bytes, nullptr, address, block);

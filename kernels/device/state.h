@@ -1,6 +1,7 @@
 // The state of a device, of this folder alone.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <condition_variable>
@@ -174,6 +175,11 @@ struct Device::State {
     FreeBlocks free_blocks;  // without pools
     size_t most_kept = 0;
     bool keeps_apart = false;  // every array is an allocation of its own, of no pool, for tools that check memory
+    // What is allocated for this many bytes.
+    size_t allocated(size_t nbytes) const {
+        const size_t least = std::max<size_t>(1, nbytes);
+        return keeps_apart ? least : rounded(least, GRANULARITY);
+    }
     Account account;
     std::atomic<int> captures{0};  // under way on this device
     std::mutex collect_mutex;

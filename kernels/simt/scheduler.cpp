@@ -223,7 +223,7 @@ void complete_barrier() {
     tsan_join(block.fibers.data(), block.fibers.size());
 }
 
-bool same_site(Site a, Site b) { return a.line == b.line && strcmp(a.file, b.file) == 0; }
+bool same_site(Site a, Site b) { return a.line == b.line && (a.file == b.file || strcmp(a.file, b.file) == 0); }
 
 }  // namespace
 
@@ -328,16 +328,17 @@ uint64_t result_for(const Thread& t) {
 
 void check_request(const Thread& self, const Warp& warp) {
     const WarpRequest& r = self.request;
-    const std::string what = name_of(r.kind) + format(" with mask 0x%08x at ", r.mask) + name_of(self.site);
-    if (((r.mask >> self.lane) & 1u) == 0) fail("warp", what + ": the mask lacks the calling lane");
+    // Only for errors: this is called for every lane.
+    const auto what = [&] { return name_of(r.kind) + format(" with mask 0x%08x at ", r.mask) + name_of(self.site); };
+    if (((r.mask >> self.lane) & 1u) == 0) fail("warp", what() + ": the mask lacks the calling lane");
     if ((r.mask & ~warp.lanes) != 0)
-        fail("warp", what + format(": the block has no lane %d in this warp", __builtin_ctz(r.mask & ~warp.lanes)));
+        fail("warp", what() + format(": the block has no lane %d in this warp", __builtin_ctz(r.mask & ~warp.lanes)));
     if (r.width < 1 || r.width > 32 || (r.width & (r.width - 1)) != 0)
-        fail("warp", what + format(": width %d is no power of two from 1 to 32", r.width));
+        fail("warp", what() + format(": width %d is no power of two from 1 to 32", r.width));
     if (is_shuffle(r.kind) && ((r.mask >> source_lane(self)) & 1u) == 0)
-        fail("warp", what + format(": reads lane %u, which the mask lacks", source_lane(self)));
+        fail("warp", what() + format(": reads lane %u, which the mask lacks", source_lane(self)));
     if ((r.mask & warp.exited) != 0)
-        fail("warp", what + ": " + thread_that(lane_of(self, __builtin_ctz(r.mask & warp.exited))));
+        fail("warp", what() + ": " + thread_that(lane_of(self, __builtin_ctz(r.mask & warp.exited))));
     for_lanes(r.mask & warp.waiting, [&](unsigned lane) {
         const Thread& other = lane_of(self, lane);
         const WarpRequest& o = other.request;
@@ -345,7 +346,7 @@ void check_request(const Thread& self, const Warp& warp) {
         const bool same = o.kind == r.kind && o.mask == r.mask && o.width == r.width &&
                           o.value_bytes == r.value_bytes &&
                           (r.kind == WarpKind::sync || same_site(self.site, other.site));
-        if (!same) fail("warp", what + ", but " + thread_that(other));
+        if (!same) fail("warp", what() + ", but " + thread_that(other));
     });
 }
 

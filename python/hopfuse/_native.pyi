@@ -589,47 +589,7 @@ def ppr_lanes(nodes: int, stored: int, queries: int, threads: int) -> list[int]:
     The lanes of the blocks that a batch is divided into, on a graph of this size.
     """
 
-PPR_SEGMENT: int = 64
-
-PPR_TILE: int = 64
-
 PPR_LEAST_WEIGHT: float = 3.944304526105059e-31
-
-PPR_ANCHOR: float = 4.0
-
-PPR_MOST_RHO: float = 1e+38
-
-PPR_NEAR: float = 1.0000009536743164
-
-PPR_POLISH_STEPS: int = 32
-
-PPR_POLISH_GAIN: float = 0.98
-
-def ppr_pass_limit(symmetric: bool, damping: float, tol: float, volume: float, norm: float) -> int: ...
-
-def ppr_measured_from(limit: int) -> int: ...
-
-def ppr_next_look(damping: float, done: int, shortfall: float, order: bool) -> int: ...
-
-def ppr_may_look_around(shortfall: float) -> bool: ...
-
-def ppr_may_correct(longest_row: int) -> bool: ...
-
-def ppr_is_faint(factor: float, damping: float) -> bool: ...
-
-def ppr_rest_of_rho(restart: float, per_degree: float, slack: float, longest_row: int, largest_scale: float, largest_inverse: float, damping: float) -> float: ...
-
-def ppr_local_bound(largest: float, rest: float, longest_row: int, largest_scale: float, largest_inverse: float, damping: float) -> float: ...
-
-def ppr_corrected_rest(largest: float, per_degree: float, rest: float, longest_row: int, largest_scale: float, largest_inverse: float) -> float: ...
-
-def ppr_corrected_residual(measured: float, residual: float, moved: float, volume: float, longest_row: int, largest_scale: float, largest_inverse: float) -> float: ...
-
-def ppr_bound(residual: float, slack: float, missed: float, damping: float) -> float: ...
-
-def ppr_node_bound(holds: bool, largest: float, slack: float, damping: float) -> float: ...
-
-def ppr_rounding(lacking: float, missed: float) -> float: ...
 
 def ppr(graph: PreparedGraph, *, restart_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], restart_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], restart_value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], damping: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], eta: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, per_type: bool, allow: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, node_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weighted_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, other_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, tol: float, max_iter: int, threads: int, scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], iterations: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], residual: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], bound: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], converged: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')]) -> tuple[int, int]: ...
 

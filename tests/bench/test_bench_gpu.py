@@ -120,7 +120,7 @@ def test_a_row_of_a_device_names_it(on_device: list[dict]) -> None:
     (row,) = on_device
     assert row["status"] == "ok"
     assert row["backend"] == SIMT
-    assert row["device"] == {"device": "SIMT emulator on the host"}
+    assert row["device"] == {"device": "SIMT emulator", "compute_capability": "9.0", "driver": "CUDA 13.0"}
     assert row["kernels"] == ["fuse_f32_simt"]
 
 

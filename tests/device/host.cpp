@@ -386,6 +386,24 @@ CASE(a_bad_cap_is_refused) {
     }
 }
 
+CASE(arrays_may_be_allocations_of_their_own) {
+    setenv("HOPFUSE_CUDA_MEMORY", "separate", 1);
+    const auto device = open();
+    CHECK(!device->properties().has_pools);
+    Queue queue(device, device->own_stream());
+    const auto [three, none, five] = queue.arrays<char, int, char>(3, 0, 5);
+    CHECK(three.owner() != five.owner() && none.data() != nullptr);
+    CHECK(device->used_bytes() == 3 + 1 + 5);
+    const std::vector<char> given{1, 2}, more{3};
+    const auto [up, also] = queue.upload(std::span<const char>(given), std::span<const char>(more));
+    CHECK(up.owner() != also.owner());
+    const auto [there, here] = queue.read(up, also);
+    CHECK(there == given && here == more);
+    setenv("HOPFUSE_CUDA_MEMORY", "apart", 1);
+    const InvalidSetting error = thrown<InvalidSetting>([] { open(); });
+    CHECK(error.variable == "HOPFUSE_CUDA_MEMORY" && error.given == "apart");
+}
+
 CASE(a_device_without_pools_reuses_memory_safely) {
     machine().set("pools", 0);
     const auto device = open();

@@ -19,7 +19,10 @@ from cases import random_graph, random_incidence, random_lists
 from compare import assert_bitwise
 from devices import on_device, on_host
 from driver_api import Api
-from hopfuse import _native
+from emulated_device import CUDA as CUDA_FOLDER
+from emulated_device import builder
+from hopfuse import _native, backends
+from hopfuse.backends import selftest
 from hopfuse.errors import DeviceMemoryError, InputError
 from refusals import refused
 from variants import SIMT, registered
@@ -137,6 +140,15 @@ def test_a_kernels_file_is_loaded_at_its_first_launch_and_never_again(runtime: A
         assert fresh.simt.modules == 1
         hf.dice_scores(["x"], World().labels, [0], indptr=[0, 1], backend="fresh")
         assert sorted(name for name, _ in fresh.device.origins()) == ["dice_f32", "fuse_f32"]
+
+
+@pytest.mark.full
+def test_the_whole_self_test_launches_every_kernel(runtime: Any) -> None:
+    checks = selftest.run(backends.untested(SIMT), rounds=1)
+    assert [check for check in checks if not check.equal] == []
+    units = builder.build_all(sorted(CUDA_FOLDER.glob("*.cu")), "plain", program=False)
+    kernels = {kernel.name for unit in units for kernel in unit.kernels}
+    assert {kernel for kernel, _, _ in runtime.launches} == kernels
 
 
 def test_results_of_the_host_stay_as_they_are(runtime: Any) -> None:

@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 from compare import assert_bitwise
 from devices import on_device, on_host
-from hopfuse import _native
+from hopfuse import _native, backends
+from hopfuse.backends import selftest
+from hopfuse.backends.cuda import Recordings
 from hopfuse.errors import BackendError
 from kernels.test_device_calls import CALLS, NODES, World, assert_same, dice, in_threads, same
 from refusals import refused
@@ -336,3 +338,19 @@ def test_recordings_are_replayed_by_several_threads(runtime: Any) -> None:
             assert_same(cores[number](*core.given), expected)
 
     in_threads(3, work)
+
+
+@pytest.mark.full
+def test_the_self_test_counts_what_recordings_do_not_give_back(runtime: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    device, kept = backends.untested(SIMT), list[Recordings]()
+    assert selftest.leaked_bytes(device, 2) == 0
+    make = Recordings.__init__
+
+    def keep(self: Recordings, *given: Any) -> None:
+        make(self, *given)
+        kept.append(self)
+
+    monkeypatch.setattr(Recordings, "__init__", keep)
+    leaked = selftest.leaked_bytes(device, 2)
+    assert leaked is not None
+    assert leaked > 2**18

@@ -25,7 +25,9 @@ void put(const std::string& text, char* to) { memcpy(to, text.c_str(), text.size
 #define ENTRY extern "C" __attribute__((visibility("default")))
 
 ENTRY const char* nvrtcGetErrorString(int status) {
-    return status == COMPILATION ? "NVRTC_ERROR_COMPILATION" : status == SUCCESS ? "NVRTC_SUCCESS" : "NVRTC_ERROR_INVALID_INPUT";
+    return status == COMPILATION ? "NVRTC_ERROR_COMPILATION"
+           : status == SUCCESS   ? "NVRTC_SUCCESS"
+                                 : "NVRTC_ERROR_INVALID_INPUT";
 }
 
 ENTRY int nvrtcGetNumSupportedArchs(int* count) {
@@ -38,7 +40,8 @@ ENTRY int nvrtcGetSupportedArchs(int* numbers) {
     return SUCCESS;
 }
 
-ENTRY int nvrtcCreateProgram(void** program, const char* text, const char* name, int, const char* const*, const char* const*) {
+ENTRY int nvrtcCreateProgram(void** program, const char* text, const char* name, int, const char* const*,
+                             const char* const*) {
     if (text == nullptr || name == nullptr) return INVALID_INPUT;
     *program = new Program{name, "", ""};
     return SUCCESS;

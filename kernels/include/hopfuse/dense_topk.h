@@ -94,7 +94,7 @@ constexpr int DENSE_CODED_DIM = 1 << 16;            // the most dimensions of co
 constexpr int DENSE_CODE_SUM = 0x7fffffff / 255;    // S
 static_assert(int64_t{DENSE_LEVELS} * DENSE_CODED_DIM <= DENSE_CODE_SUM, "127 levels fit, whatever the query");
 constexpr double DENSE_STEP_ERROR = 1.0 / 131072;  // t: the assumed error of a matrix unit's step
-constexpr float DENSE_SOUND = 8.5e37f;  // the largest sum of squares that needs no further check
+constexpr float DENSE_SOUND = 8.5e37f;             // the largest sum of squares that needs no further check
 
 enum class DenseType : int { float32 = 0, float16 = 1, bfloat16 = 2 };  // the latter two as their bits
 
