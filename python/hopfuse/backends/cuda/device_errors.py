@@ -63,8 +63,7 @@ def failed(what: str, error: str, final: bool) -> BackendError:
         return BackendError(
             "failed",
             None,
-            "the device refuses {what}: {error}. Repeat the call; use backend='cpu' if the error recurs, and please "
-            "report it",
+            "the device refuses {what}: {error}. Repeat the call, and use backend='cpu' if the error recurs",
             what=what,
             error=error,
             final=False,
