@@ -146,11 +146,11 @@ def cuda(w: Workplace) -> str:
 
 
 def cupy(w: Workplace) -> str:
-    """CuPy without a device: its interface, cuBLAS's symbols, clear errors"""
+    """CuPy without a device: the interface by which arrays are exchanged, and clear errors"""
     clone = w.clone("cupy")
     python = w.venv("venv-cupy", ("-e", ".[dev]", CUPY), cwd=clone)
     w.run(python / "python", "-c", "import cupy")
-    tests = ("tests/cuda/test_cupy_without_device.py", "tests/api/test_cuda_backend.py")
+    tests = ("tests/api/test_arrays_of_others.py", "tests/api/test_cuda_backend.py")
     return w.pytest(python, clone, *tests, "tests/cli/test_cli_selftest.py")
 
 

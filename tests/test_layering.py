@@ -196,7 +196,6 @@ def violations(source: str, module: str, is_package: bool = False) -> list[str]:
         elif top != "numpy" or room == "errors":
             ours = any(top in EAGER[name] for name in (room, *above(module)) if name in EAGER)
             ours = ours or (room in LAZY and one.lazy)
-            ours = ours or (top in ("cupy", "cuda") and one.lazy and module.startswith("hopfuse.backends.cuda."))
             if not ours:
                 found.append(f"{module}:{one.line} imports {top}: {room or 'hopfuse'} may not, or not at its top")
     found += [f"{module}:{line} calls {name}" for line, name in unsafe_calls(source, room)]
@@ -424,10 +423,10 @@ PLANTED = [
     ("hopfuse.backends.cpu", "import cupy"),
     ("hopfuse.backends.cpu", "def f():\n    import cupy"),
     ("hopfuse.backends.first_use", "def f():\n    import cupy"),
-    ("hopfuse.backends.cuda.cupy_runtime", "import cupy"),
-    ("hopfuse.backends.cuda.cupy_runtime", "from importlib import import_module\nimport_module('cupy')"),
-    ("hopfuse.backends.cuda.cupy_runtime", "def f():\n    import torch"),
-    ("hopfuse.backends.cuda.ppr", "if True:\n    import cupy"),
+    ("hopfuse.backends.cuda.interop", "import cupy"),
+    ("hopfuse.backends.cuda.interop", "from importlib import import_module\nimport_module('cupy')"),
+    ("hopfuse.backends.cuda.interop", "def f():\n    import torch"),
+    ("hopfuse.backends.cuda.interop", "def f():\n    return import_module('cuda.pathfinder')"),
     ("hopfuse.ops.ppr", "def f():\n    import cupy"),
     ("hopfuse.backends.cpu", "from ..index import Index"),
     ("hopfuse.fusion.rrf", "from ..types import Hits"),
@@ -469,8 +468,6 @@ PLANTED = [
 
 ALLOWED = [
     ("hopfuse.types.graph", "import numpy as np\nfrom ..errors import InputError\nfrom .._arrays.csr import build_csr"),
-    ("hopfuse.backends.cuda.cupy_runtime", "def f():\n    import cupy"),
-    ("hopfuse.backends.cuda.cublas", "def f():\n    return import_module('cuda.pathfinder')"),
     ("hopfuse.backends.cpu", "from .. import _native"),
     ("hopfuse.ops.ppr", "from ..backends import resolve\nfrom . import dense"),
     ("hopfuse.io.tables", "def f():\n    import pyarrow"),

@@ -13,6 +13,7 @@ namespace hopfuse::device {
 // A kernel of kernels/cuda/<unit>.cu.
 template <class... Parameters>
 struct Kernel {
+    static_assert(sizeof...(Parameters) <= 12, "more arguments belong in a struct");
     std::string_view unit, name;
 };
 

@@ -1,4 +1,4 @@
-"""The device backend: choosing a device, arrays of others, recordings and memory; native code queues the work."""
+"""The device backend: which device, arrays of other libraries, recordings, estimates; all work is native."""
 
 from __future__ import annotations
 

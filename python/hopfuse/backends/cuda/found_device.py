@@ -57,6 +57,8 @@ def make_backend(ordinal: int | None = None) -> CudaOps:
         )
     compiler, cache = FoundNvrtc(capability, driver), KernelCache(cache_folder(_version()))
     code = KernelCode(find_sources(), compiler, capability, cache, driver)
+    if code.prebuilt(code.sources.units[0]) is None:
+        code.target()  # raises if nothing here compiles for the device
     return CudaOps(Runtime(_native.Device.open(number, _Images(code))), code)
 
 
