@@ -353,20 +353,20 @@ of the parts, `--quick` runs all on small inputs. The exit status is 1 if a part
 
 | part | runs | reports |
 | --- | --- | --- |
-| `build` | first use: compile all kernels into an empty cache and load them | GPU, driver, versions, seconds |
-| `tests` | `pytest -m gpu` | outcomes, and the reasons of failures |
+| `build` | first use, with an empty cache: compile the kernels that have no prebuilt code, and load them | GPU, driver, versions, seconds |
+| `tests` | `HOPFUSE_TESTS_DRIVER=cuda pytest -m gpu` | outcomes, and the reasons of failures |
 | `selftest` | `hopfuse selftest --report` | results of checks and kernels, seconds by CUDA events, leaks |
 | `memcheck`, `racecheck`, `initcheck` | compute-sanitizer on the quick self-test, without a memory pool | its summary |
 | `recordings` | record, run and drop a search {recordings} times | free memory after each, seconds of replays |
 | `out_of_memory` | fill the memory, search, release it, search again | errors, free memory after each |
-| `threads` | two threads on their own streams: a shared recording, their own, eager calls | differences |
+| `threads` | two threads: a shared recording, their own, eager calls | differences |
 | `torch_streams` | torch tensors that are still being made, and overwritten right after | differences |
 | `searches` | recorded searches of the sizes above, beside the CPU | equality, milliseconds, microseconds by kernel |
 | `bench` | hopfuse alone, then beside faiss, cuVS, PyTorch, CuPy and cuGraph | rows of the benchmarks |
 
 `out_of_memory` fills the GPU's memory for moments, so use a GPU that nobody else is using. The folder `report.parts`
-beside the report has the output of each part. The `--quick` form was run on the emulator with substitutes for CuPy and
-compute-sanitizer (tests/bench/test_first_gpu.py).
+beside the report has the output of each part. The `--quick` form was run on an emulated driver, with substitutes for NVRTC
+and compute-sanitizer (tests/bench/test_first_gpu.py).
 
 Wheels for Linux have compiled kernels. A first use without them compiles {files} files in threads, and says so on
 standard error. With NVRTC {nvrtc} for sm_89 they take

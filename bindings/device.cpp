@@ -225,6 +225,14 @@ void DeviceCall::order_after() {
     if (!borrowed_.empty()) Borrowed::get().hold(*queue_, std::move(borrowed_));
 }
 
+void DeviceCall::order_after_failure() noexcept {
+    try {
+        order_after();
+    } catch (...) {
+        // The device has failed, and the body's error says so.
+    }
+}
+
 // ---- Operands -----------------------------------------------------------------------------------------------------------
 
 Operands::~Operands() {

@@ -79,7 +79,12 @@ public:
     void run(const Body& body) {
         try {
             const nb::gil_scoped_release release;
-            body(*queue_);
+            try {
+                body(*queue_);
+            } catch (...) {
+                order_after_failure();
+                throw;
+            }
             order_after();
         } catch (const native::Cancelled&) {
             raise_cancelled();
@@ -101,6 +106,7 @@ private:
 
     static void checkpoint(void* context);
     void order_after();
+    void order_after_failure() noexcept;  // what is queued still reads the caller's arrays
     [[noreturn]] void raise_cancelled() const { stop_.raise_stopped(); }
 };
 

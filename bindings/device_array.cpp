@@ -36,8 +36,19 @@ struct Exported {
     Tensor managed{};
     Shape shape, strides;
     native::Owner owner;
+    std::shared_ptr<native::Device> device;
+    std::optional<native::Stream> freed_on;  // what must wait for the consumer's work, if anything must
 
-    static void drop(Tensor* managed) { delete static_cast<Exported*>(managed->context); }
+    static void drop(Tensor* managed) {
+        const std::unique_ptr<Exported> dropped(static_cast<Exported*>(managed->context));
+        if (!dropped->freed_on.has_value()) return;
+        try {
+            native::Queue queue(dropped->device, *dropped->freed_on);
+            queue.after({native::legacy_stream(), nullptr});
+        } catch (...) {
+            // The device has failed, or this process was forked.
+        }
+    }
 };
 
 template <class Tensor>
@@ -47,10 +58,17 @@ void drop_capsule(PyObject* capsule) {
     managed->deleter(managed);
 }
 
+bool is_legacy(const native::Stream& stream) {
+    return stream.handle == nullptr || stream.handle == native::legacy_stream();
+}
+
 template <class Tensor>
-nb::object export_as(const DeviceArray& array, uint64_t flags) {
+nb::object export_as(const DeviceArray& array, int64_t stream, uint64_t flags) {
     auto made = std::make_unique<Exported<Tensor>>();
     made->shape = array.shape, made->owner = array.owner;
+    // The memory is freed in the order of its own stream. The legacy stream is always there; another may be gone by then.
+    if (stream == LEGACY_STREAM && array.stream.has_value() && !is_legacy(*array.stream))
+        made->device = array.device, made->freed_on = array.stream;
     made->strides.resize(array.shape.size());
     int64_t step = 1;
     for (size_t axis = array.shape.size(); axis-- > 0; step *= array.shape[axis]) made->strides[axis] = step;
@@ -70,7 +88,7 @@ nb::object export_as(const DeviceArray& array, uint64_t flags) {
 
 // Lets the consumer's stream wait for the pending work on the array.
 void order_before(const DeviceArray& array, int64_t stream) {
-    if (!array.stream.has_value() || stream == -1) return;
+    if (!array.stream.has_value() || stream == -1 || (stream == LEGACY_STREAM && is_legacy(*array.stream))) return;
     native::Queue queue(array.device, *array.stream);
     queue.before({reinterpret_cast<native::CUstream>(stream), nullptr});
 }
@@ -89,16 +107,16 @@ nb::object to_dlpack(const DeviceArray& array, nb::object stream, nb::object max
         throw nb::value_error("stream must be None, -1, 1, 2 or the address of a stream; 0 could be two of them");
     order_before(array, number);
     if (!max_version.is_none() && nb::cast<std::pair<int, int>>(max_version).first >= 1)
-        return export_as<ManagedVersioned>(array, array.readonly ? READ_ONLY : 0);
+        return export_as<ManagedVersioned>(array, number, array.readonly ? READ_ONLY : 0);
     if (array.readonly) throw nb::buffer_error("a read-only array needs DLPack 1.0, and the consumer asks for less");
-    return export_as<Managed>(array, 0);
+    return export_as<Managed>(array, number, 0);
 }
 
 template <class Tensor>
 native::Owner owner_of(Tensor* managed) {
     return {managed, [](const void* held) {
                 Tensor* const own = static_cast<Tensor*>(const_cast<void*>(held));
-                if (own->deleter == nullptr) return;
+                if (own->deleter == nullptr || !nb::is_alive()) return;
                 const nb::gil_scoped_acquire acquire;  // the deleter may belong to an object of Python
                 own->deleter(own);
             }};
@@ -146,6 +164,7 @@ DeviceArray over(std::shared_ptr<native::Device> device, uint64_t address, Shape
     made.device = std::move(device), made.owner = python_owner(std::move(owner));
     made.data = reinterpret_cast<void*>(address), made.shape = std::move(shape), made.dtype = dtype_from(dtype);
     made.readonly = readonly;
+    made.borrowed = !stream.has_value();  // its library does not order the memory's next use after this one
     if (stream.has_value())
         made.stream = {reinterpret_cast<native::CUstream>(*stream), python_owner(std::move(stream_owner))};
     return made;

@@ -33,6 +33,7 @@ void raise_device_error(const std::exception_ptr& thrown) {
     } catch (const native::DriverError& error) {
         kind = error.is_no_memory() ? "driver_memory" : "failed";
         values["what"] = error.call, values["error"] = error.name + ": " + error.text;
+        if (!error.is_no_memory()) values["final"] = error.is_sticky();
     } catch (const native::NoDriver& error) {
         kind = "no_driver";
         values["said"] = std::string(error.what()), values["version"] = error.version;
@@ -88,6 +89,7 @@ native::Image image_from(const nb::object& made) {
 
 std::shared_ptr<native::Device> open_device(int ordinal, nb::object code) {
     const native::Owner held = python_owner(std::move(code));
+    const nb::gil_scoped_release release;  // a context takes up to seconds
     return native::Device::open(native::driver(), ordinal, [held](const std::string& unit) {
         const nb::gil_scoped_acquire acquire;
         nb::handle function(static_cast<const PyObject*>(held.get()));
@@ -98,11 +100,12 @@ std::shared_ptr<native::Device> open_device(int ordinal, nb::object code) {
 // Why the driver cannot be used, and its version or 0; None if it can.
 nb::object driver_problem() {
     try {
+        const nb::gil_scoped_release release;  // CUDA takes up to seconds to start
         native::driver();
-        return nb::none();
     } catch (const native::NoDriver& error) {
         return nb::make_tuple(std::string(error.what()), error.version);
     }
+    return nb::none();
 }
 
 // The number of the device whose context is current on this thread, or None.
@@ -223,6 +226,9 @@ void bind_device_place(Module& m) {
         .def_prop_ro("l2_bytes", [](const Device& device) { return device.properties().l2_bytes; })
         .def_prop_ro("is_counting", &Device::is_counting)
         .def_prop_ro(
+            "is_exclusive", [](const Device& device) { return device.properties().is_exclusive; },
+            "Whether one process at a time may use the device, which CUDA calls exclusive-process mode.")
+        .def_prop_ro(
             "sizes", [](Device& device) -> native::Sizes& { return device.sizes; }, nb::rv_policy::reference_internal)
         .def_prop_rw(
             "cooperative", [](const Device& device) { return device.cooperative.load(); },
@@ -247,7 +253,7 @@ void bind_device_place(Module& m) {
         .def("empty", &empty, nb::arg("shape"), nb::arg("dtype"), "An array with undefined elements.")
         .def("upload", &upload, nb::arg("array"), "A copy of an array of the host.")
         .def("free_bytes", &Device::free_bytes, "Bytes that an allocation can still get.")
-        .def("trim", &Device::trim, "Give cached memory back to the device.")
+        .def("trim", &Device::trim, nb::call_guard<nb::gil_scoped_release>(), "Give cached memory back to the device.")
         .def("used_bytes", &Device::used_bytes, "Bytes in use, on a counting device.")
         .def("peak_bytes", &Device::peak_bytes, "The most bytes in use, on a counting device.")
         .def("reset_peak", &Device::reset_peak)

@@ -97,7 +97,7 @@ public:
         for (size_t number = 0; number < inputs_.size(); ++number) {
             const native::Array<std::byte> memory = work_->input(number);
             const Leaf& leaf = inputs_[number];
-            made.append(DeviceArray{device_, memory.owner(), memory.data(), leaf.shape, leaf.dtype, std::nullopt});
+            made.append(DeviceArray{device_, memory.owner(), memory.data(), leaf.shape, leaf.dtype, queue.stream()});
         }
         return made;
     }

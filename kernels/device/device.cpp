@@ -121,6 +121,7 @@ Device::State::State(const Driver& driver, int ordinal, Code code) : driver(driv
     keeps_apart = keeps_arrays_apart();
     properties.has_pools = !keeps_apart && attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0;
     properties.has_cooperative = attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
+    properties.is_exclusive = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
     most_shared = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     most_kept = keeps_apart ? 0 : std::min(properties.total_bytes / KEPT_PART, account.cap);
 
@@ -242,6 +243,8 @@ Function& Device::State::function(Device& device, std::string_view unit, std::st
     int of_blocks = 0;
     check(driver.cuFuncGetAttribute(&of_blocks, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, made->handle), what);
     made->most_shared = static_cast<size_t>(std::max(0, most_shared - of_blocks));
+    // What the kernel declares itself counts, too.
+    made->allowed = FREE_SHARED - std::min(FREE_SHARED, static_cast<size_t>(of_blocks));
     const std::lock_guard lock(units_mutex);
     if (Function* const known = find(unit, name)) return *known;
     std::atomic<Function*>& first = functions[slot_of(name)];

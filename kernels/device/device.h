@@ -88,6 +88,7 @@ public:
         size_t total_bytes, l2_bytes;
         double l2_speedup;  // the bandwidth of the L2 cache over that of the memory, at least 1
         bool has_pools, has_cooperative;
+        bool is_exclusive;  // whether one process at a time may use it; under MPS, several may nevertheless
     };
     const Properties& properties() const;
     const Driver& driver() const;

@@ -137,6 +137,12 @@ enum CUdevice_attribute : unsigned {
     CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115
 };
 
+enum CUcomputemode : unsigned {
+    CU_COMPUTEMODE_DEFAULT = 0,
+    CU_COMPUTEMODE_PROHIBITED = 2,
+    CU_COMPUTEMODE_EXCLUSIVE_PROCESS = 3
+};
+
 // ------------------------------------------------------------------------------------------------
 // Memory
 

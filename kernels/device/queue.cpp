@@ -18,8 +18,8 @@ Queue::Queue(std::shared_ptr<Device> device, Stream stream, Tape* tape)
     state.check(state.driver.cuStreamIsCapturing(stream_.handle, &status), "looking at a stream");
     if (status != CU_STREAM_CAPTURE_STATUS_NONE)
         throw NotRecordable(
-            "the stream is being captured by the caller, and this work cannot be part of a graph that is not made "
-            "here");
+            "the stream is being captured: by the caller, into a graph that is not made here, or by a recording, from "
+            "which an array cannot be given to another library");
 }
 
 Queue::~Queue() {
@@ -224,7 +224,8 @@ std::shared_ptr<std::byte[]> Queue::read_pinned(std::span<const void* const> fro
     });
     const size_t total = groups.empty() ? 0 : groups.back().at + groups.back().nbytes;
     std::shared_ptr<std::byte[]> block = pinned_if_possible(*device_, total);
-    if (!block) block.reset(new std::byte[total]);
+    if (block) on_way_.push_back(block);
+    else block.reset(new std::byte[total]);
     for (const Group& group : groups)
         state.check(state.driver.cuMemcpyDtoHAsync(block.get() + group.at, address_of(group.begin), group.nbytes,
                                                    stream_.handle),
@@ -242,7 +243,7 @@ void Queue::launch_function(std::string_view unit, std::string_view name, const 
     if (grid.blocks > INT32_MAX) throw std::length_error(std::string(name) + " is launched with too many blocks");
     const bool is_recorded = is_recorded_run();
     Function& function = state.function(*device_, unit, name, HOPFUSE_PLANT(51, !is_recorded, true));
-    if (grid.shared > FREE_SHARED) state.allow_shared(function, grid.shared);
+    state.allow_shared(function, grid.shared);
     const bool is_timed = HOPFUSE_PLANT(66, !is_recorded, true) && state.is_timed();
     const CUevent begin = is_timed ? state.time_event(stream_.handle) : nullptr;
     const auto blocks = static_cast<unsigned>(grid.blocks), threads = static_cast<unsigned>(grid.threads),

@@ -87,6 +87,10 @@ void RecordingMemory::begin_use(CUstream stream) {
         device_->state().check(device_->driver().cuStreamWaitEvent(stream, over_, 0), "waiting for a replay");
 }
 
+void RecordingMemory::wait() noexcept {
+    if (over_) device_->driver().cuEventSynchronize(over_);
+}
+
 void RecordingMemory::end_use(CUstream stream) {
     Device::State& state = device_->state();
     if (!over_) state.check(state.driver.cuEventCreate(&over_, CU_EVENT_DISABLE_TIMING), "making an event");
@@ -282,6 +286,7 @@ struct Recording::State {
             was_dropped = false;
             return true;
         }
+        memory->wait();
         drop_graphs();
         tape.clear();
         if (HOPFUSE_PLANT(54, true, false)) of().forget_residents();
@@ -309,6 +314,8 @@ Recording::~Recording() {
     abandon();
     try {
         const Current current(*state_->device);
+        // What the recording keeps may be memory of other streams, which do not know of the last replay.
+        state_->memory->wait();
         state_->drop_graphs();
     } catch (...) {
         // The device has failed.

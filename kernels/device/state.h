@@ -21,7 +21,7 @@ constexpr size_t MOST_STAGED = 4 << 20;         // the most that an upload copie
 constexpr size_t MOST_READ_PINNED = 4 << 20;    // the most that a read to pageable memory copies through pinned memory
 constexpr size_t MOST_PINNED = 1 << 30;         // the most that results are pinned
 constexpr size_t MOST_IDLE_PINNED = 256 << 20;  // free pinned memory that is kept
-constexpr size_t FREE_SHARED = 48 << 10;        // dynamic shared memory that needs no opting in
+constexpr size_t FREE_SHARED = 48 << 10;        // shared memory of a block that needs no opting in
 
 constexpr size_t rounded(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -99,8 +99,8 @@ private:
 struct Function {
     std::string unit, name;
     CUfunction handle = nullptr;
-    size_t most_shared = 0;  // bytes of dynamic shared memory that it can opt in to
-    std::atomic<size_t> allowed{FREE_SHARED};
+    size_t most_shared = 0;          // bytes of dynamic shared memory that it can opt in to
+    std::atomic<size_t> allowed{0};  // bytes of dynamic shared memory that it may be launched with
     Function* next = nullptr;
 
     struct Resident {

@@ -33,6 +33,8 @@ public:
     size_t nbytes();
     // A use of the memory on a stream waits for the one before, which may be on another.
     void begin_use(CUstream stream);
+    // Waits for the last use.
+    void wait() noexcept;
     void end_use(CUstream stream);
 
 private:

@@ -327,6 +327,12 @@ class Device:
     def is_counting(self) -> bool: ...
 
     @property
+    def is_exclusive(self) -> bool:
+        """
+        Whether one process at a time may use the device, which CUDA calls exclusive-process mode.
+        """
+
+    @property
     def sizes(self) -> DeviceSizes: ...
 
     @property

@@ -184,7 +184,7 @@ def test_arrays_that_are_not_on_the_cpu_are_refused_and_not_copied(
     with refused(InputError, "type", "restart"):
         hf.ppr(graph(), away)
     with refused(InputError, "conflict", "queries"):
-        hf.dense_topk(away, np.ones((3, 5)), 1)
+        hf.dense_topk(away, np.ones((3, 5)), 1, backend="cpu")
 
 
 class Recorded:

@@ -53,9 +53,8 @@ def test_a_difference_is_shown_and_the_exit_code_is_1(monkeypatch, more):
 
 
 def test_a_backend_that_cannot_run_ends_with_2_and_the_reason():
-    program = "from hopfuse.cli import main; main(['selftest'])"
-    given = os.environ | {"HOPFUSE_LIBCUDA": "/nowhere/libcuda.so.1"}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=given)
+    command, nowhere = [sys.executable, "-m", "hopfuse", "selftest"], {"HOPFUSE_LIBCUDA": "/nowhere/libcuda.so.1"}
+    done = subprocess.run(command, env=os.environ | nowhere, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert "/nowhere/libcuda.so.1" in done.stderr

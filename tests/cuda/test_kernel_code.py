@@ -91,14 +91,6 @@ def test_a_package_without_kernels_says_where_it_looked(tmp_path: Path, monkeypa
     assert str(tmp_path) in caught.value.values["names"]
 
 
-def test_the_likeliest_file_has_the_kernel(sources: KernelSources, compiler: nvrtc.Nvrtc) -> None:
-    """So that a first launch compiles one file. NVRTC says what is in each."""
-    compiler.build_all(nvrtc.SOURCES, [90])
-    for unit in nvrtc.SOURCES:
-        for kernel in entries(compiler.build(unit, 90).ptx):
-            assert sources.likely_units(kernel)[0].name == unit.name, kernel
-
-
 # ---- Code ------------------------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ using Fail = void(int*, int);
 constexpr KernelOf<Fill> fill{{"host", "fill_i32"}};
 constexpr KernelOf<Add> add{{"host", "add_i32"}};
 constexpr KernelOf<Reverse> reverse{{"host", "reverse_i32"}};
+constexpr KernelOf<Reverse> rotate{{"host", "rotate_i32"}};
 constexpr KernelOf<Fail> fail{{"host", "fail_i32"}};
 constexpr int N = 1000;
 constexpr Grid GRID{8, 128};
@@ -444,6 +445,19 @@ CASE(pinned_memory_is_kept_for_the_next) {
     CHECK(machine().get("pinned") == 0);
 }
 
+CASE(pinned_memory_of_a_failed_read_is_not_used_meanwhile) {
+    const auto device = open();
+    const void* const kept = device->pinned(1).get();  // which the next read takes
+    {
+        Queue queue(device, device->own_stream());
+        const Array<int> one = queue.upload(counted(N)), two = queue.upload(counted(N));
+        machine().fail("cuMemcpyDtoHAsync_v2", CUDA_ERROR_INVALID_VALUE, 1);
+        thrown<DriverError>([&] { queue.read(one.part(0, 100), two.part(0, 100)); });
+        CHECK(device->pinned(1).get() != kept);
+    }
+    CHECK(device->pinned(1).get() == kept);
+}
+
 CASE(results_that_cannot_be_pinned_are_pageable) {
     const auto device = open();
     Queue queue(device, device->own_stream());
@@ -577,11 +591,25 @@ CASE(shared_memory_is_opted_in_to_once) {
     machine().findings();
 }
 
+CASE(shared_memory_that_a_kernel_declares_counts) {
+    const auto device = open();
+    Queue queue(device, device->own_stream());
+    constexpr int MANY = 12000;  // with the kernel's own, more than 48 KiB
+    const Array<int> given = queue.upload(counted(MANY)), made = queue.empty<int>(MANY);
+    queue.launch(rotate, Grid{1, 128, 11264 * sizeof(int)}, made, given, 11264);
+    CHECK(machine().calls("cuFuncSetAttribute") == 0);
+    queue.launch(rotate, Grid{1, 128, MANY * sizeof(int)}, made, given, MANY);
+    CHECK(machine().calls("cuFuncSetAttribute") == 1);
+    const std::vector<int> found = queue.read(made);
+    CHECK(found[0] == 1 && found[MANY - 1] == 0);
+}
+
 CASE(resident_blocks_are_asked_for_once) {
     machine().set("blocks_at_once", 12);
     machine().set("multiprocessors", 3);
+    machine().set("compute_mode", 3);
     const auto device = open();
-    CHECK(device->properties().multiprocessors == 3);
+    CHECK(device->properties().multiprocessors == 3 && device->properties().is_exclusive);
     Queue queue(device, device->own_stream());
     for (int i = 0; i < 3; ++i) CHECK(queue.resident_blocks(fill, 128, 0) == 12);
     CHECK(queue.resident_blocks(reverse, 128, 100000) == 12);
@@ -1123,6 +1151,37 @@ CASE(results_outlive_the_recording) {
     // The replay ran on memory that was dropped meanwhile, and the result's is still there.
     Queue queue(device, stream);
     CHECK(all(queue.read(result), 4));
+}
+
+CASE(what_a_lost_recording_read_outlives_its_last_replay) {
+    const auto device = open();
+    const Stream one = device->own_stream(), two = device->own_stream();
+    Array<int> result;
+    {
+        Array<int> read;
+        {
+            Queue queue(device, one);
+            read = queue.upload(counted(N));
+        }
+        Recorded recorded(device, recording_memory(device), [&](Queue& queue, const Array<int>&) {
+            queue.after(one), queue.keep(read.owner());
+            const Array<int> made = queue.empty<int>(N);
+            queue.launch(add, GRID, made, read, N, 1);
+            return made;
+        });
+        recorded.record(false);
+        read = {};
+        Queue queue(device, two);
+        result = queue.empty<int>(N);
+        void* const to[] = {result.data()};
+        CHECK(recorded.recording.replay(queue, to));
+        machine().fail("cuGraphLaunch", CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+        CHECK(!recorded.recording.replay(queue, to));  // and keeps nothing any more
+        Queue other(device, one);
+        other.launch(fill, GRID, other.empty<int>(N), N, 7);
+    }
+    Queue queue(device, two);
+    CHECK(queue.read(result) == counted(N, 1));
 }
 
 CASE(a_recording_keeps_its_pinned_memory) {

@@ -19,7 +19,9 @@ from devices import on_device, on_host
 from hopfuse import _native, backends
 from hopfuse.backends import selftest
 from hopfuse.backends.cuda import Recordings
+from hopfuse.errors import BackendError
 from kernels.test_device_calls import CALLS, NODES, World, assert_same, dice, in_threads, same
+from refusals import refused
 from variants import SIMT, registered
 
 
@@ -52,6 +54,65 @@ def test_a_callers_array_is_held_as_long_as_a_view_of_it(runtime: Any) -> None:
     del row
     gc.collect()
     assert held() is None
+
+
+def test_an_array_without_a_stream_is_held_until_its_work_is_over(runtime: Any) -> None:
+    theirs: Any = Theirs(on_device(np.arange(12.0).reshape(3, 4)))
+    theirs.__cuda_array_interface__["stream"] = None  # such as of JAX, which reuses memory when its array is dropped
+    theirs.array.to_numpy()  # so it is ready
+    held, adopted = weakref.ref(theirs), runtime.adopt(theirs)
+    made = _native.device_take_rows(runtime.device, adopted, [1])
+    del theirs, adopted
+    gc.collect()
+    assert held() is not None
+    assert made.to_numpy().tolist() == [[4.0, 5.0, 6.0, 7.0]]
+    runtime.device.upload(np.zeros(1))  # a call drops what earlier ones have read
+    gc.collect()
+    assert held() is None
+
+
+def test_an_array_is_held_until_what_a_failed_call_queued_is_over(runtime: Any) -> None:
+    theirs: Any = Theirs(on_device(np.arange(12.0).reshape(3, 4)))
+    theirs.__cuda_array_interface__["stream"] = None
+    theirs.array.to_numpy()
+    held, adopted = weakref.ref(theirs), runtime.adopt(theirs)
+    runtime.driver.fail_next("cuMemcpyDtoDAsync_v2", 1, skip=1)
+    with refused(BackendError, "failed"):
+        _native.device_take_rows(runtime.device, adopted, [0, 2])
+    del theirs, adopted
+    gc.collect()
+    assert held() is not None
+    runtime.driver.finish()
+    runtime.device.upload(np.zeros(1))
+    gc.collect()
+    assert held() is None
+
+
+def test_an_input_is_not_given_to_others_where_they_are_not_recorded(runtime: Any) -> None:
+    device = runtime.device
+    recording = _native.DeviceRecording(device, _native.RecordingMemory(device), [((2, 3), np.float32)])
+    for records in (False, True):
+        (given,) = recording.begin(records, True)
+        if not records:
+            given.__dlpack__(stream=1)  # after the copy of the inputs
+            recording.end([_native.device_take_rows(device, given, [0, 1])])
+            continue
+        with pytest.raises(RuntimeError):
+            given.__dlpack__(stream=1)
+        recording.abandon()
+
+
+def test_memory_that_was_exported_is_freed_after_the_consumers_work(runtime: Any) -> None:
+    device, given = runtime.device, np.arange(4096.0).reshape(1, -1)
+    array = on_device(given)
+    capsule = array.__dlpack__(stream=None)
+    seen = _native.device_array_over(device, array.address, array.shape, array.dtype, object(), None, None, False)
+    with device.on_stream(1, None):
+        read = _native.device_take_rows(device, seen, [0])
+    del array, capsule, seen
+    gc.collect()
+    device.upload(np.zeros_like(given))  # may get the memory
+    assert np.array_equal(read.to_numpy(), given)
 
 
 def test_arrays_may_be_dropped_as_soon_as_a_call_that_reads_them_returns(runtime: Any) -> None:

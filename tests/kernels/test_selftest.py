@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import hopfuse as hf
 import pytest
+from emulated_device import SimtRuntime
 from hopfuse import _native, backends
 from hopfuse.backends import selftest, selftest_cases, selftest_process
+from hopfuse.backends.cuda import DeviceOps, found_device
 from hopfuse.errors import DeviceMemoryError
 from kernels.moved_products import copy_kernels
 from refusals import refused
@@ -139,7 +142,7 @@ def test_walks_in_one_launch_are_given_up_where_they(monkeypatch: pytest.MonkeyP
     with registered("together", ordinal=5, folder=folder) as runtime:
         if how == "fail":
             runtime.driver.fail_next("cuLaunchCooperativeKernel", 720, count=0)
-        with pytest.warns(RuntimeWarning, match="walks in one launch are not used: (the device failed|.* differ)"):
+        with pytest.warns(RuntimeWarning, match="walks in one launch are not used: (the device refuses|.* differ)"):
             assert selftest.difference(backends.untested("together")) is None
         assert not runtime.cooperative
         runtime.driver.clear()
@@ -223,6 +226,31 @@ def test_what_comes_of_the_test_in_a_process(monkeypatch: pytest.MonkeyPatch, co
     monkeypatch.setattr(selftest_process, "_verdict", lambda ordinal: verdict._replace(out_of_memory=True))
     with refused(DeviceMemoryError, "memory"):
         selftest_process.difference_in_process(backend)
+
+
+@pytest.mark.emulator
+@pytest.mark.skipif(without is not None, reason=str(without))
+@pytest.mark.parametrize("why", ["exclusive", "frozen", "embedded"])
+def test_the_first_test_in_this_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, why: str) -> None:
+    class Code:
+        def compile_missing(self) -> None:
+            """Everything is compiled."""
+
+    runtime = SimtRuntime(ordinal=3, compute_mode=3 if why == "exclusive" else 0)
+    backend: Any = DeviceOps(runtime)
+    runtime.simt.compute_mode = 0
+    monkeypatch.setattr(backend, "code", Code(), raising=False)
+    monkeypatch.setattr(found_device, "make_backend", lambda ordinal: backend)
+    cases = [case for case in selftest_cases.quick_cases() if "closer than float16" in case.name]
+    monkeypatch.setattr(selftest, "quick_cases", lambda: iter(cases))
+    monkeypatch.setattr(selftest, "walk_case", lambda: cases[0])
+    monkeypatch.setattr(selftest_process, "_PROGRAM", f"open({str(tmp_path / 'started')!r}, 'w')")
+    if why == "frozen":
+        monkeypatch.setattr(sys, "frozen", True, raising=False)
+    if why == "embedded":
+        monkeypatch.setattr(sys, "executable", "")
+    assert selftest_process.difference_in_process(backend) is None
+    assert not (tmp_path / "started").exists()
 
 
 def test_every_method_and_calibration_has_a_case() -> None:

@@ -119,6 +119,7 @@ class SimtDevice:
     bus_width = _setting("bus_width", "The width of the memory bus in bits.")
     clock = _setting("clock", "The clock in kHz.")
     ecc = _setting("ecc", "Whether its memory corrects errors.")
+    compute_mode = _setting("compute_mode", "Which processes may use it: 0 all, 3 one at a time.")
     used = _count("used", "Bytes in use, with those that pools keep.")
     allocations = _count("allocations", "Allocations that were not freed.")
     pinned = _count("pinned", "Blocks of pinned memory.")

@@ -39,6 +39,7 @@ const Setting settings[] = {SIMT_SETTING(memory),
                             SIMT_SETTING(clock),
                             SIMT_SETTING(pools),
                             SIMT_SETTING(ecc),
+                            SIMT_SETTING(compute_mode),
                             SIMT_SETTING(seed)};
 
 Device* device_of(int number) {

@@ -127,7 +127,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
         case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *value = device.clock; break;
         case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = device.multiprocessors; break;
         case CU_DEVICE_ATTRIBUTE_INTEGRATED: *value = 0; break;
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE: *value = 0; break;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE: *value = device.compute_mode; break;
         case CU_DEVICE_ATTRIBUTE_ECC_ENABLED: *value = device.ecc; break;
         case CU_DEVICE_ATTRIBUTE_TCC_DRIVER: *value = 0; break;
         case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = device.memory_clock; break;

@@ -206,7 +206,7 @@ struct Device {
     int order = SIMT_FORWARD, mma = SIMT_H100, capability = 90, blocks_at_once = 2, cooperative = 1,
         multiprocessors = 1;
     int64_t l2_bytes = int64_t{1} << 26;
-    int memory_clock = 1000, bus_width = 64, clock = 1000, pools = 1, ecc = 1;
+    int memory_clock = 1000, bus_width = 64, clock = 1000, pools = 1, ecc = 1, compute_mode = 0;
     uint64_t seed = 0;
     std::string name = "SIMT emulator";
     std::shared_ptr<Context> primary;

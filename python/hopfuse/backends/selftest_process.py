@@ -55,7 +55,8 @@ class Verdict(NamedTuple):
 def difference_in_process(backend: CudaOps) -> str | None:
     """Run the quick self-test of a device in another process; return how its results differ from the CPU's, or None."""
     backend.code.compile_missing()  # which takes its time, and is then read from the cache
-    verdict = _verdict(backend.runtime.device.ordinal)
+    ordinal = backend.runtime.device.ordinal
+    verdict = _verdict(ordinal) if _takes_another_process(backend) else _tested(ordinal)
     if verdict.out_of_memory:
         raise DeviceMemoryError("memory", None, "{said}", said=verdict.difference)
     if not verdict.cooperative:
@@ -65,9 +66,13 @@ def difference_in_process(backend: CudaOps) -> str | None:
     return verdict.difference
 
 
+def _takes_another_process(backend: CudaOps) -> bool:
+    """Return whether there is an interpreter to start, and whether the device takes a second process."""
+    is_interpreter = bool(sys.executable) and not getattr(sys, "frozen", False)  # else a program with Python inside
+    return is_interpreter and not backend.runtime.device.is_exclusive
+
+
 def _verdict(ordinal: int) -> Verdict:
-    if not sys.executable:  # a program with Python inside
-        return _tested(ordinal)
     given = json.dumps({"path": sys.path, "ordinal": ordinal})
     process = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

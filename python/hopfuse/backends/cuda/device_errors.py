@@ -57,8 +57,17 @@ def driver_memory(what: str, error: str) -> DeviceMemoryError:
     )
 
 
-def failed(what: str, error: str) -> BackendError:
-    """Return the error of a failed call of the driver; a kernel's error is reported by a later call."""
+def failed(what: str, error: str, final: bool) -> BackendError:
+    """Return the error of a failed call of the driver; if it is final, all later calls of this process fail too."""
+    if not final:
+        return BackendError(
+            "failed",
+            None,
+            "the device refuses {what}: {error}. Repeat the call, and use backend='cpu' if the error recurs",
+            what=what,
+            error=error,
+            final=False,
+        )
     return BackendError(
         "failed",
         None,
@@ -66,6 +75,7 @@ def failed(what: str, error: str) -> BackendError:
         "longer use the device: restart it, and use backend='cpu' if the error recurs",
         what=what,
         error=error,
+        final=True,
     )
 
 

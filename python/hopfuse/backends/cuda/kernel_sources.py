@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -70,26 +69,9 @@ class KernelSources:
             raise ImagesError(f"it cannot be read: {error.strerror or error}") from error
         return found if (found.unit, found.sources) == (unit.name, self.unit_hash(unit)) else None
 
-    def likely_units(self, kernel: str) -> list[Path]:
-        """Return all units, the likeliest to define a kernel first; macros paste names, so this is only a guess."""
-
-        def likelihood(unit: Path) -> tuple[int, int]:
-            text = unit.read_text(encoding="utf-8")
-            pasted = (declared.split("##") for declared in _declared_names(text))
-            pieces = ([piece for piece in row if piece in kernel] for row in pasted if kernel.startswith(row[0]))
-            return max((sum(map(len, row)) for row in pieces), default=0), text.count(kernel)
-
-        return sorted(self.units, key=likelihood, reverse=True)
-
 
 def _hash(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _declared_names(text: str) -> list[str]:
-    """Return the names of kernels as written, such as ``ppr_pass_##name##_l##L``."""
-    text = re.sub(r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)", "", text.replace("\\\n", " "))
-    return re.findall(r'extern\s+"C"\s+__global__\s+void\s+([\w#]+)\s*\(', text)
 
 
 def find_sources(package: Path = _PACKAGE) -> KernelSources:
