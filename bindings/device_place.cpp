@@ -35,7 +35,7 @@ void raise_device_error(const std::exception_ptr& thrown) {
         values["what"] = error.call, values["error"] = error.name + ": " + error.text;
         if (!error.is_no_memory()) values["final"] = error.is_sticky();
     } catch (const native::NoDriver& error) {
-        kind = "no_driver";
+        kind = native::is_forked() ? "forked" : "no_driver";
         values["said"] = std::string(error.what()), values["version"] = error.version;
     } catch (const native::InvalidSetting& error) {
         kind = "setting";

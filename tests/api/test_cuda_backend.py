@@ -80,6 +80,7 @@ class Altered:
 def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Put a backend in the place of the GPU's."""
     monkeypatch.delenv("HOPFUSE_BACKEND", raising=False)
+    monkeypatch.setattr(backends, "_backends", {"cpu": cpu})  # without the emulator, if another test has it
 
     def put(made: Any, impossible: BackendError | None = None) -> FirstUse[Any]:
         def make() -> Any:

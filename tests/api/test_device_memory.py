@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -187,3 +188,34 @@ def test_bad_input_is_refused(arguments: Any, options: Any, refusal: tuple[str, 
 def test_release_takes_graphs_and_corpora_alone() -> None:
     with refused(InputError, "type", "held", given="int"):
         hf.free_device_memory(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.emulator
+@pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt")))
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:This process")  # Python 3.12 warns of forks beside threads
+def test_a_forked_child_is_told_and_drops_arrays_in_peace(one: Any, corpus: hf.Corpus) -> None:
+    kept = [one.device.upload(corpus.vectors)]
+    hf.dense_topk(corpus.vectors[:1], corpus, 5, backend="small")
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def child() -> None:
+        told = []
+        for use in (kept[0].to_numpy, lambda: hf.dense_topk(corpus.vectors[:1], corpus, 5, backend="small")):
+            try:
+                use()
+            except BackendError as error:
+                told.append(error.code)
+        kept.clear()
+        corpus.derived.clear()
+        gc.collect()
+        sender.send(told)
+
+    process = context.Process(target=child)
+    process.start()
+    sender.close()
+    assert receiver.recv() == ["unavailable", "unavailable"]
+    process.join()
+    assert process.exitcode == 0
+    assert_bitwise(kept[0].to_numpy(), corpus.vectors, "vectors")

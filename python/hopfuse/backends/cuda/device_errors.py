@@ -79,6 +79,11 @@ def failed(what: str, error: str, final: bool) -> BackendError:
     )
 
 
+def forked(said: str, version: int) -> BackendError:
+    """Return the error of a process that was forked from one that used the device."""
+    return BackendError("unavailable", None, "the device cannot be used here: {said}", said=said)
+
+
 def bad_setting(variable: str, given: str, allowed: str) -> BackendError:
     """Return the error of an environment variable without a valid value."""
     return BackendError(
@@ -97,6 +102,7 @@ _ERRORS: dict[str, Callable[..., Exception]] = {
     "driver_memory": driver_memory,
     "failed": failed,
     "no_driver": unusable_driver,
+    "forked": forked,
     "setting": bad_setting,
 }
 

@@ -34,27 +34,27 @@ class CudaOps(DeviceOps):
     ----------
     runtime : Runtime
     code : KernelCode
-    at : callable
-        Returns the ops of another device by its number.
+    at : callable, optional
+        Returns the ops of another device by its number; without it, calls use this device alone.
     """
 
-    def __init__(self, runtime: Runtime, code: KernelCode, at: Callable[[int], Any]) -> None:
+    def __init__(self, runtime: Runtime, code: KernelCode, at: Callable[[int], Any] | None) -> None:
         super().__init__(runtime)
         self.code, self._at, self._ordinal = code, at, runtime.device.ordinal
-        self._by_number: dict[int, DeviceOps] = {self._ordinal: self}
+        self._by_number: dict[int, DeviceOps] = {}
 
     @property
     def device(self) -> DeviceOps:
         """The ops of the device that is current on this thread; this one if none is."""
-        number = _native.current_device()
-        return self if number is None or number == self._ordinal else self._number(number)
+        return self._number(_native.current_device())
 
     def holding(self, array: Any) -> DeviceOps:
         """Return the ops of the device that an array is on."""
-        number = ordinal_of(self._device, array)
-        return self if number is None or number == self._ordinal else self._number(number)
+        return self._number(ordinal_of(self._device, array))
 
-    def _number(self, number: int) -> DeviceOps:
+    def _number(self, number: int | None) -> DeviceOps:
+        if number is None or number == self._ordinal or self._at is None:
+            return self
         found = self._by_number.get(number)
         if found is None:
             found = self._by_number[number] = self._at(number)
@@ -65,15 +65,15 @@ class CudaOps(DeviceOps):
         return {**super().explain(), "ordinal": self._ordinal, "kernel_cache": cache.problem or str(cache.folder)}
 
 
-def make_backend(ordinal: int | None, at: Callable[[int], Any]) -> CudaOps:
+def make_backend(ordinal: int | None, at: Callable[[int], Any] | None = None) -> CudaOps:
     """Return the ops of a CUDA device; raise BackendError if it cannot be used.
 
     Parameters
     ----------
     ordinal : int, optional
         The device's number; by default that of the device which is current on this thread, else 0.
-    at : callable
-        Returns the ops of another device by its number.
+    at : callable, optional
+        Returns the ops of another device by its number; without it, calls use this device alone.
     """
     driver = _native.driver_version()
     count = _native.count_devices()
