@@ -132,7 +132,10 @@ public:
     // Ends a run in which something has raised.
     void abandon() {
         if (run_ == nullptr) return;
-        work_->abandon();
+        {
+            const nb::gil_scoped_release release;
+            work_->abandon();
+        }
         has_run_ = work_->has_run();
         leave();
     }

@@ -306,6 +306,134 @@ def test_many_threads_make_and_test_it_once() -> None:
     assert (len(made), tests, set(found)) == (1, made, set(made))
 
 
+# ---- A whole machine with GPUs, which are the emulator's -------------------------------------------------------------
+
+on_machine = [pytest.mark.emulator, pytest.mark.skipif(missing(SIMT) is not None, reason=str(missing(SIMT)))]
+SEARCH = """
+import ctypes, warnings
+import numpy as np
+warnings.simplefilter("always")
+vectors = np.eye(8, dtype=np.float32)
+corpus = hf.Corpus.from_array(vectors)
+
+def search(backend="auto"):
+    return hf.dense_topk(vectors, corpus, 2, backend=backend).ids[:, 0].tolist()
+
+def become_current(ordinal):
+    cuda, context = ctypes.CDLL(os.environ["HOPFUSE_LIBCUDA"]), ctypes.c_void_p()
+    for error in (
+        cuda.cuInit(0),
+        cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal),
+        cuda.cuCtxPushCurrent_v2(context),
+    ):
+        assert not error
+
+def contexts():
+    cuda, number = ctypes.CDLL(os.environ["HOPFUSE_LIBCUDA"]), ctypes.c_int64()
+    found = []
+    for ordinal in range(8):
+        cuda.simt_driver_get(ordinal, b"contexts", ctypes.byref(number))
+        found.append(number.value)
+    return found
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Any) -> Callable[..., tuple[Any, str]]:
+    """Run a program on a machine with eight GPUs; return what it prints, and its standard error."""
+    from stand_in.machine import environment
+
+    given = environment(tmp_path)
+
+    def run(code: str, planted: str = "") -> tuple[Any, str]:
+        (tmp_path / "sitecustomize.py").write_text(planted)
+        path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+        command = [sys.executable, "-c", f"import json, os\nimport hopfuse as hf\n{SEARCH}\n{code}"]
+        kept = {name: value for name, value in given.items() if name != "HOPFUSE_BACKEND"}
+        done = subprocess.run(command, capture_output=True, text=True, env=kept | {"PYTHONPATH": path}, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout), done.stderr
+
+    return run
+
+
+class TestOnAMachine:
+    pytestmark = on_machine
+
+    def test_the_first_use_compiles_and_tests_and_the_second_does_not(self, machine: Any) -> None:
+        code = (
+            "import hopfuse.backends.selftest_process as process\n"
+            "ran, right = [], process._verdict\n"
+            "process._verdict = lambda ordinal: ran.append(ordinal) or right(ordinal)\n"
+            "print(json.dumps([search(), hf.backend_info()['auto'], ran]))"
+        )
+        assert machine(code)[0] == [list(range(8)), "cuda", [0]]
+        assert machine(code)[0] == [list(range(8)), "cuda", []]
+
+    @pytest.mark.parametrize(
+        ("planted", "said"),
+        [("hits['scores'][0, 0] += 1", "differ from the CPU's"), ("os.abort()", "was ended by the signal SIGABRT")],
+        ids=["wrong", "crash"],
+    )
+    def test_a_device_that_fails_its_test_means_the_cpu(self, machine: Any, planted: str, said: str) -> None:
+        wrong = (
+            "import os\n"
+            "from hopfuse.backends.cuda.device_ops import DeviceOps\n"
+            "right = DeviceOps.dense_topk\n"
+            "def dense_topk(self, call):\n"
+            "    hits = right(self, call)\n"
+            "    if not call.on_device:\n"
+            f"        {planted}\n"
+            "    return hits\n"
+            "DeviceOps.dense_topk = dense_topk\n"
+        )
+        found, warned = machine("print(json.dumps([search(), hf.backend_info()['auto']]))", wrong)
+        assert found == [list(range(8)), "cpu"]
+        assert said in warned
+        assert "backend='auto' uses the CPU" in warned
+
+    def test_host_arrays_go_to_the_device_that_is_current_on_the_thread(self, machine: Any) -> None:
+        code = (
+            "import threading\n"
+            "answers, used = [search()], [contexts()]\n"
+            "def on_another():\n"
+            "    become_current(3)\n"
+            "    answers.append(search('cuda'))\n"
+            "    used.append(hf.backend_info()['backends']['cuda']['ordinal'])\n"
+            "thread = threading.Thread(target=on_another)\n"
+            "thread.start(), thread.join()\n"
+            "answers.append(search())\n"
+            "hf.free_device_memory(corpus)\n"
+            "left = [key for key in corpus.derived if key.startswith('cuda')]\n"
+            "print(json.dumps([answers, used, contexts(), left]))"
+        )
+        answers, (before, ordinal), after, left = machine(code)[0]
+        assert answers == [list(range(8))] * 3
+        assert (before, ordinal) == ([1, 0, 0, 0, 0, 0, 0, 0], 0)  # a thread's own description is the process's
+        assert after == [1, 0, 0, 1, 0, 0, 0, 0]
+        assert left == []
+
+    def test_the_first_callers_device_is_the_only_one_in_use(self, machine: Any) -> None:
+        found = machine("become_current(5)\nprint(json.dumps([search(), contexts()]))")[0]
+        assert found == [list(range(8)), [0, 0, 0, 0, 0, 1, 0, 0]]
+
+    def test_arrays_on_a_device_are_searched_there(self, machine: Any) -> None:
+        code = (
+            "from hopfuse import _native\n"
+            "from hopfuse.backends import cuda_at\n"
+            "first = search()\n"
+            "there = cuda_at(2).runtime.device.upload(vectors)\n"
+            "found = hf.dense_topk(there, corpus, 2)\n"
+            "here = hf.dense_topk(cuda_at(0).runtime.device.upload(vectors), corpus, 2)\n"
+            "try:\n"
+            "    hf.fuse([found, here])\n"
+            "except hf.errors.InputError as error:\n"
+            "    code = error.code\n"
+            "print(json.dumps([first, found.ids[0].to_numpy().tolist()[:1], found.ids.device, here.ids.device, code]))"
+        )
+        assert machine(code)[0] == [list(range(8)), [0], 2, 0, "conflict"]
+
+
 # ---- A process that is forked ----------------------------------------------------------------------------------
 
 

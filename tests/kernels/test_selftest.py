@@ -177,7 +177,7 @@ def process(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
         "from hopfuse.backends.cuda import DeviceOps, found_device",
         "runtime = SimtRuntime(ordinal=given['ordinal'])",
         "simt = runtime.simt",
-        "found_device.make_backend = lambda ordinal: DeviceOps(runtime)",
+        "found_device.make_backend = lambda ordinal, at: DeviceOps(runtime)",
         "cases = [case for case in selftest_cases.quick_cases() if 'closer than float16' in case.name]",
         "selftest.quick_cases = lambda: iter(cases)",
         "selftest.walk_case = lambda: cases[0]",

@@ -15,16 +15,16 @@ from .calls import Backend
 from .driver import no_driver
 from .first_use import FirstUse
 
-__all__ = ["Backend", "automatic", "backend_info", "register", "resolve", "untested"]
+__all__ = ["Backend", "automatic", "backend_info", "cuda_at", "opened", "register", "resolve", "untested"]
 
 
 _backends: dict[str, Backend] = {"cpu": cpu}
 
 
-def _make_cuda() -> Backend:
+def _make_cuda(ordinal: int | None = None) -> Backend:
     from .cuda.found_device import make_backend
 
-    return make_backend()
+    return make_backend(ordinal, cuda_at)
 
 
 def _differs_on_cuda(backend: Backend) -> str | None:
@@ -44,6 +44,24 @@ def _differs_on_cuda(backend: Backend) -> str | None:
 
 
 _cuda: FirstUse[Backend] = FirstUse("cuda", no_driver, _make_cuda, _differs_on_cuda)
+#: Further devices by their number, each opened and tested when a thread or an array of a call is on it.
+_further: dict[int, FirstUse[Backend]] = {}
+
+
+def cuda_at(ordinal: int) -> Backend:
+    """Return the ops of a further device."""
+    first = _further.get(ordinal)
+    if first is None:
+        made = FirstUse("cuda", no_driver, lambda: _make_cuda(ordinal), _differs_on_cuda)
+        first = _further.setdefault(ordinal, made)
+    return first.tested()
+
+
+def opened(backend: str) -> list[Backend]:
+    """Return the ops of all devices of a backend that are in use."""
+    name = _named(backend)
+    made = [first.made for first in (_cuda, *_further.values())] if name == _cuda.name else [_backends[name]]
+    return [one for one in made if one is not None and one.device is not None]
 
 
 def register(name: str, backend: Backend) -> None:
@@ -54,13 +72,19 @@ def register(name: str, backend: Backend) -> None:
 def resolve(backend: str) -> Backend:
     """Return the backend for a ``backend=`` argument; ``auto`` honours HOPFUSE_BACKEND."""
     name = _named(backend)
-    return _usable(_cuda.tested() if name == _cuda.name else _backends[name])
+    return _usable(_of_thread(_cuda.tested()) if name == _cuda.name else _backends[name])
 
 
 def untested(backend: str) -> Backend:
     """Return the backend for a ``backend=`` argument without its self-test, to run that test."""
     name = _named(backend)
-    return _usable(_cuda.untested() if name == _cuda.name else _backends[name])
+    return _usable(_of_thread(_cuda.untested()) if name == _cuda.name else _backends[name])
+
+
+def _of_thread(backend: Backend) -> Backend:
+    """Return the ops of the device that is current on this thread."""
+    device: Backend | None = backend.device
+    return backend if device is None else device
 
 
 def _names() -> tuple[str, ...]:

@@ -53,6 +53,11 @@ class FirstUse(Generic[B]):
         self._warned_in: int | None = None
         self._difference: str | None = None
 
+    @property
+    def made(self) -> B | None:
+        """The backend, if it was made in this process."""
+        return None if self._is_forked() else self._made
+
     def untested(self) -> B:
         """Return the backend; raise BackendError if this machine, or this forked process, cannot run it."""
         self._refuse_fork()

@@ -11,7 +11,7 @@ from .._arrays.mapped import mapping_of
 from ..errors import InputError
 from ..types import Corpus, Graph, Incidence, LabelSets
 from ..types.continued_corpus import ContinuedCorpus
-from . import _backends, automatic, resolve
+from . import _backends, automatic, opened, resolve
 
 if TYPE_CHECKING:  # imported only when a device is used, to keep ``import hopfuse`` fast
     from .cuda import DeviceOps, Recordings
@@ -26,7 +26,7 @@ def device_for(backend: str, array: Any, name: str) -> DeviceOps | None:
     devices = [device for device in map(device_of, _candidates(backend)) if device is not None]
     for device in (*(device for device in devices if device.runtime.holds(array)), *devices):
         if device.runtime.is_device_array(array):
-            return device
+            return device.holding(array)
     reads = "reads arrays on the host" if device_of(backend) is None else "cannot read it"
     raise InputError(
         "conflict",
@@ -70,14 +70,17 @@ def on_host(corpus: Corpus | None) -> dict[str, int]:
     return {"host_vectors": vectors, "host_codes": code_bytes(corpus.num_vectors, corpus.dim)}
 
 
-def release(device: DeviceOps, held: Graph | Corpus | LabelSets | Incidence | None) -> None:
-    """Free the device memory of a graph, corpus, label sets or incidence, if one is given, and cached memory."""
+def release(backend: str, held: Graph | Corpus | LabelSets | Incidence | None) -> None:
+    """Free what a backend's devices hold of a graph, corpus, label sets or incidence, and what they have cached."""
+    if device_of(backend) is None:
+        return
     from .cuda.residents import release
 
-    if held is None:
-        device.runtime.trim()
-    else:
-        release(device.runtime, held)
+    for found in opened(backend):
+        if held is None:
+            found.device.runtime.trim()
+        else:
+            release(found.device.runtime, held)
 
 
 def _candidates(backend: str) -> Iterator[str]:

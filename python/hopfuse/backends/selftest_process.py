@@ -107,13 +107,14 @@ def main(ordinal: int) -> None:
 
 
 def _tested(ordinal: int) -> Verdict:
+    from . import cuda_at
     from .cuda.found_device import make_backend
     from .selftest import difference
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RuntimeWarning)
         try:
-            backend = make_backend(ordinal)
+            backend = make_backend(ordinal, cuda_at)
             found, is_full = difference(backend), False
             cooperative = backend.runtime.cooperative
         except DeviceMemoryError as error:

@@ -102,6 +102,4 @@ def free_device_memory(held: Graph | Corpus | LabelSets | Incidence | None = Non
     """
     if held is not None:
         check_type(held, "held", (Graph, Corpus, LabelSets, Incidence), "a Graph, Corpus, LabelSets or Incidence")
-    device = placement.device_of(backend)
-    if device is not None:
-        placement.release(device, held)
+    placement.release(backend, held)

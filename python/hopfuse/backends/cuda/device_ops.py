@@ -58,6 +58,10 @@ class DeviceOps:
         """The backend itself, because it takes arrays on its device."""
         return self
 
+    def holding(self, array: Any) -> DeviceOps:
+        """Return the ops of the device that an array of a device is on."""
+        return self
+
     def explain(self) -> dict[str, Any]:
         """Return the device's entry in :func:`hopfuse.backend_info`."""
         calls = {op: dict(call) for op, call in list(self.last.items())}

@@ -7,11 +7,13 @@ import importlib.metadata
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ... import _native
 from ...errors import BackendError
 from ..driver import no_device
 from .device_ops import DeviceOps
+from .interop import ordinal_of
 from .kernel_cache import KernelCache, cache_folder
 from .kernel_code import KernelCode
 from .kernel_compiler import FoundNvrtc
@@ -26,19 +28,53 @@ Image = tuple[bytes, str, Callable[[str], "Image"] | None]
 
 
 class CudaOps(DeviceOps):
-    """The ops of a CUDA device, with the code of its kernels."""
+    """The ops of a CUDA device, with the code of its kernels.
 
-    def __init__(self, runtime: Runtime, code: KernelCode) -> None:
+    Parameters
+    ----------
+    runtime : Runtime
+    code : KernelCode
+    at : callable
+        Returns the ops of another device by its number.
+    """
+
+    def __init__(self, runtime: Runtime, code: KernelCode, at: Callable[[int], Any]) -> None:
         super().__init__(runtime)
-        self.code = code
+        self.code, self._at, self._ordinal = code, at, runtime.device.ordinal
+        self._by_number: dict[int, DeviceOps] = {self._ordinal: self}
 
-    def explain(self) -> dict[str, object]:
+    @property
+    def device(self) -> DeviceOps:
+        """The ops of the device that is current on this thread; this one if none is."""
+        number = _native.current_device()
+        return self if number is None or number == self._ordinal else self._number(number)
+
+    def holding(self, array: Any) -> DeviceOps:
+        """Return the ops of the device that an array is on."""
+        number = ordinal_of(self._device, array)
+        return self if number is None or number == self._ordinal else self._number(number)
+
+    def _number(self, number: int) -> DeviceOps:
+        found = self._by_number.get(number)
+        if found is None:
+            found = self._by_number[number] = self._at(number)
+        return found
+
+    def explain(self) -> dict[str, Any]:
         cache = self.code.cache
-        return {**super().explain(), "kernel_cache": cache.problem or str(cache.folder)}
+        return {**super().explain(), "ordinal": self._ordinal, "kernel_cache": cache.problem or str(cache.folder)}
 
 
-def make_backend(ordinal: int | None = None) -> CudaOps:
-    """Return the ops of a CUDA device, by default this thread's current one; raise BackendError if there is none."""
+def make_backend(ordinal: int | None, at: Callable[[int], Any]) -> CudaOps:
+    """Return the ops of a CUDA device; raise BackendError if it cannot be used.
+
+    Parameters
+    ----------
+    ordinal : int, optional
+        The device's number; by default that of the device which is current on this thread, else 0.
+    at : callable
+        Returns the ops of another device by its number.
+    """
     driver = _native.driver_version()
     count = _native.count_devices()
     if not count:
@@ -59,7 +95,7 @@ def make_backend(ordinal: int | None = None) -> CudaOps:
     code = KernelCode(find_sources(), compiler, capability, cache, driver)
     if code.prebuilt(code.sources.units[0]) is None:
         code.target()  # raises if nothing here compiles for the device
-    return CudaOps(Runtime(_native.Device.open(number, _Images(code))), code)
+    return CudaOps(Runtime(_native.Device.open(number, _Images(code))), code, at)
 
 
 class _Images:

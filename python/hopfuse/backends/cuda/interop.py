@@ -44,6 +44,18 @@ def is_device_array(array: Any) -> bool:
     return interface_of(array) is not None
 
 
+def ordinal_of(device: _native.Device, array: Any) -> int | None:
+    """Return the number of the CUDA device that holds an array, or None if it does not say."""
+    if isinstance(array, DeviceArray):
+        return array.device
+    found = dlpack_device_of(array)
+    if found is not None:
+        return found[1] if found[0] in _ON_CUDA else None
+    interface = interface_of(array)
+    address = 0 if interface is None else interface["data"][0]
+    return _native.device_of_address(device, address) if address else None
+
+
 def adopt(device: _native.Device, array: Any) -> DeviceArray:
     """Return a view of the caller's memory; raise InputError if it is elsewhere or not C-contiguous."""
     if isinstance(array, DeviceArray):
@@ -112,8 +124,8 @@ def _check_device(found: int, device: int) -> None:
         raise InputError(
             "conflict",
             None,
-            "the array is on CUDA device {given}, but hopfuse uses device {allowed} in this process; copy the array "
-            "there, or start the process with CUDA_VISIBLE_DEVICES={given}",
+            "the array is on CUDA device {given}, and other arrays of the call are on device {allowed}; move all of "
+            "them to one device",
             given=found,
             allowed=device,
         )
