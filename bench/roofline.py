@@ -353,7 +353,7 @@ of the parts, `--quick` runs all on small inputs. The exit status is 1 if a part
 
 | part | runs | reports |
 | --- | --- | --- |
-| `build` | first use, with an empty cache: compile the kernels that have no prebuilt code, and load them | GPU, driver, versions, seconds |
+| `build` | first use: compile kernels that are not prebuilt, and load all | GPU, driver, versions, seconds |
 | `tests` | `HOPFUSE_TESTS_DRIVER=cuda pytest -m gpu` | outcomes, and the reasons of failures |
 | `selftest` | `hopfuse selftest --report` | results of checks and kernels, seconds by CUDA events, leaks |
 | `memcheck`, `racecheck`, `initcheck` | compute-sanitizer on the quick self-test, without a memory pool | its summary |
@@ -365,8 +365,8 @@ of the parts, `--quick` runs all on small inputs. The exit status is 1 if a part
 | `bench` | hopfuse alone, then beside faiss, cuVS, PyTorch, CuPy and cuGraph | rows of the benchmarks |
 
 `out_of_memory` fills the GPU's memory for moments, so use a GPU that nobody else is using. The folder `report.parts`
-beside the report has the output of each part. The `--quick` form was run on an emulated driver, with substitutes for NVRTC
-and compute-sanitizer (tests/bench/test_first_gpu.py).
+beside the report has the output of each part. The `--quick` form was run on an emulated driver, with substitutes for
+NVRTC and compute-sanitizer (tests/bench/test_first_gpu.py).
 
 Wheels for Linux have compiled kernels. A first use without them compiles {files} files in threads, and says so on
 standard error. With NVRTC {nvrtc} for sm_89 they take

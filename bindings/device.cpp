@@ -85,7 +85,7 @@ public:
             return;
         }
         const std::lock_guard<std::mutex> lock(mutex_);
-        held_.push_back({&driver, event, std::move(owners)});
+        held_.push_back({queue.device().shared_from_this(), event, std::move(owners)});
         count_ = held_.size();
     }
 
@@ -95,15 +95,15 @@ public:
         std::vector<Held> over;  // dropped after the lock, since objects of Python may be behind them
         const std::lock_guard<std::mutex> lock(mutex_);
         for (Held& one : held_)
-            if (one.driver->cuEventQuery(one.event) != native::CUDA_ERROR_NOT_READY) over.push_back(std::move(one));
+            if (one.device->driver().cuEventQuery(one.event) != native::CUDA_ERROR_NOT_READY) over.push_back(std::move(one));
         std::erase_if(held_, [](const Held& one) { return one.owners.empty(); });
         count_ = held_.size();
-        for (const Held& one : over) one.driver->cuEventDestroy(one.event);
+        for (const Held& one : over) one.device->driver().cuEventDestroy(one.event);
     }
 
 private:
     struct Held {
-        const native::Driver* driver;
+        std::shared_ptr<native::Device> device;  // dropped after the arrays
         native::CUevent event;
         std::vector<native::Owner> owners;
     };

@@ -20,17 +20,17 @@ Handle some_handle() {
 }
 
 template <class... P>
-CUresult HOPFUSE_DRIVER_CALL nothing(P...) {
+CUresult nothing(P...) {
     return CUDA_SUCCESS;
 }
 
 template <class Handle, class... P>
-CUresult HOPFUSE_DRIVER_CALL make(Handle* made, P...) {
+CUresult make(Handle* made, P...) {
     *made = some_handle<Handle>();
     return CUDA_SUCCESS;
 }
 
-CUresult HOPFUSE_DRIVER_CALL attribute_of(int* value, CUdevice_attribute attribute, CUdevice) {
+CUresult attribute_of(int* value, CUdevice_attribute attribute, CUdevice) {
     // Those of an H200, so that the host's work is that of a large device.
     switch (attribute) {
         case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; break;

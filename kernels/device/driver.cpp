@@ -2,35 +2,20 @@
 
 #include "planted.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <vector>
 
-#if defined(_WIN32)
-#include <windows.h>
-#else
-#include <dlfcn.h>
-#include <pthread.h>
-#endif
-
 namespace hopfuse::device {
 namespace {
 
 std::atomic<bool> opened{false}, forked{false};
 
-#if defined(_WIN32)
-using Library = HMODULE;
-std::vector<std::string> system_names() { return {"nvcuda.dll"}; }
-Library open_library(const std::string& name, std::string& why) {
-    const Library found = LoadLibraryA(name.c_str());
-    if (!found) why = name + ": error " + std::to_string(GetLastError()) + " of Windows";
-    return found;
-}
-void* symbol_of(Library library, const char* name) { return reinterpret_cast<void*>(GetProcAddress(library, name)); }
-void watch_forks() {}
-#else
 using Library = void*;
 // The last is where the driver of Windows is in WSL, if the linker's cache lacks it.
 std::vector<std::string> system_names() { return {"libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1"}; }
@@ -48,7 +33,6 @@ void watch_forks() {
         if (opened.load(std::memory_order_relaxed)) forked.store(true, std::memory_order_relaxed);
     });
 }
-#endif
 
 template <class Function>
 Function* function_of(Library library, const char* name) {
@@ -86,14 +70,14 @@ Library open_any(const std::string& chosen, std::string& name) {
 Driver open_driver(const std::string& chosen) {
     Driver found;
     const Library library = open_any(chosen, found.library);
-    using Version = CUresult HOPFUSE_DRIVER_CALL(int*);
+    using Version = CUresult(int*);
     if (const auto version_of = function_of<Version>(library, "cuDriverGetVersion")) version_of(&found.version);
     if (found.version < OLDEST_DRIVER)
         throw NoDriver(found.library +
                            (found.version ? " is of CUDA " + release(found.version) : " does not tell its version") +
                            "; CUDA " + release(OLDEST_DRIVER) + " is the oldest that is supported: update the driver",
                        found.version);
-    using Find = CUresult HOPFUSE_DRIVER_CALL(const char*, void**, int, uint64_t, CUdriverProcAddressQueryResult*);
+    using Find = CUresult(const char*, void**, int, uint64_t, CUdriverProcAddressQueryResult*);
     const auto find = function_of<Find>(library, "cuGetProcAddress_v2");
     if (!find) throw NoDriver(found.library + " lacks the entry point cuGetProcAddress_v2", found.version);
     // The version is part of the question: later ones have other parameters under the same name.

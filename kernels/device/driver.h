@@ -81,15 +81,9 @@ constexpr int OLDEST_DRIVER = 12000;
                                   void** parameters))
 // clang-format on
 
-#if defined(_WIN32)
-#define HOPFUSE_DRIVER_CALL __stdcall
-#else
-#define HOPFUSE_DRIVER_CALL
-#endif
-
 // The entry points of one driver.
 struct Driver {
-#define HOPFUSE_DRIVER_MEMBER(name, parameters) CUresult(HOPFUSE_DRIVER_CALL* name) parameters = nullptr;
+#define HOPFUSE_DRIVER_MEMBER(name, parameters) CUresult (*name) parameters = nullptr;
     HOPFUSE_DRIVER_ENTRY_POINTS(HOPFUSE_DRIVER_MEMBER)
 #undef HOPFUSE_DRIVER_MEMBER
     int version = 0;      // 12040 for CUDA 12.4

@@ -8,6 +8,7 @@ holds what is read here against the assembler's own report.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -113,3 +114,10 @@ def read_resources(elf: bytes) -> dict[str, Resources]:
             launch_bound(sections[f".nv.info.{symbol.name}"].content),
         )
     return kernels
+
+
+def kernel_names(image: bytes) -> frozenset[str]:
+    """Return the kernels (entry points) in a cubin or PTX."""
+    if image.startswith(b"\x7fELF"):
+        return frozenset(read_resources(image))
+    return frozenset(name.decode() for name in re.findall(rb"\.entry\s+(\w+)", image))

@@ -148,7 +148,7 @@ def test_scores_that_are_on_their_way_when_a_call_fails(runtime: Any) -> None:
     expected = hf.ppr(graph, restart)
     of_block = len(runtime.launches) // 2
     runtime.driver.fail_next("cuLaunchKernel", 701, skip=of_block - 1)  # too many resources requested
-    with refused(BackendError, "failed", final=False):  # the next call succeeds
+    with refused(BackendError, "failed"):  # the next call succeeds
         hf.ppr(graph, restart)
     assert launched(runtime)["ppr_scores"] == 2 + 1
     runtime.trim()

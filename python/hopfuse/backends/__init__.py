@@ -120,6 +120,14 @@ def automatic() -> str:
     return _cuda.name if _cuda.is_usable() else "cpu"
 
 
+def _described(backend: Backend) -> dict[str, Any]:
+    """Return a backend's description, or why it has none, such as a device in a forked process."""
+    try:
+        return backend.explain()
+    except BackendError as error:
+        return {"error": str(error)}
+
+
 def backend_info() -> dict[str, Any]:
     """Describe the backends of this machine, their kernel variants and threads, and the last call of each op.
 
@@ -142,6 +150,6 @@ def backend_info() -> dict[str, Any]:
         chosen = automatic()
     except BackendError as wrong:
         error = str(wrong)
-    details = {name: backend.explain() for name, backend in _backends.items()}
+    details = {name: _described(backend) for name, backend in _backends.items()}
     details[_cuda.name] = _cuda.explain()
     return {"auto": chosen, "error": error, "backends": details}

@@ -66,7 +66,6 @@ def failed(what: str, error: str, final: bool) -> BackendError:
             "the device refuses {what}: {error}. Repeat the call, and use backend='cpu' if the error recurs",
             what=what,
             error=error,
-            final=False,
         )
     return BackendError(
         "failed",
@@ -75,7 +74,6 @@ def failed(what: str, error: str, final: bool) -> BackendError:
         "longer use the device: restart it, and use backend='cpu' if the error recurs",
         what=what,
         error=error,
-        final=True,
     )
 
 

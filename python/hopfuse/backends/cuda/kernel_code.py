@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
-import struct
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,14 +17,11 @@ from .kernel_compiler import Compiler, no_compiler, targets
 from .kernel_images import ImagesError
 from .kernel_sources import KernelSources
 
-_ELF, _STT_FUNC, _STO_CUDA_ENTRY = b"\x7fELF\x02", 2, 0x10
-
 
 class Code(NamedTuple):
     """Code of one .cu file that a driver can load, and its origin."""
 
     image: bytes
-    kernels: frozenset[str]
     origin: str
 
 
@@ -94,7 +89,7 @@ class KernelCode:
         if target is None:
             return None
         image = images.image(target)
-        return Code(image, kernel_names(image), f"prebuilt for {target} by NVRTC {images.compiler}")
+        return Code(image, f"prebuilt for {target} by NVRTC {images.compiler}")
 
     def compiled(self, unit: Path) -> Code:
         """Return the code from the cache, or compile it now."""
@@ -154,7 +149,7 @@ class KernelCode:
 
     def _code(self, unit: Path, image: bytes, origin: str) -> Code:
         damage = f", since {self._damaged[unit]}" if unit in self._damaged else ""
-        return Code(image, kernel_names(image), origin + damage)
+        return Code(image, origin + damage)
 
     def target(self) -> str:
         """Return what to compile for: the nearest cubin that the device and its driver take, else PTX."""
@@ -163,23 +158,3 @@ class KernelCode:
         if found is None:
             raise no_compiler(self.capability, self.driver, [f"NVRTC {compiler.version()} makes no code for them"])
         return found
-
-
-def kernel_names(image: bytes) -> frozenset[str]:
-    """Return the kernels (entry points) in a cubin or PTX."""
-    if not image.startswith(_ELF):
-        return frozenset(name.decode() for name in re.findall(rb"\.entry\s+(\w+)", image))
-    (begin,), (size, count, names) = struct.unpack_from("<Q", image, 40), struct.unpack_from("<HHH", image, 58)
-    headers = [struct.unpack_from("<IIQQQQIIQQ", image, begin + size * i) for i in range(count)]
-    table = headers[names][4]
-    sections = {_text(image, table + header[0]): header[4:6] for header in headers}
-    (symbols, length), (strings, _) = sections[".symtab"], sections[".strtab"]
-    return frozenset(
-        _text(image, strings + name)
-        for name, kind, other, _, _, _ in struct.iter_unpack("<IBBHQQ", image[symbols : symbols + length])
-        if kind & 15 == _STT_FUNC and other & _STO_CUDA_ENTRY
-    )
-
-
-def _text(image: bytes, at: int) -> str:
-    return image[at : image.index(b"\0", at)].decode()

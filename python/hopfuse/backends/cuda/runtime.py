@@ -113,7 +113,6 @@ class Runtime:
             "driver": f"CUDA {release(device.driver_version)}",
             "total_bytes": device.total_bytes,
             "free_bytes": device.free_bytes(),
-            "stream_safe": True,
             "cooperative": device.cooperative,
             "kernels": dict(device.origins()),
         }
