@@ -95,7 +95,8 @@ public:
         std::vector<Held> over;  // dropped after the lock, since objects of Python may be behind them
         const std::lock_guard<std::mutex> lock(mutex_);
         for (Held& one : held_)
-            if (one.device->driver().cuEventQuery(one.event) != native::CUDA_ERROR_NOT_READY) over.push_back(std::move(one));
+            if (one.device->driver().cuEventQuery(one.event) != native::CUDA_ERROR_NOT_READY)
+                over.push_back(std::move(one));
         std::erase_if(held_, [](const Held& one) { return one.owners.empty(); });
         count_ = held_.size();
         for (const Held& one : over) one.device->driver().cuEventDestroy(one.event);
