@@ -242,6 +242,21 @@ def test_typed_masked_walks(runtime: Any, norm: str, directed: bool) -> None:
     assert_same(system.captured()(*given), system.core(*given))
 
 
+@pytest.mark.parametrize("device", [False, True])
+def test_a_recording_whose_blocks_no_longer_run_at_once_is_made_anew(runtime: Any, device: bool) -> None:
+    """As where another process takes its share of the device (MPS)."""
+    system, given = System(), questions(4)
+    captured = system.captured()
+    for seed in range(2):
+        given = questions(4, seed)
+        if seed == 1:
+            runtime.driver.fail_next("cuGraphLaunch", 720, count=1)
+        made = captured(*(on_device(array) if device else array for array in given))
+        assert_same(on_host(made) if device else made, system.core(*given))
+    assert runtime.driver.calls("cuGraphInstantiateWithFlags") > 1
+    assert kinds(runtime)["replay"] == 2
+
+
 # ---- What is wrong ---------------------------------------------------------------------------------------------------
 
 
