@@ -83,7 +83,7 @@ constexpr int OLDEST_DRIVER = 12000;
 
 // The entry points of one driver.
 struct Driver {
-#define HOPFUSE_DRIVER_MEMBER(name, parameters) CUresult (*name) parameters = nullptr;
+#define HOPFUSE_DRIVER_MEMBER(name, parameters) CUresult(*name) parameters = nullptr;
     HOPFUSE_DRIVER_ENTRY_POINTS(HOPFUSE_DRIVER_MEMBER)
 #undef HOPFUSE_DRIVER_MEMBER
     int version = 0;      // 12040 for CUDA 12.4

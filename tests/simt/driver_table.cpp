@@ -5,5 +5,6 @@
 #include "abi.h"
 #include "driver.h"
 
-#define MEMBER(name) \
-    static_assert(abi::Same<std::remove_pointer_t<decltype(hopfuse::device::Driver::name)>, decltype(::name)>::value, #name)
+#define MEMBER(name)                                                                                                  \
+    static_assert(abi::Same<std::remove_pointer_t<decltype(hopfuse::device::Driver::name)>, decltype(::name)>::value, \
+                  #name)
