@@ -362,7 +362,7 @@ def without_rights() -> Iterator[None]:
 
 
 def test_a_folder_that_may_only_be_read(sources: KernelSources) -> None:
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:  # TMPDIR may be closed to the other user
         folder = Path(name)
         made = code(sources, folder).compiled(sources.units[0])
         (entry,) = folder.iterdir()
