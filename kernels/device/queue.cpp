@@ -84,6 +84,12 @@ private:
     std::span<size_t> begins_;
 };
 
+// Lets each of these keep all alive, as arrays of one block do.
+void live_together(std::span<Owner> owners) {
+    const auto all = std::make_shared<const std::vector<Owner>>(owners.begin(), owners.end());
+    for (Owner& owner : owners) owner = Owner(all, owner.get());
+}
+
 // Pinned memory for a read; null if it is too large, or if the host cannot pin it.
 std::shared_ptr<std::byte[]> pinned_if_possible(Device& device, size_t nbytes) {
     if (nbytes > MOST_PINNED) return nullptr;
@@ -103,6 +109,7 @@ void Queue::allocate(std::span<const size_t> nbytes, std::span<void*> there, std
             owners[i] = take(std::max<size_t>(1, nbytes[i]));
             there[i] = const_cast<void*>(owners[i].get());
         }
+        live_together(owners);
         return;
     }
     const Begins begins(nbytes);
@@ -134,6 +141,7 @@ void Queue::upload_bytes(std::span<const void* const> data, std::span<const size
     if (device_->state().keeps_apart && data.size() > 1) {
         for (size_t i = 0; i < data.size(); ++i)
             upload_bytes(data.subspan(i, 1), nbytes.subspan(i, 1), there.subspan(i, 1), owners.subspan(i, 1));
+        live_together(owners);
         return;
     }
     const Begins begins(nbytes);
@@ -220,7 +228,8 @@ std::shared_ptr<std::byte[]> Queue::read_pinned(std::span<const void* const> fro
     if (fixed()) throw NotRecordable("the captured work reads results");
     Device::State& state = device_->state();
     const std::vector<Group> groups = group_arrays(from, nbytes, begins, [&](size_t i, size_t j) {
-        return !owners.empty() && !owners[i]->owner_before(*owners[j]) && !owners[j]->owner_before(*owners[i]);
+        return !state.keeps_apart && !owners.empty() && !owners[i]->owner_before(*owners[j]) &&
+               !owners[j]->owner_before(*owners[i]);
     });
     const size_t total = groups.empty() ? 0 : groups.back().at + groups.back().nbytes;
     std::shared_ptr<std::byte[]> block = pinned_if_possible(*device_, total);
