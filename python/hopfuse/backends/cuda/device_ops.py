@@ -111,9 +111,13 @@ class DeviceOps:
                 given=corpus.num_vectors,
                 allowed=_native.DEVICE_MOST_ROWS,
             )
-        kind: dict[str, Any] = {"type": codes.types()[corpus.precision], "cosine": corpus.metric == "cosine"}
-        given = corpus.vectors if corpus.precision == "float32" else corpus.vectors.view(np.uint16)
-        return resident(self.runtime, corpus, lambda queue: _native.device_corpus(queue, given, **kind))
+
+        def make(queue: _native.DeviceQueue) -> _native.DeviceCorpus:
+            given = corpus.vectors if corpus.precision == "float32" else corpus.vectors.view(np.uint16)
+            kind, is_cosine = codes.types()[corpus.precision], corpus.metric == "cosine"
+            return _native.device_corpus(queue, given, type=kind, cosine=is_cosine)
+
+        return resident(self.runtime, corpus, make)
 
     def _incidence(self, incidence: Incidence) -> _native.DeviceIncidence:
         rows = {"indptr": incidence.indptr, "indices": incidence.indices, "weights": incidence.weights}

@@ -107,7 +107,7 @@ class _Images:
     def __call__(self, unit: str) -> Image:
         with self._lock:
             found = self._code.image(unit)
-            path = self._path(unit)
+            path = self._code.unit(unit)
             otherwise = None if self._code.prebuilt(path) is None else lambda why: self._compiled(path)
             return found.image, found.origin, otherwise
 
@@ -116,9 +116,6 @@ class _Images:
             self._code.compile_missing()  # the driver refuses the other prebuilt images, too
             found = self._code.compiled(path)
         return found.image, found.origin, None
-
-    def _path(self, unit: str) -> Path:
-        return next(path for path in self._code.sources.units if path.stem == unit)
 
 
 class SelfTestMark:

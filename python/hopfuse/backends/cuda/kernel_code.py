@@ -60,16 +60,21 @@ class KernelCode:
 
         All units without prebuilt code are compiled at once, if they are not cached.
         """
-        path = next((path for path in self.sources.units if path.stem == unit), None)
-        if path is None:
-            raise BackendError(
-                "unavailable", None, "there is no {unit}.cu in {cuda}", unit=unit, cuda=self.sources.cuda
-            )
+        path = self.unit(unit)
         found = self.prebuilt(path)
         if found is not None:
             return found
         self.compile_missing([other for other in self.sources.units if self.prebuilt(other) is None])
         return self.compiled(path)
+
+    def unit(self, name: str) -> Path:
+        """Return the .cu file of a unit, such as "topk"."""
+        found = next((path for path in self.sources.units if path.stem == name), None)
+        if found is None:
+            raise BackendError(
+                "unavailable", None, "there is no {unit}.cu in {cuda}", unit=name, cuda=self.sources.cuda
+            )
+        return found
 
     def prebuilt(self, unit: Path) -> Code | None:
         """Return the prebuilt code that suits the device best, or None. A driver may still refuse it."""

@@ -97,12 +97,7 @@ class Recordings:
     def on_host(self, arrays: Sequence[NDArray[Any]]) -> Any:
         """Return the core's result for NumPy arrays, in NumPy arrays."""
         batch, given = arrays[0].shape[0], [np.ascontiguousarray(array) for array in arrays]
-        recorded = self.recorded(batch)
-        answer = recorded.native.on_host(given, batch)
-        while answer is None:
-            recorded = self._anew(recorded, batch, for_host=True)
-            answer = recorded.native.on_host(given, batch)
-        leaves, left = answer
+        recorded, leaves, left = self._replay(given, batch, for_host=True)
         if left:
             upload = self._ops.runtime.device.upload
             again = self._again([upload(array[left]) for array in given])
@@ -116,12 +111,7 @@ class Recordings:
         runtime, batch = self._ops.runtime, arrays[0].shape[0]
         if not batch:
             return self._core(*(runtime.export(array, like) for array in arrays))
-        recorded = self.recorded(batch, for_host=False)
-        answer = recorded.native.on_device(arrays, batch)
-        while answer is None:
-            recorded = self._anew(recorded, batch, for_host=False)
-            answer = recorded.native.on_device(arrays, batch)
-        leaves, left = answer
+        recorded, leaves, left = self._replay(arrays, batch, for_host=False)
         if left:
             again = self._again([_native.device_take_rows(runtime.device, array, left) for array in arrays])
             for leaf, found in zip(leaves, again, strict=True):
@@ -129,10 +119,20 @@ class Recordings:
         self._count(recorded, batch, len(left))
         return recorded.rebuild([runtime.export(leaf, like) for leaf in leaves])
 
-    def _anew(self, lost: RecordedCore, batch: int, *, for_host: bool) -> RecordedCore:
-        """Replace a recording whose blocks no longer run at once, because the device is shared with other processes."""
-        self._made = {size: made for size, made in self._made.items() if made is not lost}
-        return self.recorded(batch, for_host=for_host)
+    def _replay(
+        self, arrays: Sequence[Any], batch: int, *, for_host: bool
+    ) -> tuple[RecordedCore, list[Any], list[int]]:
+        """Return the recording, the arrays of its result, and the queries that it cannot prove.
+
+        A recording whose blocks no longer run at once, because the device is shared with other processes, is replaced.
+        """
+        while True:
+            recorded = self.recorded(batch, for_host=for_host)
+            native = recorded.native
+            answer = native.on_host(arrays, batch) if for_host else native.on_device(arrays, batch)
+            if answer is not None:
+                return recorded, *answer
+            self._made = {size: made for size, made in self._made.items() if made is not recorded}
 
     def _again(self, arrays: list[_native.DeviceArray]) -> list[_native.DeviceArray]:
         """Run queries that the recording cannot prove without it."""
