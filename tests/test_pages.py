@@ -79,7 +79,7 @@ def test_fusion_runs(tmp_path: Path) -> None:
     edges = [{"src": at, "dst": 6 + at % 2} for at in range(6)]
     index = hf.Index.build(passages=[{"text": f"{at}"} for at in range(6)], entities=["a", "b"], graph=edges)
     known = {"hf": hf, "index": index, "importance": np.linspace(0, 1, 6), "graph_hits": lists["graph"], **lists}
-    assert len(blocks("docs/fusion.md")) == 4
+    assert len(blocks("docs/fusion.md")) == 5
     for number in range(3):
         run("docs/fusion.md", number, known)
     assert known["fused"].counts.tolist() == [6, 6]
