@@ -223,5 +223,12 @@ def weighted_product(
 
 
 def held_by(lists: Sequence[ScoredList]) -> dict[int, int]:
-    """Return the number of lists that hold each document of the union."""
+    """Return the number of lists that hold each document of the union.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> held_by([ScoredList(np.array([4, 2]), np.zeros(2)), ScoredList(np.array([2]), np.zeros(1))])
+    {4: 1, 2: 2}
+    """
     return dict(Counter(document for one in lists for document in one.ids.tolist()))
