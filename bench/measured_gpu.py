@@ -19,6 +19,15 @@ PARTS = {
     "ranking": ("ppr_rank", "ppr_finish"),
     "product": ("dense_product", "dense_score", "gemv", "void gemv", "sm80_xmma", "std::enable_if"),
 }
+#: The same by the parts of bench/gpu_kernels.py, of which the rest is "other".
+FORMULA_PARTS = {
+    "early passes": ("ppr_early",),
+    "passes": ("ppr_pass", "ppr_seg", "ppr_walk"),
+    "residual": ("ppr_residual",),
+    "start, mass, scale": ("ppr_start", "ppr_mass", "ppr_scale"),
+    "rank, finish": ("ppr_rank", "ppr_finish"),
+    "product, select": (*PARTS["product"], "dense_select"),
+}
 SECTION = """# On GPUs: measured and computed
 
 **What has run on a card.** The kernels ran on one, an H200, as the next section says. Since then the host side, which
@@ -84,6 +93,28 @@ def section() -> str:
     )  # fmt: skip
 
 
+def searches_by_part() -> list[tuple[str, int, dict[str, float]]]:
+    """Return size, batch and microseconds by part of each search."""
+    report = json.loads(FILE.read_text(encoding="utf-8"))
+    (rows,) = (part["details"]["rows"] for part in report["parts"] if part["name"] == "searches")
+    found = []
+    for row in rows:
+        kernels = row["kernels"]
+        taken = {name: _sum(kernels, starts) for name, starts in FORMULA_PARTS.items()}
+        count, microseconds = kernels.get("dense_keep_u64", (0, 0.0))
+        if count > 1:  # the first one selects, in place of dense_select_f32
+            taken["product, select"] += microseconds / count
+        everything = sum(microseconds for _, microseconds in kernels.values())
+        taken["other"] = everything - sum(taken.values())
+        taken["host and gaps"] = 1e3 * row["milliseconds"] - everything
+        found.append((row["size"], row["batch"], taken))
+    return found
+
+
+def _sum(kernels: dict[str, list[float]], starts: tuple[str, ...]) -> float:
+    return sum(taken for name, (_, taken) in kernels.items() if name.startswith(starts))
+
+
 def _searches(before: list[dict[str, Any]], rows: list[dict[str, Any]]) -> str:
     lines = ["| size | B | before | now |", "| --- | --- | --- | --- |"]
     for old, new in zip(before, rows, strict=True):
@@ -101,9 +132,7 @@ def _parts(rows: list[dict[str, Any]]) -> str:
     lines = [f"| size | B | {' | '.join(PARTS)} | all | nodes |", "| --- | --- |" + " --- |" * (len(PARTS) + 2)]
     for row in rows:
         kernels = row["kernels"]
-        sums = [
-            sum(taken for name, (_, taken) in kernels.items() if name.startswith(starts)) for starts in PARTS.values()
-        ]
+        sums = [_sum(kernels, starts) for starts in PARTS.values()]
         cells = [*sums, sum(taken for _, taken in kernels.values())]
         nodes = round(sum(count for count, _ in kernels.values()))
         lines.append(f"| {row['size']} | {row['batch']} | {' | '.join(f'{cell:,.0f}' for cell in cells)} | {nodes} |")
