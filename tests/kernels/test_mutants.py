@@ -166,6 +166,12 @@ def walks(runtime: SimtRuntime) -> None:
     assert any(kernel.startswith("ppr_walk") for kernel, _, _ in runtime.launches)
 
 
+def lanes(runtime: SimtRuntime) -> None:
+    """Walks of several threads' lanes that end at different passes, with a row of several segments."""
+    graph = random_graph(np.random.default_rng(7), 150, 500, hub=3)
+    hf.ppr(graph, [{3 + node: 1.0, 64: 0.01} for node in range(9)], damping=np.linspace(0.1, 0.7, 9), tol=1e-3)
+
+
 def masks(runtime: SimtRuntime) -> None:
     """Subgraphs of each query's own, whose nodes several blocks count."""
     rng = np.random.default_rng(8)
@@ -189,6 +195,7 @@ CASES: dict[str, Case] = {
     "fours": fours,
     "fusion": fusion,
     "halves": halves,
+    "lanes": lanes,
     "masks": masks,
     "moved": moved,
     "pairs": pairs,
