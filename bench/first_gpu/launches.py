@@ -54,7 +54,7 @@ class Module:
         self._wait("cuMemcpyHtoDAsync_v2", address, content.ctypes.data_as(ctypes.c_void_p), content)
         return address
 
-    def read(self, address: ctypes.c_uint64, like: Array) -> Array:
+    def read(self, address: Any, like: Array) -> Array:
         """Return an array of the device, with the shape and type of another."""
         found = np.empty_like(like)
         self._wait("cuMemcpyDtoHAsync_v2", found.ctypes.data_as(ctypes.c_void_p), address, found)
