@@ -104,7 +104,7 @@ def test_lists_that_need_more_passes(runtime: Any, prove: Any, decades: float | 
 
 @pytest.mark.parametrize(("batch", "k", "damping"), [(1, 10, 0.5), (16, 100, 0.85), (64, 60, 0.5)])
 def test_the_host_waits_for_looks_not_for_lanes(runtime: Any, batch: int, k: int, damping: float) -> None:
-    """Of a block: for its plan, each try of a proof, what is open after the certificate, and once for one look or two."""
+    """Of a block: for its plan, tries of a proof, what is open after the certificate, and once for one look or two."""
     rng = np.random.default_rng(9)
     graph = entities_graph(rng)
     restart = [{300 + int(v): 1.0 for v in rng.choice(200, 4, False)} for _ in range(batch)]
