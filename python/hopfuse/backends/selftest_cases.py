@@ -29,10 +29,10 @@ from .calls import (
     IsingModel,
     KernelOptions,
     NodeRanking,
+    PassageSeedCall,
     PprQueries,
     ProjectCall,
     RowFilter,
-    SeedCall,
     SimilarityCall,
 )
 from .node_weights import NodeWeightCall, NodeWeights, order_weights
@@ -429,7 +429,7 @@ def _passage_seeds(backend: Backend) -> Answer:
     node = np.stack([rng.permutation(40)[:4] for _ in range(9)]).astype(np.int64)
     node[3:, 3] = -1
     weight = np.where(node < 0, 0.0, rng.random(node.shape) + 0.1)
-    return list(backend.add_passage_seeds(SeedCall(node, weight, *hits, mass=0.5)))
+    return list(backend.add_passage_seeds(PassageSeedCall(node, weight, *hits, mass=0.5)))
 
 
 def _entity_seeds(backend: Backend) -> Answer:
