@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hopfuse/ppr_proof.h"
+
 namespace hopfuse::device {
 
 namespace {
@@ -54,7 +56,8 @@ struct Span {
 };
 
 Span span_of(Queue& queue, const PprBlock& block, bool has_proof) {
-    if (queue.fixed()) return {block.last, block.first_measured};
+    if (queue.fixed())
+        return {block.last, has_proof ? std::min(block.first_measured, block.first_tried) : block.first_measured};
     const auto [limit, measured_from, next_try] = queue.read(block.limit, block.measured_from, block.next_try);
     const int64_t measured = *std::min_element(measured_from.begin(), measured_from.end());
     const int64_t tried = *std::min_element(next_try.begin(), next_try.end());
@@ -198,6 +201,7 @@ void walk(Queue& queue, const PprBlock& block, Proof* proof, const Array<double>
         before = nonzero, nonzero = next;
     }
     if (proof == nullptr && passes.run_rest(queue, early + 1, span.first_measured, span.last, measured)) return;
+    const int64_t look = proof == nullptr ? LOOK : PPR_TRY_EVERY;
     for (int64_t number = early + 1; number <= span.last; ++number) {
         if (number < span.first_measured) {
             passes.run(queue, number);
@@ -205,7 +209,7 @@ void walk(Queue& queue, const PprBlock& block, Proof* proof, const Array<double>
         }
         passes.run(queue, number, measured, true);
         if (proof != nullptr) proof->attempt(number);
-        if (!queue.fixed() && number % LOOK == 0 && queue.read(block.left)[0] == 0) break;
+        if (!queue.fixed() && number % look == 0 && queue.read(block.left)[0] == 0) break;
     }
 }
 
