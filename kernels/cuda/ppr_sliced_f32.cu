@@ -231,8 +231,10 @@ HOPFUSE_DEVICE void sliced_pass(const SlicedArguments& a, const SlicedStep& step
         bool ends = is_long ? own.thread == SLICE_THREADS - 1 : ahead.place != NO_ROW && piece == pieces - 1;
         RowInputs inputs;
         if (ends) inputs.read(a, step, row);
-        // The threads of a row add in turn.
         const int count = entries - piece * width < width ? entries - piece * width : width;
+        const bool is_last = table.num_slices - number <= own.stride;
+        if (Follows || !is_last) ahead.read(table, is_last ? own.first : number + own.stride, own.thread);
+        // The threads of a row add in turn.
         Lanes sum = {};
         HOPFUSE_ROLLED
         for (int turn = 0; turn < pieces; ++turn) {
@@ -249,14 +251,12 @@ HOPFUSE_DEVICE void sliced_pass(const SlicedArguments& a, const SlicedStep& step
                             sum.of[lane] = fmaf(weight[i], y[i].of[lane], sum.of[lane]);
             }
         }
-        const bool is_last = table.num_slices - number <= own.stride;
-        if (Follows || !is_last) ahead.read(table, is_last ? own.first : number + own.stride, own.thread);
         if (is_long) {
             const SliceOfLong of_long = table.of_long[number];
             if (of_long.segments > SLICE_SEGMENTS) {
-                const int32_t segment = in_row * SLICE_SEGMENTS + own.thread / 8;
+                const int64_t segment = static_cast<int64_t>(in_row) * SLICE_SEGMENTS + own.thread / 8;
                 if (piece == 7 && segment < of_long.segments)
-                    store_lanes(t.partial + (static_cast<int64_t>(of_long.first) + segment) * L, sum);
+                    store_lanes(t.partial + (of_long.first + segment) * L, sum);
                 const unsigned warps = static_cast<unsigned>((of_long.segments + SLICE_SEGMENTS - 1) / SLICE_SEGMENTS);
                 if (is_last_warp(a.arrived + (number - in_row), warps))
                     sum = sum_partials(t.partial, of_long.first, of_long.segments, own.thread);
@@ -294,7 +294,7 @@ HOPFUSE_DEVICE void sliced_walk(const SlicedWalkArguments& a, SlicedShared* shar
         if (done > 0) grid_barrier(a.barrier);
         else __syncthreads();
         const int4 walks = *reinterpret_cast<const int4*>(t.decision.walking);
-        if (*t.decision.left == 0) return;
+        if ((walks.x | walks.y | walks.z | walks.w) == 0) return;
         const bool measures = t.step.number + done >= a.first_measured;
         if (measures) clear_found(shared);
         const SlicedStep step(done, measures, walks);
@@ -309,7 +309,7 @@ using namespace hopfuse;
 
 // ppr_pass_sliced_l4: a pass, as ppr_pass_KIND_l4 in another layout; one launch, long rows too.
 //   Unit: a slice of up to 256 entries; a warp. Block: 256.
-//   Shared memory: 14352 bytes (none where nothing is measured). Registers: <= 128 (occupancy 25 %).
+//   Shared memory: 14400 bytes. Registers: <= 128 (occupancy 25 %).
 extern "C" __global__ void __launch_bounds__(256, 2) ppr_pass_sliced_l4(const SlicedArguments a) {
     if (*a.pass.decision.left == 0) return;
     HOPFUSE_DYNAMIC_SHARED(SlicedShared, shared);
@@ -327,7 +327,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) ppr_pass_sliced_l4(const Sl
 
 // ppr_walk_sliced_l4: passes of a walk to its end, as ppr_walk_l4, in one cooperative launch.
 //   Unit: a slice; a warp, of as many blocks as run at once. Block: 256.
-//   Shared memory: 14352 bytes. Registers: <= 128 (occupancy 25 %).
+//   Shared memory: 14400 bytes. Registers: <= 128 (occupancy 25 %).
 extern "C" __global__ void __launch_bounds__(256, 2) ppr_walk_sliced_l4(const SlicedWalkArguments a) {
     HOPFUSE_DYNAMIC_SHARED(SlicedShared, shared);
     sliced_walk(a, shared);
