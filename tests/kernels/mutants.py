@@ -229,8 +229,10 @@ MUTANTS = [
     Mutant(
         "whether a lane walks is read before the pass has ended",
         "ppr_sliced_f32.cu",
-        "        if (done > 0) grid_barrier(a.barrier);\n",
-        "        if (*t.decision.left == 0) return;\n        if (done > 0) grid_barrier(a.barrier);\n",
+        "        if (done > 0) grid_barrier(a.barrier);\n        else __syncthreads();\n"
+        "        const int4 walks = *reinterpret_cast<const int4*>(t.decision.walking);\n",
+        "        const int4 walks = *reinterpret_cast<const int4*>(t.decision.walking);\n"
+        "        if (done > 0) grid_barrier(a.barrier);\n        else __syncthreads();\n",
         "slices",
         "tsan",
         "race",
