@@ -17,9 +17,9 @@ HOPFUSE_DEVICE void decide(const PprDecision& d, int64_t number, double sum, int
     if (atomicSub(d.left, 1) == 1) *d.last_pass = number;
 }
 
-// Joins what a measured pass found, and ends lanes. Called by whole blocks.
+// Joins what the threads of a measured pass have found, each in lane threadIdx.x % L, and ends lanes. Called by whole blocks.
 template <int L>
-HOPFUSE_DEVICE void end_pass(const PassArguments& a, const PprStep& step, Measured own, JoinShared* shared) {
+HOPFUSE_DEVICE void end_measured(const PassArguments& a, const PprStep& step, Measured own, JoinShared* shared) {
     if (!join_grid<L>(own, a.join, shared) || threadIdx.x >= L) return;
     put_measured<L>(own, step.measured);
     if (step.ends != 0) decide(a.decision, step.number, own.sum, static_cast<int>(threadIdx.x));

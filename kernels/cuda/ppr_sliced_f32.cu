@@ -278,7 +278,7 @@ HOPFUSE_DEVICE void sliced_pass(const SlicedArguments& a, const SlicedStep& step
 HOPFUSE_DEVICE void end_sliced_pass(const SlicedArguments& a, int64_t number, SlicedShared* shared) {
     PprStep step = a.pass.step;
     step.number = number;
-    end_pass<L>(a.pass, step, gather_found(shared, a.pass.anchor), &shared->join);
+    end_measured<L>(a.pass, step, gather_found(shared, a.pass.anchor), &shared->join);
 }
 
 // Runs passes until no lane walks. Called by all blocks of a cooperative launch.

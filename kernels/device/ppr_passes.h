@@ -49,6 +49,7 @@ private:
     SegmentArguments segments(int64_t number) const;
     SlicedArguments sliced(int64_t number, double* measured, bool ends) const;
     int64_t sliced_blocks() const;
+    int64_t blocks_of_rows() const;
 };
 
 // Runs passes until all lanes have ended; PprBlock::iterate() is then the last iterate. With `proof`, which passes measure for
