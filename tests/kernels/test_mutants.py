@@ -227,8 +227,19 @@ def polish(runtime: SimtRuntime) -> None:
 def walks(runtime: SimtRuntime) -> None:
     """Passes after the first two, by two blocks of one launch, with rows of several segments that both blocks sum."""
     graph = random_graph(np.random.default_rng(7), 150, 300, hub=3)
-    hf.ppr(graph, [{3: 1.0, 64: 0.01}, {9: 1.0}], damping=0.5, max_iter=5)
-    assert any(kernel.startswith("ppr_walk") for kernel, _, _ in runtime.launches)
+    hf.ppr(graph, [{3: 1.0, 64: 0.01}, *[{9: 1.0}] * 4], damping=0.5, max_iter=5)
+    assert any(kernel == "ppr_walk_l8" for kernel, _, _ in runtime.launches)
+
+
+def slices(runtime: SimtRuntime) -> None:
+    """Passes over slices, by several blocks: of a row of two slices, and of rows of 1 to 64 entries."""
+    rng = np.random.default_rng(7)
+    spokes, lengths = np.arange(1, 300), np.arange(1, 65)
+    src = np.concatenate([spokes, *(rng.permutation(300)[:length] for length in lengths)])
+    dst = np.concatenate([0 * spokes, np.repeat(lengths, lengths)])
+    graph = hf.Graph.from_edges(src, dst, rng.random(src.size) + 0.01, num_nodes=300, directed=True)
+    hf.ppr(graph, [{3: 1.0, 64: 0.01}, {9: 1.0}, {250: 1.0}], damping=[0.0, 0.5, 0.5], max_iter=3)
+    assert ("ppr_walk_sliced_l4", 2) in {(kernel, grid) for kernel, grid, _ in runtime.launches}
 
 
 def masks(runtime: SimtRuntime) -> None:
@@ -266,6 +277,7 @@ CASES: dict[str, Case] = {
     "proofs": proofs,
     "refusal": refusal,
     "settling": settling,
+    "slices": slices,
     "thirty": thirty,
     "tries": tries,
     "walks": walks,
