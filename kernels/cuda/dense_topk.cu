@@ -14,6 +14,14 @@
 
 namespace hopfuse {
 
+constexpr int QUERY_NUMBERS = 4096;  // of a query, in shared memory at once
+
+struct CheckedQuery {
+    float numbers[QUERY_NUMBERS];
+    double exact[QUERY_THREADS / 32];  // sums of squares, a warp each
+    float norm;
+};
+
 // Calls take(x) for a thread's own numbers of a row, in order, and for zeros beyond the end.
 template <class Row, class Take>
 HOPFUSE_DEVICE void each_number(const typename Row::Element* row, int dim, int lane, const Take& take) {
@@ -42,24 +50,76 @@ HOPFUSE_DEVICE void make_norms(const typename Row::Element* rows, int64_t count,
     if (lane == 0 && group < count) norm[group] = sqrtf(square);
 }
 
-// Canonical norms of queries, and their status: hopfuse/query_status.h.
-HOPFUSE_DEVICE void check_queries(const float* queries, int64_t count, int dim, int cosine, float* norm,
-                                  int32_t* status) {
-    const int64_t group = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / LANES;
-    const int lane = static_cast<int>(threadIdx.x) % LANES;
-    const float* const row = queries + (group < count ? group : 0) * dim;
+// A query's numbers first .. first + QUERY_NUMBERS - 1 in shared memory, with zeros beyond the end. Returns the sum of the squares
+// of the thread's own.
+HOPFUSE_DEVICE double read_query(const float* query, int dim, int first, float* numbers) {
+    float x[QUERY_NUMBERS / QUERY_THREADS];
+    double exact = 0.0;
+#pragma unroll
+    for (int n = 0; n < QUERY_NUMBERS / QUERY_THREADS; ++n) {
+        const int64_t at = int64_t{first} + n * QUERY_THREADS + threadIdx.x;
+        x[n] = at < dim ? query[at] : 0.0f;
+    }
+#pragma unroll
+    for (int n = 0; n < QUERY_NUMBERS / QUERY_THREADS; ++n) {
+        numbers[n * QUERY_THREADS + threadIdx.x] = x[n];
+        exact = exact + static_cast<double>(x[n]) * static_cast<double>(x[n]);
+    }
+    return exact;
+}
+
+template <class Parts>
+HOPFUSE_DEVICE void split_query(const float* query, int dim, float scale, unsigned* parts) {
+    const int pairs = static_cast<int>(query_parts_size(dim) / 4), width = PRODUCT_DEPTH / 2;
+    HOPFUSE_ROLLED
+    for (int pair = static_cast<int>(threadIdx.x); pair < pairs; pair += QUERY_THREADS) {
+        const int at = 2 * pair;
+        unsigned low, high;
+        split_pair<Parts>((at < dim ? query[at] : 0.0f) * scale, (at + 1 < dim ? query[at + 1] : 0.0f) * scale, low,
+                          high);
+        unsigned* const step = parts + pair / width * 2 * width;
+        step[pair % width] = low;
+        step[width + pair % width] = high;
+    }
+}
+
+// The canonical norm of the block's query, its status (hopfuse/query_status.h) and its parts.
+HOPFUSE_DEVICE void check_query(const float* queries, int dim, int cosine, float* norm, int32_t* status,
+                                const QueryParts& out, CheckedQuery& shared) {
+    const int64_t b = blockIdx.x;
+    const int thread = static_cast<int>(threadIdx.x);
+    const float* const query = queries + b * dim;
     float sum = 0.0f;
     double exact = 0.0;
-    each_number<Float32Row>(row, dim, lane, [&](float x) {
-        sum = fmaf(x, x, sum);
-        exact = exact + static_cast<double>(x) * static_cast<double>(x);
-    });
-    const float square = add_tree(sum);
-    for (int h = LANES / 2; h > 0; h /= 2) exact = exact + __shfl_down_sync(0xffffffffu, exact, h, LANES);
-    if (lane != 0 || group >= count) return;
-    norm[group] = sqrtf(square);
+    for (int64_t first = 0; first < dim; first += QUERY_NUMBERS) {
+        exact = exact + read_query(query, dim, static_cast<int>(first), shared.numbers);
+        __syncthreads();
+        // In order, with zeros up to a multiple of 16 lanes and of the numbers read ahead, which change no sum.
+        if (thread < LANES) {
+            const int64_t left = dim - first, end = left < QUERY_NUMBERS ? left : QUERY_NUMBERS;
+#pragma unroll 16
+            for (int i = thread; i - thread < end; i += LANES) sum = fmaf(shared.numbers[i], shared.numbers[i], sum);
+        }
+        __syncthreads();
+    }
+    for (int h = 16; h > 0; h /= 2) exact = exact + __shfl_down_sync(0xffffffffu, exact, h);
+    if (thread % 32 == 0) shared.exact[thread / 32] = exact;
+    if (thread < 32) {
+        const float square = add_tree(sum);
+        if (thread == 0) shared.norm = sqrtf(square);
+    }
+    __syncthreads();
+    if (out.parts != nullptr) {
+        unsigned* const parts = reinterpret_cast<unsigned*>(out.parts + b * query_parts_size(dim));
+        const float scale = part_scale(shared.norm + out.norm_floor);
+        if (out.are_bfloats != 0) split_query<BFloat16Row>(query, dim, scale, parts);
+        else split_query<Float16Row>(query, dim, scale, parts);
+    }
+    if (thread != 0) return;
+    for (int i = 1; i < QUERY_THREADS / 32; ++i) exact = exact + shared.exact[i];
+    norm[b] = shared.norm;
     const bool is_good = exact <= DENSE_LARGEST_SQUARE, is_zero = cosine != 0 && exact < DENSE_SMALLEST_SQUARE;
-    status[group] = !is_good ? status_bad_query : is_zero ? status_zero_query : status_complete;
+    status[b] = !is_good ? status_bad_query : is_zero ? status_zero_query : status_complete;
 }
 
 // Scores one row of the tile for up to Q queries.
@@ -144,37 +204,40 @@ HOPFUSE_DENSE_NORMS(dense_norms_f32, Float32Row)
 HOPFUSE_DENSE_NORMS(dense_norms_f16, Float16Row)
 HOPFUSE_DENSE_NORMS(dense_norms_bf16, BFloat16Row)
 
-// dense_queries_f32: the same for queries, and their status.
-// Grid: 16 queries a block. Block: 256. Registers: <= 48 (occupancy 75 %). Moved: a query's bytes and 8.
+// dense_queries_f32: the same for queries, their status and, if they are asked for, their parts for matrix units.
+// Grid: a block a query. Block: 256. Shared memory: 16456 bytes. Registers: <= 56 (occupancy 50 %). Moved: a query's bytes and 8;
+// with parts, its bytes again, mostly from the first-level cache, and 4 bytes a dimension.
 extern "C" __global__ void __launch_bounds__(256)
-    dense_queries_f32(const float* queries, int64_t count, int dim, int cosine, float* norm, int32_t* status) {
-    hopfuse::check_queries(queries, count, dim, cosine, norm, status);
+    dense_queries_f32(const float* queries, int dim, int cosine, float* norm, int32_t* status,
+                      const hopfuse::QueryParts parts) {
+    __shared__ hopfuse::CheckedQuery shared;
+    hopfuse::check_query(queries, dim, cosine, norm, status, parts, shared);
 }
 HOPFUSE_KERNEL_TYPE(dense_queries_f32, hopfuse::DenseQueriesKernel);
 
-// dense_product_TYPE: dot products (batch, count) of rows and float32 queries, which find candidates. Of 16-bit rows by matrix
-// units; of bfloat16 rows on compute capability 7.5, and of float32 rows, by float32 arithmetic. Rows are read as they are stored.
-// `norm_floor` is that of matrix units. `out` is aligned to 16 bytes.
-// Grid: ceil(count / 128) * ceil(batch / 32) blocks, the queries of the same rows side by side. Block: 128. Shared memory:
-// 10752 bytes (8320 with matrix units). Registers: <= 128 (occupancy 25 %). Moved: a row's bytes for every 32 queries, the
-// queries for every 128 rows, mostly from the second-level cache; 4 bytes a product.
+// dense_product_TYPE: dot products (batch, count) of rows and float32 queries, which find candidates: by matrix units, or by
+// float32 arithmetic (dense_product.h says which). Rows are read as they are stored. `norm_floor` is that of dense_queries_f32,
+// which has made `parts`. `out` is aligned to 16 bytes.
+// Grid: ceil(count / 128) * ceil(batch / 64) blocks, the queries of the same rows side by side. Block: 128. Shared memory:
+// 49152 bytes (32768 on compute capability 7.5; of bfloat16 rows there 10752). Registers: <= 200 (occupancy 12 %). Moved: a row's
+// bytes for every 64 queries, the queries' parts for every 128 rows, mostly from the second-level cache; 4 bytes a product.
 //
-// dense_product_f32: the same of float32 rows, by tiles of 128 rows and 64 queries, or 32 where there are no more.
-// Grid: ceil(count / 128) * ceil(batch / 64) blocks. Block: 128. Shared memory: 12800 bytes. Registers: <= 168 (occupancy
-// 18 %). Moved: as above, for every 64 queries; 12 (of 32 queries, 6) fused operations a number read from shared memory.
-#define HOPFUSE_DENSE_PRODUCT(name, Row, blocks)                                                                      \
-    extern "C" __global__ void __launch_bounds__(128, blocks)                                                         \
-        name(const hopfuse::Row::Element* rows, int64_t count, const hopfuse::QueryVectors queries, float norm_floor, \
-             float* out) {                                                                                            \
-        using Product = hopfuse::ProductOf<hopfuse::Row>;                                                             \
-        __shared__ Product::Shared shared;                                                                            \
-        Product::multiply(Product::Part(rows, count, queries, out), norm_floor, shared);                              \
-    }                                                                                                                 \
+// dense_product_f32: the same of float32 rows. Block: 128. Shared memory: 49152 bytes (12800 with float32 arithmetic).
+// Registers: <= 168 (occupancy 12 %). Moved: as above; with float32 arithmetic, 12 (of 32 queries, 6) fused operations a number
+// read from shared memory.
+#define HOPFUSE_DENSE_PRODUCT(name, Row, blocks)                                                          \
+    extern "C" __global__ void __launch_bounds__(128, blocks)                                             \
+        name(const hopfuse::ProductRows<hopfuse::Row::Element> rows, const hopfuse::QueryVectors queries, \
+             const unsigned short* parts, float norm_floor, float* out) {                                 \
+        using Product = hopfuse::ProductOf<hopfuse::Row>;                                                 \
+        __shared__ Product::Shared shared;                                                                \
+        Product::multiply(Product::Part(rows, queries, parts, out), norm_floor, shared);                  \
+    }                                                                                                     \
     HOPFUSE_KERNEL_TYPE(name, hopfuse::DenseProductKernel<hopfuse::Row::Element>);
 
 HOPFUSE_DENSE_PRODUCT(dense_product_f32, Float32Row, 3)
-HOPFUSE_DENSE_PRODUCT(dense_product_f16, Float16Row, 4)
-HOPFUSE_DENSE_PRODUCT(dense_product_bf16, BFloat16Row, 4)
+HOPFUSE_DENSE_PRODUCT(dense_product_f16, Float16Row, HOPFUSE_CAPABILITY >= 80 ? 3 : 2)
+HOPFUSE_DENSE_PRODUCT(dense_product_bf16, BFloat16Row, 3)
 
 // dense_mask_ids: converts ascending id lists to a mask (lists, rows) of the rows first_row .. first_row + rows.
 // Grid: one block a list. Block: 256. Registers: <= 32 (occupancy 75 %). Moved: a byte a row, 8 bytes an id in the tile.

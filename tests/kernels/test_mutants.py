@@ -16,7 +16,7 @@ from hopfuse_simt import SimtModule
 from hopfuse_simt.errors import SimtError
 from kernels.moved_products import copy_kernels, move_products
 from kernels.mutants import MUTANTS, Mutant
-from kernels.products import as_stored, multiply
+from kernels.products import as_stored, multiply, units_error
 from numpy.typing import NDArray
 from variants import missing, registered, same_bits_as_the_cpu, use_sizes
 
@@ -97,14 +97,32 @@ def units(folder: Path, build: str) -> None:
 
 
 def tiles(folder: Path, build: str) -> None:
-    """The same of float32 rows, in blocks of 32 and of 64 queries."""
+    """The same of float32 rows by float32 arithmetic, in blocks of 32 and of 64 queries."""
     for batch in (32, 64):
-        whole_numbers(folder, build, "float32", (12, 33), batch)
+        whole_numbers(folder, build, "float32", (12, 33), batch, capability=75)
 
 
 def edges(folder: Path, build: str) -> None:
     """Products of a few float32 rows and queries, in arrays that end with them."""
+    whole_numbers(folder, build, "float32", (36, 33), 2, rows=9, capability=75)
+
+
+def split_edges(folder: Path, build: str) -> None:
+    """The same by matrix units."""
     whole_numbers(folder, build, "float32", (36, 33), 2, rows=9)
+
+
+def split_rows(folder: Path, build: str) -> None:
+    """Products of float32 rows by matrix units, none of which is exact."""
+    x, q = drawn(64)
+    with SimtModule(folder / "dense_topk.cu", build) as module:
+        out, _ = multiply(module, x, q, order="shuffle", seed=1)
+    exact, sizes = (
+        (a.astype(np.float64) for a in (q, x)),
+        np.linalg.norm(q, axis=1)[:, None] * np.linalg.norm(x, axis=1),
+    )
+    queries, rows = exact
+    assert (np.abs(out - queries @ rows.T) <= units_error(64, "float32") * sizes).all()
 
 
 def half_edges(folder: Path, build: str) -> None:
@@ -199,10 +217,14 @@ CASES: dict[str, Case] = {
     "walks": walks,
     "wide": wide,
 }
+#: Those of products by float32 arithmetic, which compute capability 7.5 uses for float32 and bfloat16 rows.
+BY_FLOATS = {"floats", "pairs", "thirty", "wide"}
 #: Those that launch a product by itself.
 PRODUCTS: dict[str, Callable[[Path, str], None]] = {
     "edges": edges,
     "half edges": half_edges,
+    "split edges": split_edges,
+    "split rows": split_rows,
     "tiles": tiles,
     "units": units,
     "wide edges": wide_edges,
@@ -224,7 +246,7 @@ def finding(folder: Path, case: str, build: str) -> str:
 
 
 def found_in_calls(folder: Path, case: str, build: str) -> str:
-    how: dict[str, Any] = {"capability": 75} if case == "wide" else {}
+    how: dict[str, Any] = {"capability": 75} if case in BY_FLOATS else {}
     with (
         pytest.MonkeyPatch.context() as patch,
         registered("simt", build, OTHER, folder=folder, order="shuffle", seed=1, **how) as runtime,
