@@ -213,9 +213,9 @@ private:
     }
 
     void rescore(const Batch& batch, const ListedRows& listed, const KeyColumns& out) {
+        const Grid grid{batch.count * blocks(out.columns, RESCORE_ROWS), RESCORE_THREADS};
         corpus_.with_rows([&](const auto& kernels, const auto& vectors) {
-            queue_.launch(kernels.rescore, scoring_grid(out.columns, batch.count), vectors, corpus_.norms(),
-                          vectors_of(batch), listed, out);
+            queue_.launch(kernels.rescore, grid, vectors, corpus_.norms(), vectors_of(batch), listed, out);
         });
     }
 

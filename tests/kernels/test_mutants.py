@@ -195,8 +195,26 @@ def masks(runtime: SimtRuntime) -> None:
 
 
 def fusion(runtime: SimtRuntime) -> None:
-    """Lists that fill the room for entries to its last place."""
+    """Lists whose entries are put in order by counting; many documents have equal scores."""
+    rng = np.random.default_rng(9)
+    ids = np.stack([rng.permutation(40)[:16] for _ in range(2)])
+    full = hf.Hits(ids, -np.sort(-rng.integers(0, 4, (2, 16)), axis=1))
+    hf.fuse([*random_lists(rng, 2, 1, width=16, ids=40), full], method="linear", k=8)
+
+
+def sorted_fusion(runtime: SimtRuntime) -> None:
+    """Lists that fill the room for entries to its last place, which is in global memory."""
+    use_sizes(shared_entries=0)
     hf.fuse(random_lists(np.random.default_rng(9), 2, 2, width=16, ids=40), k=8)
+
+
+def listed(runtime: SimtRuntime) -> None:
+    """Rows of lists, whose numbers are copied to shared memory by 16 bytes, in one stage and in two."""
+    use_sizes(**ODD)
+    for dim in (40, 520):
+        x, q = drawn(dim)
+        corpus = hf.Corpus.from_array(x, storage="float16")
+        hf.dense_topk(q, corpus, 2, allow=[[3, 9, 74], [0, 73]], backend="simt")
 
 
 Case = Callable[[SimtRuntime], None]
@@ -207,11 +225,13 @@ CASES: dict[str, Case] = {
     "fours": fours,
     "fusion": fusion,
     "halves": halves,
+    "listed": listed,
     "masks": masks,
     "moved": moved,
     "pairs": pairs,
     "parts": parts,
     "proofs": proofs,
+    "sorted fusion": sorted_fusion,
     "thirty": thirty,
     "tries": tries,
     "walks": walks,

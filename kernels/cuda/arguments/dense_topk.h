@@ -11,6 +11,7 @@ namespace hopfuse {
 constexpr int PRODUCT_THREADS = 128, PRODUCT_ROWS = 128, PRODUCT_QUERIES = 64;
 constexpr int PRODUCT_DEPTH = 32;   // dimensions whose products a matrix unit adds apart from the others'
 constexpr int QUERY_THREADS = 256;  // of a block that checks a query
+constexpr int RESCORE_THREADS = 128, RESCORE_ROWS = RESCORE_THREADS / LANES;
 
 template <class Row>
 struct ProductRows {
