@@ -13,25 +13,30 @@ SECTION = """
 '.[cuda13,dev,sanitizer]'`, runs every check and measurement on a GPU. Each part runs in its own process with a time
 limit. The report is written after each part: if a part fails, crashes or hangs, the report has its notes up to then,
 and the next part starts. Parts whose packages are not installed are skipped with the reason. `--only NAME` runs some
-of the parts, `--quick` runs all on small inputs. The exit status is 1 if a part failed, crashed or ran out of time.
+of the parts, `--quick` runs all on small inputs. **`--minutes 15` is for a card that is lent**: parts have short
+limits, the first ones tell most, and those that no time is left for are skipped. The exit status is 1 if a part failed,
+crashed or ran out of time.
 [examples/first_gpu.ipynb] does the same on a hosted T4, cell by cell.
 
 | part | runs | reports |
 | --- | --- | --- |
 | `build` | first use: compile kernels that are not prebuilt, and load all | GPU, driver, versions, seconds |
-| `tests` | `HOPFUSE_TESTS_DRIVER=cuda pytest -m gpu` | outcomes, and the reasons of failures |
+| `rates` | copies, random gathers, chains of loads, launches, grid barriers | GB/s, nanoseconds, clocks |
+| `searches` | recorded searches of the sizes above | hashes beside the CPU's, milliseconds, clocks, times by kernel |
+| `calls` | dense lists, walks, best nodes beside PyTorch and CuPy | in a row and rested, least and median, clocks |
+| `profiler` | `ncu` on one search | bytes, sectors, instructions, occupancy of each launch |
+| `racecheck`, `initcheck`, `memcheck` | compute-sanitizer on the quick self-test, without a memory pool | its summary |
+| `tests` | `HOPFUSE_TESTS_DRIVER=cuda pytest -m gpu`, changed files first | outcomes, and the reasons of failures |
 | `selftest` | `hopfuse selftest --report` | results of checks and kernels, seconds by CUDA events, leaks |
-| `memcheck`, `racecheck`, `initcheck` | compute-sanitizer on the quick self-test, without a memory pool | its summary |
 | `recordings` | record, run and drop a search {recordings} times | free memory after each, seconds of replays |
 | `out_of_memory` | fill the memory, search, release it, search again | errors, free memory after each |
 | `threads` | two threads: a shared recording, their own, eager calls | differences |
 | `torch_streams` | torch tensors that are still being made, and overwritten right after | differences |
-| `searches` | recorded searches of the sizes above, beside the CPU | equality, milliseconds, microseconds by kernel |
-| `bench` | hopfuse alone, then beside faiss, cuVS, PyTorch, CuPy and cuGraph | rows of the benchmarks |
+| `bench` | other cases, hopfuse alone and beside faiss, cuVS, PyTorch, CuPy and cuGraph | rows of the benchmarks |
 
 `out_of_memory` fills the GPU's memory for moments, so use a GPU that nobody else is using. The folder `report.parts`
 beside the report has the output of each part. The `--quick` form was run on an emulated driver, with substitutes for
-NVRTC and compute-sanitizer (tests/bench/test_first_gpu.py).
+NVRTC and compute-sanitizer (tests/bench/test_first_gpu.py). **`rates` and `profiler` have not run on a card.**
 
 Wheels for Linux have compiled kernels. A first use without them compiles {files} files in threads, and says so on
 standard error. With NVRTC {nvrtc} for sm_89 they take

@@ -6,6 +6,7 @@
 
 #include "arguments/ppr_volume_f32.h"
 #include "hopfuse/ppr_plan.h"
+#include "hopfuse/ppr_proof.h"
 
 namespace hopfuse::device {
 
@@ -73,11 +74,11 @@ WalkBatch::WalkBatch(Queue& queue, std::shared_ptr<const DeviceGraph> on, const 
     if (of.node_weights) column = queue.upload(columns_of(of.node_weights->node, rows().num_nodes));
 }
 
-JoinMemory::JoinMemory(Queue& queue, int64_t most_blocks, int lanes, bool cleared)
-    : groups(blocks(most_blocks, JOIN_GROUP)) {
+JoinMemory::JoinMemory(Queue& queue, int64_t most_blocks, int width, bool cleared, int64_t slices)
+    : groups(blocks(most_blocks, JOIN_GROUP)), lanes(width) {
     const int64_t places = std::max<int64_t>(1, most_blocks) + groups;
     std::tie(columns, arrived) =
-        queue.arrays<double, uint32_t>(places * MEASURED_COLUMNS * lanes, groups + 1 + lanes + 1);
+        queue.arrays<double, uint32_t>(places * MEASURED_COLUMNS * lanes, groups + 1 + lanes + slices + 1);
     if (cleared) queue.clear(arrived.data(), arrived.nbytes());
 }
 
@@ -93,7 +94,7 @@ PprBlock::PprBlock(Queue& queue, const WalkBatch& of, std::span<const int64_t> c
       count(static_cast<int>(chosen.size())), symmetric(!queries.per_type && !rows.directed),
       per_lane(queries.allow.data() != nullptr || queries.node_weights.has_value() ||
                (queries.eta.data() != nullptr && !queries.per_type)),
-      damping(static_cast<size_t>(width)), first_measured(1), last(0), restarting(0) {
+      damping(static_cast<size_t>(width)), first_measured(1), first_tried(1), last(0), restarting(0) {
     if (queue.fixed()) fix_passes();
     Given given = upload_lanes(queue, chosen);
     read_nodes(queue, chosen);
@@ -107,11 +108,6 @@ PprScales PprBlock::scales() const {
 }
 
 PprIterate PprBlock::iterate() const { return {even, odd, is_placed_ ? nullptr : last_pass.data()}; }
-
-void PprBlock::place(const Array<float>& result, const Array<float>& other) {
-    const Array<float> kept = other;
-    even = result, odd = kept, is_placed_ = true;
-}
 
 EdgeKind PprBlock::edge_kind() const {
     if (queries.per_type) return edges_per_type;
@@ -135,7 +131,10 @@ void PprBlock::fix_passes() {
         const int64_t theory = ppr_pass_limit(symmetric, queries.damping[0], queries.tol, volume_of_all, norm);
         return queries.max_iter > 0 ? std::min(theory, queries.max_iter) : theory;
     };
-    first_measured = per_lane ? 1 : ppr_measured_from(limit_of(volume_of_all));
+    const int64_t least_passes = limit_of(volume_of_all);
+    first_measured = per_lane ? 1 : ppr_measured_from(least_passes);
+    first_tried =
+        per_lane ? 1 : first_proof(least_passes - 1);  // with one pass less, measuring may begin with the same pass
     last = limit_of(smallest);
 }
 
@@ -335,7 +334,8 @@ void PprBlock::allocate(Queue& queue, int64_t table_rows) {
 void PprBlock::read_restart(Queue& queue, Given& given) {
     const int64_t table_rows = std::max<int64_t>(1, restarting);
     allocate(queue, table_rows);
-    join.emplace(queue, rows.num_tiles(), lanes, false);
+    const int64_t slices = is_sliced() ? rows.slices.table().num_long : 0;
+    join.emplace(queue, rows.num_tiles(), lanes, false, slices);
     given.seeds.queries = count, given.seeds.internal_of = rows.internal_of;
     given.seeds.num_nodes = rows.num_nodes, given.seeds.mask = mask;
     given.restarts.words = restart_words, given.restarts.rank = restart_rank;
