@@ -243,8 +243,8 @@ def polish(runtime: SimtRuntime) -> None:
 
 
 def walks(runtime: SimtRuntime) -> None:
-    """Passes after the first two, by two blocks of one launch, with rows of several segments that both blocks sum."""
-    graph = random_graph(np.random.default_rng(7), 150, 300, hub=3)
+    """Passes after the first two, by two blocks of one launch; one sums the segments of a row of the other."""
+    graph = random_graph(np.random.default_rng(7), 150, 300, hub=140)
     hf.ppr(graph, [{3: 1.0, 64: 0.01}, *[{9: 1.0}] * 4], damping=0.5, max_iter=5)
     assert any(kernel == "ppr_walk_l8" for kernel, _, _ in runtime.launches)
 
