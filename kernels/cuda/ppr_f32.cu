@@ -1,22 +1,12 @@
 // Batched Personalized PageRank, float32 walk. Contract and order of operations: hopfuse/ppr.h; the CPU's kernels in
 // kernels/cpu/ppr_*.h give the same bits. L queries (4, 8, 16 or 32) walk together: state[node][lane].
 #include "arguments/ppr_f32.h"
+#include "ppr_ends.h"
 #include "ppr_rows.h"
 
 namespace hopfuse {
 
 constexpr int PASS_THREADS = 256;
-
-// Decides after a measured pass whether a lane's walk ends with it. Called by one thread, with the lane's residual.
-HOPFUSE_DEVICE void decide(const PprDecision& d, int64_t number, double sum, int lane) {
-    if (d.walking[lane] == 0) return;
-    const float residual = static_cast<float>(sum);
-    const bool small = number >= d.measured_from[lane] && residual * d.shrink[lane] <= d.theta[lane];
-    if (!small && number < d.limit[lane]) return;
-    d.walking[lane] = 0;
-    d.passes[lane] = number;
-    if (atomicSub(d.left, 1) == 1) *d.last_pass = number;
-}
 
 // Writes what all rows of a lane have in common to shared memory. Called by whole blocks.
 template <int L>
@@ -177,9 +167,7 @@ HOPFUSE_DEVICE void end_pass(const PassArguments& a, const PprStep& step, PassSh
         own.join(Measured{GrainSum(exponent, found.whole[lane % 4], found.grains[lane % 4]).value(),
                           widened(found.largest[lane % 4])});
     }
-    if (!join_grid<L>(own, a.join, &shared->join) || threadIdx.x >= L) return;
-    put_measured<L>(own, step.measured);
-    if (step.ends != 0) decide(a.decision, step.number, own.sum, static_cast<int>(threadIdx.x));
+    end_measured<L>(a, step, own, &shared->join);
 }
 
 // The segments of rows longer than one, for sum_spans.
