@@ -50,7 +50,7 @@ struct Sizes {
     int64_t widest = 1 << 11, sort_chunk = 1 << 12, sort_keys = 1 << 25;
     int64_t split_blocks = 0;  // 0: eight times the multiprocessors
     // A corpus has codes if its vectors take this many bytes; smaller ones are read sooner than the launches of a scan take. The
-    // rows that a scan keeps for a query: a power of two, at least 256.
+    // rows that a scan keeps for a query: a power of two, at least 32.
     int64_t coded_bytes = int64_t{64} << 20, scanned_rows = 1 << 12;
     // ppr_topk: candidates that a block of a lane reads at least.
     int64_t split_candidates = 1 << 10;
