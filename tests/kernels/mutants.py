@@ -893,8 +893,8 @@ MUTANTS = [
     Mutant(
         "float32 rows keep their scale",
         "dense_product.h",
-        "part.put(query, row, IS_WIDE ? product * inverse_scale(scales[i / 2]) : product);",
-        "part.put(query, row, product);",
+        "part.put(query, first_row + 8 * j, IS_WIDE ? product * inverse_scale(scales.of(j)) : product);",
+        "part.put(query, first_row + 8 * j, product);",
         "split rows",
         "plain",
         "wrong",
@@ -938,8 +938,8 @@ MUTANTS = [
     Mutant(
         "sums of a matrix unit at another query",
         "dense_product.h",
-        "const int query = 8 * tile + 2 * member + i % 2,",
-        "const int query = 8 * tile + 2 * (i % 2) + member,",
+        "const int query = 8 * (column / 2) + 2 * member + column % 2;",
+        "const int query = 8 * (column / 2) + 2 * (column % 2) + member;",
         "units",
         "plain",
         "wrong",
@@ -947,8 +947,8 @@ MUTANTS = [
     Mutant(
         "sums of a matrix unit at another row",
         "dense_product.h",
-        "row = first_row + i / 2 * 8;",
-        "row = first_row + i % 2 * 8;",
+        "sums[j / 2][column / 2][2 * (j % 2) + column % 2]",
+        "sums[j % 2][column / 2][2 * (j / 2) + column % 2]",
         "units",
         "plain",
         "wrong",
