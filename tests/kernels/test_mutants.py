@@ -311,6 +311,7 @@ CASES: dict[str, Case] = {
     "fusion": fusion,
     "halves": halves,
     "listed": listed,
+    "lanes": lanes,
     "masks": masks,
     "moved": moved,
     "near codes": near_codes,
