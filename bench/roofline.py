@@ -89,7 +89,7 @@ class Nodes(NamedTuple):
 
 #: As tests/kernels/test_capture.py counts them, with launches for each pass or one for all of them.
 PASS_BY_PASS, WALK_AT_ONCE, PASS_LAUNCHES = Nodes(50, 42, 0), Nodes(17, 9, 26), 2
-COPIES, CLEARS = 0, 0
+COPIES, CLEARS = 0, 1
 #: Graph nodes that a filter adds: ppr_mask, counts of long rows (2), ppr_degrees, the volume (2), three clears.
 FILTER_NODES = 9
 NODE_SECONDS, BANDWIDTH_SHARE, SECTOR, PASS_BYTES = 1.5e-6, 0.8, 32, 1 << 23

@@ -88,7 +88,7 @@ Passes::Passes(const PprBlock& block, const float* omegas, float* partial)
             .accelerates = block.accelerates,
             .degree = block.unscale32,
             .anchor = block.anchor,
-            .join = block.join->room(),
+            .join = block.join.room(),
             .decision = {.measured_from = block.measured_from,
                          .limit = block.limit,
                          .theta = block.theta,
@@ -146,7 +146,7 @@ bool Passes::run_rest(Queue& queue, int64_t number, int64_t first_measured, int6
                                 .first_measured = first_measured,
                                 .last = last,
                                 .state = read_by(number),
-                                .barrier = block_.join->barrier()};
+                                .barrier = block_.join.barrier()};
     queue.launch(walk_kernel.of(block_.lanes), {at_once, PPR_THREADS, sizeof(JoinShared), true}, rest);
     return true;
 }

@@ -180,7 +180,7 @@ void Settling::read_rests() {
     restart.even = room_->spare, restart.odd = room_->other;
     restart.start(queue_);
     measure_largest(room_->spare, measured(0));
-    block_.launch_tile_lanes(queue_, largest_scale_kernel, block_.scales(), block_.num_nodes(), block_.join->room(),
+    block_.launch_tile_lanes(queue_, largest_scale_kernel, block_.scales(), block_.num_nodes(), block_.join.room(),
                              measured(1));
     const std::vector<double> found = read_measured(2);
     for (size_t lane = 0; lane < width(); ++lane) {
@@ -194,7 +194,7 @@ void Settling::read_rests() {
 
 // Measures the largest value of a state divided by the node weights.
 void Settling::measure_largest(const float* state, double* out) {
-    block_.launch_tile_lanes(queue_, largest_kernel, state, block_.attraction, block_.num_nodes(), block_.join->room(),
+    block_.launch_tile_lanes(queue_, largest_kernel, state, block_.attraction, block_.num_nodes(), block_.join.room(),
                              out);
 }
 
@@ -274,9 +274,9 @@ std::vector<int64_t> Settling::refine(LaneFlags& open, const std::vector<int64_t
     masks.upload(queue_);
     solve(masks, is_open, look);
     block_.launch_tile_lanes(queue_, measure_kernel, block_.scales(), block_.num_nodes(), room_->spare,
-                             block_.join->room(), measured(1));
+                             block_.join.room(), measured(1));
     block_.launch_tile_lanes(queue_, end_kernel, block_.scales(), masks.row(is_open), block_.num_nodes(), x_,
-                             room_->spare, block_.join->room(), measured(2));
+                             room_->spare, block_.join.room(), measured(2));
     const std::vector<double> found = read_measured(3);
     Certificate refined = certificate_;
     std::vector<double> rest(width());

@@ -166,6 +166,12 @@ def walks(runtime: SimtRuntime) -> None:
     assert any(kernel.startswith("ppr_walk") for kernel, _, _ in runtime.launches)
 
 
+def certificates(runtime: SimtRuntime) -> None:
+    """Scores and certificates by two blocks."""
+    graph = random_graph(np.random.default_rng(7), 300, 500, hub=3)
+    hf.ppr(graph, [{3: 1.0, 64: 0.01}, {9: 1.0}], damping=0.5, max_iter=3)
+
+
 def masks(runtime: SimtRuntime) -> None:
     """Subgraphs of each query's own, whose nodes several blocks count."""
     rng = np.random.default_rng(8)
@@ -184,6 +190,7 @@ def fusion(runtime: SimtRuntime) -> None:
 Case = Callable[[SimtRuntime], None]
 #: The case by its name. Each call is made on the CPU too.
 CASES: dict[str, Case] = {
+    "certificates": certificates,
     "dense": bound,
     "floats": floats,
     "fours": fours,
