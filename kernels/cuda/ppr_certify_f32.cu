@@ -21,7 +21,7 @@ template <int L, int Ahead, bool PerLane, class Take>
 HOPFUSE_DEVICE void each_row(const float* state, const double* weights, int64_t num_nodes, const Take& take) {
     const QuadRows<L> rows;
     HOPFUSE_ROLLED
-    for (int64_t first = rows.first; first < num_nodes; first += Ahead * rows.stride) {
+    for (uint32_t first = rows.first; first < num_nodes; first += Ahead * rows.stride) {
         Quad<float> y[Ahead];
         Quad<double> weight[Ahead];
 #pragma unroll
@@ -74,29 +74,29 @@ struct ScaleLanes {
     }
 };
 
-// Scales the states if `scales_states`, and sums what x^ loses.
+// Scales the states if `scales_states`, into x, and sums what x^ loses.
 template <int L>
 HOPFUSE_DEVICE Measured scale(const PprScales& scales, const double* eta, bool scales_states, const ScaleLanes& lanes,
-                              int64_t num_nodes, float* state, double* values) {
+                              int64_t num_nodes, const float* state, float* x, double* values) {
     const int at = QuadRows<L>().at;
     const bool loses = lanes.loses[at] || lanes.loses[at + 1] || lanes.loses[at + 2] || lanes.loses[at + 3];
     if (scales_states)
         each_row<L>(state, scales, num_nodes, [&](int64_t row, const Quad<float>& y, const Quad<double>& weight) {
-            Quad<float> x;
+            Quad<float> scaled;
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
                 const float kept = !lanes.clamps[at + i] || y[i] > 0.0f ? y[i] : 0.0f;
-                x[i] = narrowed(widened(kept) * weight[i] * lanes.factor[at + i]);
+                scaled[i] = narrowed(widened(kept) * weight[i] * lanes.factor[at + i]);
             }
-            write_quad(state + row * L + at, x);
+            write_quad(x + row * L + at, scaled);
         });
     WideGrainSum sum[4];
-    each_row<L, 2, false>(state, nullptr, loses ? num_nodes : 0,
-                          [&](int64_t row, const Quad<float>& x, const Quad<double>&) {
+    each_row<L, 2, false>(x, nullptr, loses ? num_nodes : 0,
+                          [&](int64_t row, const Quad<float>& own, const Quad<double>&) {
 #pragma unroll
                               for (int i = 0; i < 4; ++i)
                                   if (lanes.loses[at + i])
-                                      sum[i].add(fabs(widened(x[i]) * lost_share<L>(scales, eta, row, at + i)));
+                                      sum[i].add(fabs(widened(own[i]) * lost_share<L>(scales, eta, row, at + i)));
                           });
     return sum_of_block<L>(sum, values);
 }
@@ -104,6 +104,16 @@ HOPFUSE_DEVICE Measured scale(const PprScales& scales, const double* eta, bool s
 HOPFUSE_DEVICE void multiply(Quad<double>& own, const Quad<double>& by) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) own[i] = own[i] * by[i];
+}
+
+HOPFUSE_DEVICE bool is_kept(const PprKept& kept, int lane) {
+    return kept.open[lane] == 0 && (kept.passes == nullptr || kept.passes[lane] == kept.number);
+}
+
+template <int L>
+HOPFUSE_DEVICE void copy_tile(const float* from, float* to, const TileRange& rows, int lane) {
+#pragma unroll 4
+    for (int64_t at = rows.first * L + lane; at < rows.last * L; at += L) to[at] = from[at];
 }
 
 // The part of an entry's factor that is the same in all lanes: w, and 1 / deg of its source if that is.
@@ -280,7 +290,7 @@ struct RowEntries {
 
 // What a row's residual depends on besides its entries, read before their gathers.
 struct ResidualRow {
-    int64_t row;
+    uint32_t row;
     Quad<float> x;
     bool restarts;
 };
@@ -305,16 +315,16 @@ template <int L>
 HOPFUSE_DEVICE void end_row(const ResidualArguments& t, ResidualShared& shared, const ResidualRow& own, int at,
                             const Quad<double>& sums) {
     const PprScales& scales = t.scales;
-    const int64_t place = own.row * L + at;
+    const int64_t row = own.row, place = row * L + at;
     Quad<double> walked;
 #pragma unroll
     for (int i = 0; i < 4; ++i) walked[i] = shared.damping[at + i] * sums[i];
-    attract<L>(scales, walked, own.row, at);
+    attract<L>(scales, walked, row, at);
     Quad<double> r;
 #pragma unroll
     for (int i = 0; i < 4; ++i) r[i] = walked[i] - widened(own.x[i]);
     if (own.restarts) {
-        const Quad<double> s = read_quad(t.restart + index_of_row(t.restart_rows, own.row) * L + at);
+        const Quad<double> s = read_quad(t.restart + index_of_row(t.restart_rows, row) * L + at);
 #pragma unroll
         for (int i = 0; i < 4; ++i) r[i] = fma(shared.back[at + i], s[i], r[i]);
     }
@@ -325,8 +335,7 @@ HOPFUSE_DEVICE void end_row(const ResidualArguments& t, ResidualShared& shared, 
         write_quad(t.improved + place, improved);
     }
     Quad<double> scale = same_in_quad(0.0);
-    if (t.symmetric != 0)
-        scale = scales.per_lane ? read_quad(scales.scale + place) : same_in_quad(scales.scale[own.row]);
+    if (t.symmetric != 0) scale = scales.per_lane ? read_quad(scales.scale + place) : same_in_quad(scales.scale[row]);
     if (t.correction != nullptr) {
         Quad<float> correction;
 #pragma unroll
@@ -342,7 +351,7 @@ HOPFUSE_DEVICE void end_row(const ResidualArguments& t, ResidualShared& shared, 
         // `improved` is a separate state: x^ does not change.
         const double grown = fma(shared.grown_by[at + i], widened(fabsf(own.x[i])), fabs(r[i]));
         double& largest = shared.largest[i][threadIdx.x];
-        largest = larger(largest, over_weight<L>(scales, grown * scale[i], own.row, at + i));
+        largest = larger(largest, over_weight<L>(scales, grown * scale[i], row, at + i));
     }
 }
 
@@ -354,9 +363,10 @@ HOPFUSE_DEVICE Measured residual(const ResidualArguments& t, ResidualShared& sha
     shared.begin<L>(t);
     RowEntries entries(t.indptr, rows.first, t.num_nodes);
     HOPFUSE_ROLLED
-    for (int64_t row = rows.first; row < t.num_nodes; row += rows.stride) {
+    for (uint32_t row = rows.first; row < t.num_nodes; row += rows.stride) {
         const RowEntries next(t.indptr, row + rows.stride, t.num_nodes);
-        const ResidualRow own = {row, read_quad(x + row * L + rows.at), holds_row(t.restart_rows.words, row)};
+        const ResidualRow own = {row, read_quad(x + static_cast<int64_t>(row) * L + rows.at),
+                                 holds_row(t.restart_rows.words, row)};
         const Quad<double> sums = entries.count <= PPR_SEGMENT
                                       ? segment_sums<L>(t, x, entries.begin, entries.count, rows.at)
                                       : sums_of_segments<L>(t, index_of_row(t.long_rows, row), rows.at);
@@ -397,18 +407,18 @@ using namespace hopfuse;
 //
 // ppr_mass_lL: the sum of max(y, 0) deg per lane. Unit: a row and a quad; a thread, of many. Shared memory: 2056 bytes.
 //   Registers: <= 80 (occupancy 37 %). Bytes: 4 N L + 8 N.
-// ppr_scale_lL: x^ = fl(max(y, 0) deg / total) if totals are given, fl(y deg) in lanes that a proof ended,
-//   and each lane's lost mass.
-//   Unit: a row and a quad; a thread, of many. Shared memory: 2056 bytes. Registers: <= 80 (occupancy 37 %).
+// ppr_scale_lL: x^ = fl(max(y, 0) deg / total) if totals are given, fl(y deg) in lanes that a proof ended, in the first
+//   buffer, and each lane's lost mass.
+//   Unit: a row and a quad; a thread, of many. Shared memory: 2376 bytes. Registers: <= 80 (occupancy 37 %).
 //   Bytes: 8 N L + 8 N.
 // ppr_residual_segments_lL: the sums of the segments of long rows, for ppr_residual.
 //   Unit: a segment and a quad or, of masked lanes, a lane; a thread. Registers: <= 80 (occupancy 37 %).
 //   Bytes: per segment 64 (12 + w) + 64 * 4 L gathered, 8 L written.
 // ppr_residual_lL: the residual of x^ and each lane's bounds that follow from it and, if they are not null,
-//   fl(x^ + r) in `improved` and fl(r / deg) in `correction`.
-//   Unit: a row and a quad; a thread, of many. Shared memory: 2824 bytes. Registers: <= 80 (occupancy 37 %).
+//   fl(x^ + r) in `improved` and fl(r / deg) in `correction`. Nothing where `left` is given and 0.
+//   Unit: a row and a quad; a thread, of many. Shared memory: 19208 bytes. Registers: <= 80 (occupancy 37 %).
 //   Bytes: nnz (4 + w + 8) + 4 L nnz gathered + 16 N + 4 N L.
-// ppr_keep_lL: copies `from` to lanes that are not open. Unit: an entry. Registers: <= 32. Bytes: 8 N L.
+// ppr_keep_lL: copies `from` to lanes that are kept. Unit: a tile and a lane; a thread. Registers: <= 40. Bytes: 8 N L.
 // ppr_scores_lL: writes rows of `scores` (lanes, N), in the caller's node order.
 //   Unit: 2048 / L nodes; a block. Shared memory: 8448 bytes. Registers: <= 48. Bytes: 8 N L + 4 N.
 #define HOPFUSE_CERTIFY(L)                                                                                             \
@@ -426,14 +436,15 @@ using namespace hopfuse;
         __shared__ ScaleLanes lanes;                                                                                   \
         lanes.read<L>(total, unproven, keeps);                                                                         \
         Measured measured =                                                                                            \
-            scale<L>(scales, eta, total != nullptr, lanes, num_nodes, state_of(iterate), shared.values);               \
+            scale<L>(scales, eta, total != nullptr, lanes, num_nodes, state_of(iterate), iterate.even, shared.values); \
         if (!join_blocks<L>(measured, join, &shared) || threadIdx.x >= L) return;                                      \
         lost[threadIdx.x] = ppr_sum(measured.sum);                                                                     \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256, 3) ppr_residual_segments_l##L(const ResidualArguments a) {       \
-        sum_segments<L>(a);                                                                                            \
+        if (a.left == nullptr || *a.left != 0) sum_segments<L>(a);                                                     \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256, 3) ppr_residual_l##L(const ResidualArguments a) {                \
+        if (a.left != nullptr && *a.left == 0) return;                                                                 \
         __shared__ ResidualShared shared;                                                                              \
         Measured measured = hopfuse::residual<L>(a, shared);                                                           \
         if (!join_blocks<L>(measured, a.join, &shared.join) || threadIdx.x >= L) return;                               \
@@ -444,9 +455,9 @@ using namespace hopfuse;
         a.per_degree[query] = own.per_degree;                                                                          \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256)                                                                  \
-        ppr_keep_l##L(const float* from, float* to, const int32_t* open, int64_t num_nodes) {                          \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
-        if (at < num_nodes * L && open[at % L] == 0) to[at] = from[at];                                                \
+        ppr_keep_l##L(const float* from, float* to, const PprKept kept, int64_t num_nodes) {                           \
+        HOPFUSE_TILE_AND_LANE(L);                                                                                      \
+        if (is_kept(kept, lane)) copy_tile<L>(from, to, rows, lane);                                                   \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256) ppr_scores_l##L(                                                 \
         const PprIterate iterate, const int32_t* internal_of, int64_t num_nodes, int lanes, float* scores) {           \

@@ -41,16 +41,16 @@ HOPFUSE_DEVICE unsigned team_of_row() {
     return ((1u << QUADS<L>)-1) << (threadIdx.x % 32 / QUADS<L> * QUADS<L>);
 }
 
-// The rows of a thread: every `stride`-th from `first` on. A block's threads have neighbouring rows, a launch's all rows.
+// The rows of a thread: every `stride`-th from `first` on. A block's threads have neighbouring rows, a launch's all rows; there are
+// fewer than 2^31 rows, and fewer than 2^26 at once.
 template <int L>
 struct QuadRows {
-    int64_t first, stride;
+    uint32_t first, stride;
     int at;  // of the thread's quad in a row
 
     __device__ QuadRows()
-        : first(static_cast<int64_t>(blockIdx.x) * (blockDim.x / QUADS<L>)+threadIdx.x / QUADS<L>),
-          stride(static_cast<int64_t>(gridDim.x) * (blockDim.x / QUADS<L>)),
-          at(static_cast<int>(threadIdx.x) % QUADS<L> * 4) {}
+        : first(blockIdx.x * (blockDim.x / QUADS<L>)+threadIdx.x / QUADS<L>),
+          stride(gridDim.x * (blockDim.x / QUADS<L>)), at(static_cast<int>(threadIdx.x) % QUADS<L> * 4) {}
 };
 
 }  // namespace hopfuse

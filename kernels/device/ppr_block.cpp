@@ -6,6 +6,7 @@
 
 #include "arguments/ppr_volume_f32.h"
 #include "hopfuse/ppr_plan.h"
+#include "hopfuse/ppr_proof.h"
 
 namespace hopfuse::device {
 
@@ -85,7 +86,7 @@ PprBlock::PprBlock(Queue& queue, const WalkBatch& of, std::span<const int64_t> c
       count(static_cast<int>(chosen.size())), symmetric(!queries.per_type && !rows.directed),
       per_lane(queries.allow.data() != nullptr || queries.node_weights.has_value() ||
                (queries.eta.data() != nullptr && !queries.per_type)),
-      damping(static_cast<size_t>(width)), first_measured(1), last(0), restarting(0) {
+      damping(static_cast<size_t>(width)), first_measured(1), first_tried(1), last(0), restarting(0) {
     if (queue.fixed()) fix_passes();
     Given given = upload_lanes(queue, chosen);
     read_nodes(queue, chosen);
@@ -100,11 +101,6 @@ PprScales PprBlock::scales() const {
 }
 
 PprIterate PprBlock::iterate() const { return {even, odd, is_placed_ ? nullptr : last_pass.data()}; }
-
-void PprBlock::place(const Array<float>& result, const Array<float>& other) {
-    const Array<float> kept = other;
-    even = result, odd = kept, is_placed_ = true;
-}
 
 EdgeKind PprBlock::edge_kind() const {
     if (queries.per_type) return edges_per_type;
@@ -128,7 +124,10 @@ void PprBlock::fix_passes() {
         const int64_t theory = ppr_pass_limit(symmetric, queries.damping[0], queries.tol, volume_of_all, norm);
         return queries.max_iter > 0 ? std::min(theory, queries.max_iter) : theory;
     };
-    first_measured = per_lane ? 1 : ppr_measured_from(limit_of(volume_of_all));
+    const int64_t least_passes = limit_of(volume_of_all);
+    first_measured = per_lane ? 1 : ppr_measured_from(least_passes);
+    first_tried =
+        per_lane ? 1 : first_proof(least_passes - 1);  // with one pass less, measuring may begin with the same pass
     last = limit_of(smallest);
 }
 
@@ -319,6 +318,7 @@ void PprBlock::measure_volume(Queue& queue) {
 void PprBlock::allocate(Queue& queue) {
     const size_t words = words_of(rows.num_nodes), table_rows = static_cast<size_t>(std::max<int64_t>(1, restarting));
     const size_t lane = width(), state = states(), table = table_rows * lane, of_mask = mask ? lane : 0;
+    const size_t slices = is_sliced() ? static_cast<size_t>(rows.slices.table().num_long) : 0;
     std::tie(limit, measured_from, next_try, passes, unproven, last_pass, residual, bound, per_degree, slack, missed,
              theta, shrink, anchor, keeps, accelerates, walking, status, restart_rank, marked_words, even, odd) =
         queue.arrays<int64_t, int64_t, int64_t, int64_t, int32_t, int64_t, double, double, double, double, double,
@@ -327,8 +327,8 @@ void PprBlock::allocate(Queue& queue) {
             lane, words, table_rows, state, state);
     std::tie(left, longest_row, joined_nodes, join.columns, join.arrived, restart_words, restart64, restart32) =
         queue.zero_arrays<int32_t, uint64_t, uint64_t, double, uint32_t, uint64_t, double, float>(
-            size_t{1}, of_mask, of_mask, MEASURED_COLUMNS * JOIN_PLACES * lane, 1 + JOIN_PLACES + lane + 1, words,
-            table, table);
+            size_t{1}, of_mask, of_mask, MEASURED_COLUMNS * JOIN_PLACES * lane, 1 + JOIN_PLACES + lane + slices + 1,
+            words, table, table);
 }
 
 void PprBlock::read_restart(Queue& queue, Given& given) {

@@ -65,13 +65,14 @@ struct WalkBatch {
 std::vector<int32_t> columns_of(std::span<const int32_t> node, int64_t num_nodes);
 
 // The memory through which blocks of a launch join their measurements, 0 before and after a launch. There are further counters: one
-// per lane, and one of the walk's grid barriers.
+// per lane, one per slice of a long row, and one of the walk's grid barriers.
 struct JoinMemory {
     Array<double> columns;
     Array<uint32_t> arrived;
 
     JoinRoom room() const { return {columns, arrived}; }
     uint32_t* arrived_of_lane() const { return arrived.data() + 1 + JOIN_PLACES; }
+    uint32_t* arrived_of_slice(int lanes) const { return arrived_of_lane() + lanes; }
     uint32_t* barrier() const { return arrived.data() + arrived.size() - 1; }
 };
 
@@ -86,10 +87,12 @@ public:
     const WalkQueries& queries;
     const int lanes, count;
     const bool symmetric;
-    bool per_lane;                 // whether lanes have degrees of their own
-    std::vector<double> damping;   // (L,)
-    int64_t first_measured, last;  // the first pass to measure and the last one, if their number is fixed; else 1 and 0
-    int64_t restarting;            // the most rows that restart
+    bool per_lane;                // whether lanes have degrees of their own
+    std::vector<double> damping;  // (L,)
+    // If the number of passes is fixed: the first one to measure, the first after which a proof may be tried, and the last one;
+    // else 1, 1 and 0.
+    int64_t first_measured, first_tried, last;
+    int64_t restarting;  // the most rows that restart
 
     Array<double> damping64;
     Array<float> damping32;
@@ -128,10 +131,12 @@ public:
     PprScales scales() const;
     RowSet restart_set() const { return {restart_words, restart_rank}; }
     LongRows segments() const { return rows.segments(allowed, before); }
-    // The last iterate, which place() makes the first buffer.
+    // The last iterate; after place(), the first buffer.
     PprIterate iterate() const;
-    void place(const Array<float>& result, const Array<float>& other);
+    void place() { is_placed_ = true; }
     EdgeKind edge_kind() const;
+    // Whether its passes are those of ppr_sliced_f32.cu.
+    bool is_sliced() const { return lanes == SLICED_LANES && !per_lane && edge_kind() <= edges_weighted; }
     Array<float> segment_sums(Queue& queue) const;
 
     // Launches of one thread per item: per entry of the state, per segment of a long row and lane, per tile and lane.

@@ -33,7 +33,8 @@ enum class WarpKind : int {
     all,
     any,
     match_any,
-    mma
+    mma,
+    mma_bytes
 };
 
 // Each returns when the operation is complete for the calling thread, or never: an error ends the launch.
@@ -52,6 +53,15 @@ struct MatrixParts {
 };
 void mma(const MatrixParts& parts, Site site);
 
+// The same of 8-bit integers, in the layout of mma.m8n8k16 and mma.m16n8k32: 8 rows and a depth of 16, or 16 rows and 32. Sums wrap.
+struct ByteMatrixParts {
+    int32_t* sums;            // (rows / 4,)
+    const uint32_t* rows;     // (1,) or (4,) of four numbers
+    const uint32_t* columns;  // (1,) or (2,)
+    bool is_small;
+};
+void mma(const ByteMatrixParts& parts, Site site);
+
 // Before an atomic: counts it, and in shuffled order lets other threads run first. After it: a thread that repeats an atomic
 // without changing anything is waiting for another thread, which gets to run.
 void before_atomic();
@@ -64,6 +74,20 @@ void acquire(const void* address);
 
 // For grid_barrier of hopfuse/device.h: waits until a thread of every block of a cooperative launch is here.
 void meet_other_blocks(unsigned* arrived);
+
+// A copy of 16 bytes from global to shared memory, or of zeros. It may arrive at any time between its begin and the wait for its
+// group: in order of threads when it is waited for, in reverse order at once, in shuffled order at one or the other.
+struct Copy {
+    void* to;
+    const void* from;
+    bool is_there;
+    unsigned group;
+};
+// Returns whether the copy arrives at once; else it is kept.
+bool begin_copy(const Copy& copy);
+void end_copies();
+// A copy that the wait for all but the last `groups` groups is for, which the caller makes; null when there are no more.
+const Copy* next_copy(int groups);
 
 void* dynamic_shared();
 [[noreturn]] void trap(Site site);

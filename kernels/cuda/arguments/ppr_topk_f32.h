@@ -134,7 +134,6 @@ struct TryArguments {
 struct FinishArguments {
     OutsideArguments outside;
     const double *residual, *bound;  // (L,) and so on
-    const int64_t* polished;         // float64 steps, or null: none
     const int32_t* walking;
     const int64_t *limit, *passes;
     const int32_t* seed_status;

@@ -47,6 +47,25 @@ HOPFUSE_DEVICE bool is_last_block(unsigned* arrived, unsigned blocks, bool* is_l
     return *is_last;
 }
 
+// The same for warps: returns to all threads of a warp whether it is the last of `warps` warps to call this.
+HOPFUSE_DEVICE bool is_last_warp(unsigned* arrived, unsigned warps) {
+    unsigned before = 0;
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) {
+#if defined(__CUDACC__)
+        __threadfence();
+        before = atomicInc(arrived, warps - 1);
+        __threadfence();
+#else
+        ::simt::release(arrived);
+        before = atomicInc(arrived, warps - 1);
+        ::simt::acquire(arrived);
+#endif
+    }
+    __syncwarp();
+    return __shfl_sync(0xffffffffu, before, 0) + 1 == warps;
+}
+
 // Returns once all blocks of a cooperative launch have called this as often: all threads may then read what any wrote before.
 // Called by whole blocks of one dimension. `arrived` counts the blocks; its lower 31 bits are 0 before the launch, and after it.
 HOPFUSE_DEVICE void grid_barrier(unsigned* arrived) {
@@ -77,6 +96,44 @@ HOPFUSE_DEVICE void store_four(float* to, const float4& four) {
                  : "memory");
 #else
     *reinterpret_cast<float4*>(to) = four;
+#endif
+}
+
+// Copies 16 bytes from global to shared memory, both at multiples of 16, or writes zeros if they are not there, while the thread
+// goes on; with compute capability 7.5, at once. await_copies<N>() returns when all copies of the calling thread are there that
+// it began before its last N calls of end_copies(). A barrier is needed for other threads' copies.
+HOPFUSE_DEVICE void copy_sixteen(void* to, const void* from, bool is_there) {
+#if HOPFUSE_CAPABILITY < 80
+    *static_cast<uint4*>(to) = is_there ? *static_cast<const uint4*>(from) : make_uint4(0, 0, 0, 0);
+#elif defined(__CUDACC__)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(__cvta_generic_to_global(from)),
+                   "r"(is_there ? 16 : 0)
+                 : "memory");
+#else
+    ::simt::copy_sixteen(to, from, is_there);
+#endif
+}
+
+HOPFUSE_DEVICE void end_copies() {
+#if HOPFUSE_CAPABILITY >= 80
+#if defined(__CUDACC__)
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#else
+    ::simt::end_copies();
+#endif
+#endif
+}
+
+template <int Groups>
+HOPFUSE_DEVICE void await_copies() {
+#if HOPFUSE_CAPABILITY >= 80
+#if defined(__CUDACC__)
+    asm volatile("cp.async.wait_group %0;" ::"n"(Groups) : "memory");
+#else
+    ::simt::await_copies(Groups);
+#endif
 #endif
 }
 
@@ -166,6 +223,36 @@ HOPFUSE_DEVICE void multiply_add(float (&sums)[4], const unsigned (&rows)[4], co
             "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
             : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
             : "r"(rows[2 * half]), "r"(rows[2 * half + 1]), "r"(columns[half]));
+#endif
+}
+
+// Adds to `sums`, which wrap, the matrix product of 16 rows and 8 columns of depth 32 of signed bytes. Called by all lanes of a warp,
+// each with its part, g = lane / 4 and t = lane % 4:
+//   sums[i]     row g + 8 (i / 2), column 2 t + i % 2
+//   rows[i]     row g + 8 (i % 2), depths 4 t + 16 (i / 2) and the next three, the first in the lowest byte
+//   columns[i]  column g, depths 4 t + 16 i and the next three
+HOPFUSE_DEVICE void multiply_add_bytes(int (&sums)[4], const unsigned (&rows)[4], const unsigned (&columns)[2]) {
+#if HOPFUSE_CAPABILITY >= 80
+#if !defined(__CUDACC__)
+    ::simt::mma({sums, rows, columns, false}, {__FILE__, __LINE__});
+#else
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+        "%3};"
+        : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+        : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(columns[0]), "r"(columns[1]));
+#endif
+#else
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {  // 8 rows of depth 16 each
+#if !defined(__CUDACC__)
+        ::simt::mma({sums + part % 2 * 2, rows + part, columns + part / 2, true}, {__FILE__, __LINE__});
+#else
+        asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                     : "+r"(sums[part % 2 * 2]), "+r"(sums[part % 2 * 2 + 1])
+                     : "r"(rows[part]), "r"(columns[part / 2]));
+#endif
+    }
 #endif
 }
 

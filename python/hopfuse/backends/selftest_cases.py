@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _native
+from .. import _native, fusion
 from .._arrays.rows import indptr_of_counts
+from ..fusion import METHODS, FusionMethod
 from ..types import Corpus, Graph, Incidence, LabelSets
 from ..types.corpus import STORAGES, Metric, Storage
 from .calls import (
@@ -28,10 +30,10 @@ from .calls import (
     IsingModel,
     KernelOptions,
     NodeRanking,
+    PassageSeedCall,
     PprQueries,
     ProjectCall,
     RowFilter,
-    SeedCall,
     SimilarityCall,
 )
 from .node_weights import NodeWeightCall, NodeWeights, order_weights
@@ -43,30 +45,14 @@ Answer = list[NDArray[Any]]
 BATCHES = (3, 6, 11, 20)
 _NODES, _HUB, _TYPES = 140, 7, 3
 _LISTS = ((30, 30), (12, 40), (5, 20))  # hits of each list, and the number of ids to draw from
-_HOLDERS = np.arange(4, dtype=np.float32)
-#: Options of the fusion methods for three lists.
-_OPTION: dict[str, KernelOptions] = {
-    "boltzmann": {"temperature": 0.5, "wasserstein": 2.0},
-    "linear": {},
-    "max": {"bias": np.full(3, 0.25, np.float32)},
-    "rrf": {"rank_constant": 60.0},
-    "comb_mnz": {"by_holders": _HOLDERS},
-    "comb_anz": {},
-    "comb_min": {},
-    "comb_med": {},
-    "isr": {"by_holders": _HOLDERS},
-    "borda": {"missing": 1.0},
-    "rbc": {"log_phi": -0.1, "one_minus_phi": 0.1},
-    "log_linear": {"epsilon": 1e-9},
-    "power_mean": {"p": 0.5, "epsilon": 1e-9},
-    "tsallis": {"q": np.array([0.5, 1.0, 1.5], np.float32)},
-    "quantum": {"temperature": 0.5, "interference": 1.0, "roots": 1.0},
-    "plackett_luce": {"steps": 3.0, "epsilon": 1e-9},
-    "gumbel": {"epsilon": 1e-9},
-    "condorcet": {},
-    "wmnz": {},
+#: A method for each kernel: by default options, or by those that reach more of it.
+_METHODS: dict[str, FusionMethod] = {
+    **{str(method.kernel): method() for method in METHODS.values()},
+    "boltzmann": fusion.Boltzmann(temperature=0.5, wasserstein=2.0),
+    "max": fusion.Max(bias=(0.25, 0.25, 0.25)),
+    "tsallis": fusion.Tsallis(q=(0.5, 1.0, 1.5)),
+    "quantum": fusion.Quantum(form="sqrt", temperature=0.5),
 }
-_RANKS_ONLY = ("rrf", "isr", "borda", "rbc", "plackett_luce", "condorcet")
 _TIES = sorted(_native.ties(), key=_native.ties().__getitem__)
 #: Calibrations without a rule for ties, by number.
 _CALIBRATIONS = sorted(_native.calibrations().keys() - {"pit"}, key=_native.calibrations().__getitem__)
@@ -96,6 +82,7 @@ def quick_cases() -> Iterator[Case]:
     yield topk_case("ppr_topk", batch, weighted=True)
     for storage in STORAGES:
         yield dense_case(f"dense_topk {storage}", storage=storage)
+    yield dense_case("dense_topk by codes", storage="float32", coded=True)
     yield from _product_cases()
     yield similarity_case("similarity_weights", storage="float16")
     yield fuse_case("boltzmann")
@@ -121,7 +108,7 @@ def every_case() -> Iterator[Case]:
         yield similarity_case(f"similarity_weights {storage}", storage=storage)
     for kind in ("mask", "few ids"):
         yield similarity_case(f"similarity_weights, a filter each, {kind}", storage="float32", allow=kind)
-    for method in _OPTION:
+    for method in _METHODS:
         yield fuse_case(method)
         yield fuse_case(method, long_lists=True)
     for method in _CALIBRATIONS:
@@ -286,9 +273,15 @@ def _dense_cases() -> Iterator[Case]:
             for kind in ("mask", "ids", "few ids"):
                 name = f"dense_topk {storage}, {whose}, {kind}"
                 yield dense_case(name, storage=storage, allow=kind, shared=shared)
+        for batch in (3, 9, 33):
+            yield dense_case(
+                f"dense_topk {storage} by codes, {batch} queries", storage=storage, batch=batch, coded=True
+            )
         yield dense_case(f"dense_topk {storage}, ties that no bound orders", storage=storage, levels=2)
-        yield dense_case(f"dense_topk {storage}, every row", storage=storage, k=300)
-        yield dense_case(f"dense_topk {storage}, more hits than a block holds", storage=storage, rows=2200, k=2100)
+        yield dense_case(f"dense_topk {storage}, every row", storage=storage, k=300, batch=1)
+        yield dense_case(
+            f"dense_topk {storage}, more hits than a block holds", storage=storage, rows=2200, k=2100, batch=1
+        )
 
 
 def dense_case(
@@ -301,19 +294,35 @@ def dense_case(
     allow: str | None = None,
     shared: bool = True,
     levels: int | None = None,
+    batch: int = 5,  # a device scores up to four queries at once
+    coded: bool = False,
 ) -> Case:
     def run(backend: Backend) -> Answer:
         rng = np.random.default_rng(rows + k)
-        batch = 1 if k > rows // 2 else 5  # a device scores up to four queries of 16-bit rows at once
         vectors, queries = rng.standard_normal((rows, 24)), rng.standard_normal((batch, 24))
         if levels is not None:  # few distinct values, so many ties
             vectors, queries = np.sign(vectors) * levels, np.sign(queries)
         corpus = Corpus.from_array(vectors.astype(np.float32), metric=metric, storage=storage)
         allowed = _filter(rng, allow, batch, rows, shared)
-        hits = backend.dense_topk(DenseCall(queries.astype(np.float32), corpus, k, allowed, threads=1))
+        with _small_corpora_coded(backend) if coded else nullcontext():
+            hits = backend.dense_topk(DenseCall(queries.astype(np.float32), corpus, k, allowed, threads=1))
         return [hits["ids"], hits["scores"], hits["counts"]]
 
     return Case(name, run)
+
+
+@contextmanager
+def _small_corpora_coded(backend: Backend) -> Iterator[None]:
+    """Make codes of corpora of any size on a device meanwhile."""
+    if backend.device is None:
+        yield
+        return
+    sizes = backend.device.runtime.device.sizes
+    least, sizes.coded_bytes = sizes.coded_bytes, 0
+    try:
+        yield
+    finally:
+        sizes.coded_bytes = least
 
 
 def _close_scores(backend: Backend) -> Answer:
@@ -402,11 +411,11 @@ def fuse_case(method: str, *, long_lists: bool = False) -> Case:
         call = FuseCall(
             lists,
             method=method,
-            calibration="none" if method in _RANKS_ONLY else "pit",
+            calibration="none" if _METHODS[method].calibrations == () else "pit",
             ties="strict",
             calibration_option=_calibration_option(len(lists)),
             pools=np.array([ids.shape[1] - 1 for ids, _, _ in lists], np.int64),
-            option=_OPTION[method],
+            option=_METHODS[method].kernel_options(len(lists)),
             weights=np.array([0.5, 0.25, 0.25], np.float32),
             consensus=0.5,
             prior=np.linspace(0.5, 1.0, 40, dtype=np.float32),
@@ -444,7 +453,7 @@ def _passage_seeds(backend: Backend) -> Answer:
     node = np.stack([rng.permutation(40)[:4] for _ in range(9)]).astype(np.int64)
     node[3:, 3] = -1
     weight = np.where(node < 0, 0.0, rng.random(node.shape) + 0.1)
-    return list(backend.add_passage_seeds(SeedCall(node, weight, *hits, mass=0.5)))
+    return list(backend.add_passage_seeds(PassageSeedCall(node, weight, *hits, mass=0.5)))
 
 
 def _entity_seeds(backend: Backend) -> Answer:

@@ -189,7 +189,7 @@ def ppr_topk(
         :func:`ppr`, a set of 100 half as long again, and an order of 100 twice as long.
         Nodes with the same edges tie exactly and are proven to; other ties remain unproven. The ids of a smaller k are
         a prefix of those of a larger k. Scores of a query that stopped early differ from the exact ones by at most
-        ``score_bounds``. :func:`capture` requires "tol".
+        ``score_bounds``.
     prove : {"order", "set"}
         What ``proven`` asserts and what stops a query: "order" is the set of the hits and their order, "set" the set
         only, which takes fewer passes. With "set", hits are ordered by the returned scores, so the hits of a smaller k
@@ -199,7 +199,7 @@ def ppr_topk(
         walks so. "local", on a CPU, pushes mass from the seeds and reads only the rows that it needs, until the list is
         proven or three tenths of the graph's entries (at least 32,768) are read; then ``proven`` is False and the list
         is the best so far. It needs an undirected graph, ``joint``, ``stop="proven"``, and neither ``allow``,
-        ``node_weights`` nor ``max_iter``; these, and a ``tol`` above 1e-4, walk by passes with "auto". "auto"
+        ``max_iter`` nor node weights of 0; these, and a ``tol`` above 1e-4, walk by passes with "auto". "auto"
         walks locally where a sample of the graph says that this pays, and by passes where it does not, or where a
         local walk has not proven the list. Proven lists have the same ids in the same order with every ``walk``;
         scores differ by less than their bounds. ``walks`` of the result says how each query walked.
@@ -225,7 +225,7 @@ def ppr_topk(
     check_choice(walk, "walk", ("auto", "passes", "local"))
     check_choice(empty, "empty", ("error", "skip"))
     if walk == "local":
-        _check_local(graph, stop, max_iter, edge_type_norm, allow, node_weights)
+        _check_local(graph, stop, max_iter, edge_type_norm, allow)
     options = WalkOptions(
         damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes, threads
     )
@@ -234,13 +234,6 @@ def ppr_topk(
     if device is not None:
         if walk == "local":
             raise _not_local("a device, which walks by passes; pass walk='auto', or seeds on the host")
-        if device.runtime.fixed and stop != "tol":
-            raise InputError(
-                "unsupported",
-                "stop",
-                "{field} is {given!r} in a captured core, which cannot stop early; pass stop='tol'",
-                given=stop,
-            )
         rankings = _read_candidates(graph, candidates, len(restart))
         if len(rankings) != 1 or rankings[0].queries is not None:
             raise InputError(
@@ -261,6 +254,8 @@ def ppr_topk(
             raise _not_local(f"backend={backend!r}, which walks by passes; pass backend='auto'")
         walk = "passes"
     queries = read_walks(graph, restart, options, may_be_empty=may_be_empty)
+    if walk == "local" and queries.node_weights is not None and queries.node_weights.effect(graph).excludes.any():
+        raise _not_local("node_weights of 0, which exclude nodes; pass walk='auto', or weights above 0")
     batch, parts = queries.damping.size, []
     walks = queries.indptr[1:] > queries.indptr[:-1]
     rankings = _read_candidates(graph, candidates, batch)
@@ -307,13 +302,13 @@ def _joined(parts: list[tuple[NDArray[np.int64], dict[str, Any]]], batch: int, k
     return joined
 
 
-def _check_local(graph: Graph, stop: str, max_iter: int | None, norm: str, allow: Any, node_weights: Any) -> None:
+def _check_local(graph: Graph, stop: str, max_iter: int | None, norm: str, allow: Any) -> None:
     """Raise unless local walks are defined for these options."""
     if stop != "proven":
         raise _not_local(f"stop={stop!r}; pass stop='proven', or walk='passes'")
     if norm != "joint":
         raise _not_local(f"edge_type_norm={norm!r}; pass walk='auto'")
-    for name, given in (("max_iter", max_iter), ("allow", allow), ("node_weights", node_weights)):
+    for name, given in (("max_iter", max_iter), ("allow", allow)):
         if given is not None:
             raise _not_local(f"{name}; pass walk='auto'")
     if isinstance(graph, Graph) and graph.directed:

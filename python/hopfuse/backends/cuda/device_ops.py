@@ -25,9 +25,9 @@ from ..calls import (
     HitArrays,
     IsingCall,
     NodeRanking,
+    PassageSeedCall,
     PprQueries,
     ProjectCall,
-    SeedCall,
     SimilarityCall,
 )
 from ..node_weights import NodeWeightCall, NodeWeights
@@ -175,7 +175,7 @@ class DeviceOps:
         )
         how: dict[str, Any] = {"storage": corpus.storage}
         if corpus.storage == "int8":
-            how["resident"] = f"the original vectors, in {corpus.precision}; only the CPU uses 8-bit codes"
+            how["resident"] = f"the original vectors, in {corpus.precision}; the CPU has their 8-bit codes alone"
         name, rescored = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}", found.pop("rescored_rows")
         self._record(name, **how, queries=call.queries.shape[0], rescored_rows=rescored)
         return found
@@ -195,7 +195,7 @@ class DeviceOps:
 
     # ---- Seeds -------------------------------------------------------------------------------------------------------
 
-    def add_passage_seeds(self, call: SeedCall) -> tuple[Array, Array]:
+    def add_passage_seeds(self, call: PassageSeedCall) -> tuple[Array, Array]:
         made = _native.device_add_passage_seeds(self._device.queue(), **call._asdict())
         return made["nodes"], made["weights"]
 
