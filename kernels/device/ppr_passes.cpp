@@ -96,7 +96,7 @@ Passes::Passes(const PprBlock& block, const float* omegas, float* partial)
             .accelerates = block.accelerates,
             .degree = block.unscale32,
             .anchor = block.anchor,
-            .join = block.join->room(),
+            .join = block.join.room(),
             .decision = {.measured_from = block.measured_from,
                          .limit = block.limit,
                          .theta = block.theta,
@@ -136,7 +136,7 @@ SlicedArguments Passes::sliced(int64_t number, double* measured, bool ends) cons
     return {.pass = arguments(number, measured, ends),
             .table = block_.rows.slices.table(),
             .state = read_by(number),
-            .arrived = block_.join->arrived_of_slice()};
+            .arrived = block_.join.arrived_of_slice(block_.lanes)};
 }
 
 void Passes::run(Queue& queue, int64_t number, double* measured, bool ends) const {
@@ -147,7 +147,7 @@ void Passes::run(Queue& queue, int64_t number, double* measured, bool ends) cons
     }
     if (block_.rows.num_segments > 0) {
         // Masked lanes have segments of their own, so a thread has one lane, not four.
-        const int64_t threads = block_.rows.num_segments * (block_.allowed ? block_.lanes : block_.lanes / 4);
+        const int64_t threads = block_.rows.num_segments * (block_.allowed ? block_.lanes : block_.lanes / PASS_LANES);
         block_.launch_items(queue, of_kind(segments_kernels, kind_), threads, segments(number));
     }
     const int64_t waves = WAVES * int64_t{queue.device().properties().multiprocessors};
@@ -159,7 +159,8 @@ void Passes::run(Queue& queue, int64_t number, double* measured, bool ends) cons
 void Passes::run_early(Queue& queue, int64_t number, const uint64_t* before, const uint64_t* nonzero,
                        uint64_t* reached) const {
     const NonzeroRows rows = {nonzero, kind_};
-    const int64_t together = early_rows_of(block_.lanes), segments_of_all = block_.rows.num_segments;
+    const int64_t together = std::max(EARLY_ROWS, 32 * PASS_LANES / block_.lanes),
+                  segments_of_all = block_.rows.num_segments;
     if (segments_of_all > 0) {
         const int64_t warps = block_.allowed ? segments_of_all : blocks(segments_of_all, together);
         block_.launch_items(queue, early_segments_kernel, warps * 32, EarlySegmentArguments{segments(number), rows});
@@ -175,7 +176,7 @@ bool Passes::run_rest(Queue& queue, int64_t number, int64_t first_measured, int6
         const SlicedWalkArguments rest = {.passes = sliced(number, measured, true),
                                           .first_measured = first_measured,
                                           .last = last,
-                                          .barrier = block_.join->barrier()};
+                                          .barrier = block_.join.barrier()};
         queue.launch(sliced_walk, {at_once, SLICED_BLOCK, sizeof(SlicedShared), true}, rest);
         return true;
     }
@@ -184,7 +185,7 @@ bool Passes::run_rest(Queue& queue, int64_t number, int64_t first_measured, int6
                                 .first_measured = first_measured,
                                 .last = last,
                                 .state = read_by(number),
-                                .barrier = block_.join->barrier()};
+                                .barrier = block_.join.barrier()};
     queue.launch(walk_kernel.of(block_.lanes), {at_once, PPR_THREADS, sizeof(PassShared), true}, rest);
     return true;
 }
@@ -203,7 +204,7 @@ int64_t Passes::blocks_at_once(Queue& queue) const {
 
 // The blocks that all rows keep busy, four lanes a thread; at most those that can join what they measure.
 int64_t Passes::blocks_of_rows() const {
-    const int64_t rows = blocks(block_.num_nodes() * (block_.lanes / 4), PPR_THREADS);
+    const int64_t rows = blocks(block_.num_nodes() * (block_.lanes / PASS_LANES), PPR_THREADS);
     return std::min(rows, blocks(block_.rows.num_tiles(), 1));
 }
 
