@@ -134,6 +134,16 @@ def mean_groups(entries: float, rows: int, ahead: int) -> float:
     return groups_of(entries, rows, ahead)[0]
 
 
+@cache
+def mean_threads(entries: float) -> float:
+    """Return the mean threads of a row of a slice: as few of 1, 2, 4 or 8 as have 8 of its entries each."""
+    total, term = 0.0, exp(-entries)
+    for count in range(int(entries + 12 * entries**0.5) + 12):
+        total += term * next((threads for threads in (1, 2, 4, 8) if 8 * threads >= count), 8)
+        term *= entries / (count + 1)
+    return total
+
+
 def most_groups(entries: float, rows: int, ahead: int, units: float, warps: float) -> float:
     """Return the groups of a unit of the slowest of some warps, which others wait for."""
     mean, variance = groups_of(entries, rows, ahead)
@@ -237,6 +247,11 @@ class Search:
             found = 0.5 * (found + 1 - exp(-self.entries * stays))
         return found
 
+    @property
+    def early_passes(self) -> list[tuple[float, float]]:
+        """The same of the passes that are run so: none before slices in one launch."""
+        return [] if self.lanes == PASS_LANES and self.is_one_launch else self.early_shares()
+
     def early_shares(self) -> list[tuple[float, float]]:
         """Return the shares of rows that may be nonzero before and after each of the first passes."""
         rows, spread = float(SEEDS * min(self.lanes, self.batch)), self.entries + 1
@@ -310,9 +325,9 @@ def early(of: Search) -> Iterator[Work]:
     """
     together, rows = WARP * PASS_LANES // of.lanes, max(EARLY_ROWS, WARP * PASS_LANES // of.lanes)
     turns, found = ceil(rows * of.entries / (WARP * 4)), 4.0 * of.size.stored + 8.0 * of.size.nodes
-    if of.size.segments and of.early_shares():
-        yield segments(of, "ppr_early_segments_lL", len(of.early_shares()), len(of.early_shares()), "early passes")
-    for before, after in of.early_shares():
+    if of.size.segments and of.early_passes:
+        yield segments(of, "ppr_early_segments_lL", len(of.early_passes), len(of.early_passes), "early passes")
+    for before, after in of.early_passes:
         chosen = rows / together * (1 - (1 - after) ** together)  # groups of rows
         groups = chosen * mean_groups(max(1.0, of.entries * before), together, 4)
         words = turns * (0.3 if of.tiles * 8 <= 64 << 10 else 1)
@@ -326,16 +341,57 @@ def early(of: Search) -> Iterator[Work]:
         )  # fmt: skip
 
 
+def sliced(of: Search) -> Iterator[Work]:
+    """ppr_walk_sliced_l4, or ppr_pass_sliced_l4: a warp has a slice of rows of about one length.
+
+    A row has 1, 2, 4 or 8 threads, each up to 8 of its entries in all lanes; a thread gathers them at once.
+    """
+    threads = mean_threads(of.entries)
+    slices = of.size.nodes * threads / WARP
+    registers, count = (116 if of.is_one_launch else 102), of.size.passes - len(of.early_passes)
+    blocks = min(-(-slices // (THREADS / WARP)), of.tiles)
+    if of.is_one_launch:
+        blocks = min(blocks, of.card.resident_blocks(THREADS, registers, 14_600))
+    units = ceil(slices / (blocks * THREADS / WARP))
+    first = of.size.limit - of.size.limit // MEASURED_SHARE
+    measured = max(0, of.size.passes - first + 1)
+    loads = of.loads(2, 1)
+    padded = slices * WARP * min(8.0, of.entries / threads + 0.5)
+    table = 8 * padded + 16 * slices + 12.0 * of.size.nodes
+    row: dict[str, Any] = {
+        "blocks": blocks, "registers": registers, "shared": 14_600, "units": units,
+        "memory": 0 if of.all_near else table + (0 if of.is_near else 2 * of.state) + of.gathered()["memory"],
+        "cache": table + 2 * of.state + of.gathered()["cache"], "barriers": 1 if of.is_one_launch else 0,
+    }  # fmt: skip
+    name, each = ("ppr_walk_sliced_l4", 0) if of.is_one_launch else ("ppr_pass_sliced_l4", 1)
+    steps = 330 + 65 * threads
+    yield Work(
+        "passes", name, times=count - measured, launches=each * (count - measured), **loads, steps=steps, first_near=4,
+        first_steps=100, **row,
+    )  # fmt: skip
+    joined, joining = join(of.lanes, int(blocks))
+    yield Work(
+        "passes", f"{name}, measured", times=measured, launches=measured * each + (1 - each), **loads,
+        steps=steps + 120, first_near=4 + joined, first_steps=400 + joining, **row,
+    )  # fmt: skip
+    if not of.is_one_launch:
+        dead = of.size.limit - of.size.passes
+        yield Work("passes", f"{name}, after the last lane", blocks, registers=102, times=dead, launches=dead)
+
+
 def passes(of: Search) -> Iterator[Work]:
     """ppr_pass_weighted_lL, by up to 16 blocks a multiprocessor; or ppr_walk_lL, with a grid barrier after each pass.
 
     A thread has four lanes of a row, a warp 128 / L rows. Four entries of each are gathered at once, by 128 bits; the
     next row's ends and entries, and what the end of a row needs, are read meanwhile.
     """
+    if of.lanes == PASS_LANES:
+        yield from sliced(of)
+        return
     rows = WARP * PASS_LANES // of.lanes
     groups, _ = groups_of(of.entries, rows, 4)
     mean = groups
-    count = of.size.passes - len(of.early_shares())
+    count = of.size.passes - len(of.early_passes)
     first = of.size.limit - of.size.limit // MEASURED_SHARE
     measured = max(0, of.size.passes - first + 1)
     registers = 72 if of.is_one_launch else 64
@@ -357,7 +413,7 @@ def passes(of: Search) -> Iterator[Work]:
     steps, issued = 220 + entry_steps * groups, 220 + entry_steps * mean
     each = 0 if of.is_one_launch else 1
     if of.size.segments:
-        yield segments(of, "ppr_segments_weighted_lL", count, each * (of.size.limit - len(of.early_shares())))
+        yield segments(of, "ppr_segments_weighted_lL", count, each * (of.size.limit - len(of.early_passes)))
     shared = 14_800 if of.is_one_launch else 384
     yield Work(
         "passes", name, times=count - measured, launches=each * (count - measured), **loads, steps=steps, issued=issued,
@@ -473,9 +529,11 @@ def finish(of: Search) -> Iterator[Work]:
 
 
 def queries(of: Search) -> Iterator[Work]:
-    """dense_queries_f32: 16 threads a query."""
-    blocks, units = -(-of.batch // 16), of.size.dim / 128
-    yield Work("other", "dense_queries_f32", blocks=blocks, registers=36, units=units, near=1, steps=60)
+    """dense_queries_f32: a block a query, whose numbers it copies to shared memory; 16 threads add them."""
+    yield Work(
+        "other", "dense_queries_f32", blocks=of.batch, registers=31, shared=16_456, units=of.size.dim / 256, steps=114,
+        first_near=4, first_steps=300,
+    )  # fmt: skip
 
 
 def scans(of: Search) -> Iterator[Work]:
@@ -531,22 +589,15 @@ def product(of: Search) -> Iterator[Work]:
         return
     tiles = max(1.0, -(-size.vectors * of.batch // TILE_SCORES))
     scores = 4.0 * size.vectors * of.batch
-    blocks, query_blocks = size.vectors / tiles / 128, -(-of.batch // 32)
-    read = query_blocks * numbers * (size.item + 4 * 32 / 128)
-    row: dict[str, Any] = {
-        "blocks": blocks * query_blocks, "threads": 128, "times": tiles, "launches": tiles,
-        "memory": (size.item * numbers + 2 * scores) / tiles, "cache": read / tiles,
-    }  # fmt: skip
-    if size.item == 2:
-        yield Work(
-            "product, select", "dense_product_f16", registers=119, shared=8320, units=size.dim / 32, far=1, steps=165,
-            issued=268 + 32 * MMA_SLOTS, tensor=2 * 2 * numbers * of.batch / tiles, **row,
-        )  # fmt: skip
-    else:
-        yield Work(
-            "product, select", "dense_product_f32", registers=130, shared=12800, units=size.dim / 8, far=1, steps=60,
-            issued=360, **row,
-        )  # fmt: skip
+    query_blocks = -(-of.batch // 64)
+    read = query_blocks * numbers * (size.item + 4 * 64 / 128)
+    products = 64 * (1 if size.item == 2 else 2)
+    yield Work(
+        "product, select", f"dense_product_f{8 * size.item}", blocks=size.vectors / tiles / 128 * query_blocks,
+        threads=128, registers=163, shared=49_152, times=tiles, launches=tiles, units=size.dim / 32, far=0.33,
+        steps=200, issued=250 + products * MMA_SLOTS, tensor=products / 32 * numbers * of.batch / tiles,
+        memory=(size.item * numbers + 2 * scores) / tiles, cache=read / tiles,
+    )  # fmt: skip
 
 
 def select(of: Search) -> Iterator[Work]:
@@ -571,16 +622,18 @@ def select(of: Search) -> Iterator[Work]:
 
 
 def rescore(of: Search) -> Iterator[Work]:
-    """dense_rescore_TYPE: 16 threads a candidate, 8 numbers of each a turn, which 32 registers read in three steps."""
-    if of.batch > 4 or of.size.item == 4:
-        is_near = of.card.holds(of.size.item * of.size.vectors * of.size.dim)
+    """dense_rescore_TYPE: a block for 8 candidates of a query, whose numbers are copied three stages of 1 KB ahead."""
+    if of.batch > 4:
+        loads = {"near": of.size.item / 24, "far": 0.0}
+        if not of.card.holds(of.size.item * of.size.vectors * of.size.dim):
+            loads = {"near": 0.0, "far": of.size.item / 24}
         yield Work(
-            "other", "dense_rescore_TYPE", blocks=of.batch * DENSE_KEPT / 16, registers=32, units=of.size.dim / 128,
-            far=0 if is_near else 3, near=3 if is_near else 0, steps=45,
+            "other", "dense_rescore_TYPE", blocks=of.batch * DENSE_KEPT / 8, threads=128, registers=73, shared=43_008,
+            units=of.size.dim / 128, **loads, steps=38, first_near=4, first_steps=300,
         )  # fmt: skip
     yield Work(
-        "other", "topk_emit", blocks=of.batch, threads=SELECT_THREADS, registers=40, first_near=4, first_steps=1000
-    )
+        "other", "topk_emit", blocks=of.batch, threads=SELECT_THREADS, registers=30, first_near=4, first_steps=1000,
+    )  # fmt: skip
 
 
 def dense(of: Search) -> Iterator[Work]:
@@ -594,9 +647,9 @@ def dense(of: Search) -> Iterator[Work]:
 
 
 def fuse(of: Search) -> Iterator[Work]:
-    """fuse_list twice and fuse_f32: a block a query, for few documents."""
-    yield Work("other", "fuse_list", blocks=of.batch, times=2, launches=2, registers=32, first_near=1, first_steps=0)
-    yield Work("other", "fuse_f32", blocks=of.batch, registers=64, first_near=12, first_steps=8000)
+    """fuse_lists and fuse_f32: a block a query, for few documents, which it orders by counting."""
+    yield Work("other", "fuse_lists", blocks=of.batch, registers=20, first_near=2, first_steps=50)
+    yield Work("other", "fuse_f32", blocks=of.batch, registers=62, shared=9_216, first_near=12, first_steps=4200)
 
 
 KERNELS: tuple[Callable[[Search], Iterator[Work]], ...] = (

@@ -125,7 +125,7 @@ TopkSearch::Ranking TopkSearch::ranking(Queue& queue, const PprBlock& block, con
                                .found = lists_.found,
                                .flags = lists_.flags,
                                .lanes = block.lanes};
-    uint32_t* const arrived = block.join->arrived_of_lane();
+    uint32_t* const arrived = block.join.arrived_of_lane();
     return {.rank = {.candidates = candidates,
                      .list = list,
                      .turn = turn,

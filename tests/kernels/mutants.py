@@ -162,13 +162,14 @@ MUTANTS = [
     Mutant(
         "a block says that it has come before its sums are there",
         "grid_join.h",
-        "    if (threadIdx.x < L) put_column<L>(room, blockIdx.x, mine);\n"
-        "    if (!is_last_block(room.arrived + 1 + group, static_cast<unsigned>(members), &shared->is_last)) "
-        "return false;\n",
-        "    const bool is_last = is_last_block(room.arrived + 1 + group, static_cast<unsigned>(members), "
-        "&shared->is_last);\n"
-        "    if (threadIdx.x < L) put_column<L>(room, blockIdx.x, mine);\n    if (!is_last) return false;\n",
-        "proofs",
+        "    if (threadIdx.x < L) JoinPlace<L>(room, place, static_cast<int>(threadIdx.x)).join(mine);\n"
+        "    if (!is_last_block(room.arrived + 1 + place, members, &shared->is_last)) return false;\n"
+        "    if (!is_last_block(room.arrived, places, &shared->is_last)) return false;\n",
+        "    const bool is_last = is_last_block(room.arrived + 1 + place, members, &shared->is_last) &&\n"
+        "                         is_last_block(room.arrived, places, &shared->is_last);\n"
+        "    if (threadIdx.x < L) JoinPlace<L>(room, place, static_cast<int>(threadIdx.x)).join(mine);\n"
+        "    if (!is_last) return false;\n",
+        "certificates",
         "tsan",
         "race",
     ),
@@ -202,8 +203,8 @@ MUTANTS = [
     Mutant(
         "warps mark rows that restart",
         "ppr_restart_f32.cu",
-        "atomicOr(reinterpret_cast<unsigned long long*>(r.words) + (r.node[i] >> 6), 1ull << (r.node[i] & 63));",
-        "r.words[r.node[i] >> 6] |= 1ull << (r.node[i] & 63);",
+        "if (atomicOr(reinterpret_cast<unsigned long long*>(r.words) + word, bit) == 0)",
+        "const uint64_t marked = r.words[word];\n        r.words[word] = marked | bit;\n        if (marked == 0)",
         "proofs",
         "tsan",
         "race",
@@ -407,15 +408,6 @@ MUTANTS = [
         "proofs",
         "asan",
         "address",
-    ),
-    Mutant(
-        "documents are ranked before all are scored",
-        "fuse_f32.cu",
-        "    __syncthreads();\n    for (int i = thread; i < used; i += threads)\n        keys[i]",
-        "    for (int i = thread; i < used; i += threads)\n        keys[i]",
-        "fusion",
-        "tsan",
-        "race",
     ),
     Mutant(
         "documents are ranked before all have keys",
@@ -863,6 +855,89 @@ MUTANTS = [
         "plain",
         "wrong",
     ),
+    # ---- Certificates
+    Mutant(
+        "lanes of a quad in another order",
+        "quads.h",
+        "return Quad<double>{{low.x, low.y, high.x, high.y}};",
+        "return Quad<double>{{low.x, high.x, low.y, high.y}};",
+        "walks",
+        "plain",
+        "wrong",
+    ),
+    Mutant(
+        "a residual's entry in other lanes",
+        "ppr_certify_f32.cu",
+        "acc[k] = fma(own[k], widened(values[i][k]), acc[k]);",
+        "acc[k] = fma(own[k], widened(values[i][k ^ 1]), acc[k]);",
+        "walks",
+        "plain",
+        "wrong",
+    ),
+    Mutant(
+        "a residual adds the entry before a row's end once more",
+        "ppr_certify_f32.cu",
+        "if (first + part + i >= count) continue;",
+        "if (first + part + i > count) continue;",
+        "walks",
+        "plain",
+        "wrong",
+    ),
+    Mutant(
+        "a residual reads an index beyond the last row",
+        "ppr_certify_f32.cu",
+        "return begin + (i < count ? i : count - 1);",
+        "return begin + i;",
+        "walks",
+        "asan",
+        "address",
+    ),
+    Mutant(
+        "scores of other lanes",
+        "ppr_certify_f32.cu",
+        "transposed[at + k][i] = own[k];",
+        "transposed[at + (k ^ 1)][i] = own[k];",
+        "walks",
+        "plain",
+        "wrong",
+    ),
+    Mutant(
+        "scores of nodes beyond the last",
+        "ppr_certify_f32.cu",
+        "const int node = i < count ? i : count - 1;",
+        "const int node = i;",
+        "walks",
+        "asan",
+        "address",
+    ),
+    Mutant(
+        "a place where blocks join is left out",
+        "grid_join.h",
+        "for (unsigned at = threadIdx.x / L; at < places;",
+        "for (unsigned at = threadIdx.x / L; at + 1 < places;",
+        "certificates",
+        "plain",
+        "wrong",
+    ),
+    Mutant(
+        "what blocks have joined stays for the next launch",
+        "grid_join.h",
+        "        at[0] = at[L] = 0.0;\n",
+        "",
+        "certificates",
+        "plain",
+        "wrong",
+    ),
+    Mutant(
+        "a word of rows that restart gets no place in the tables",
+        "ppr_restart_f32.cu",
+        "i < counts->words;",
+        "i + 1 < counts->words;",
+        "proofs",
+        "asan",
+        "address",
+    ),
+    # ---- Products of 16-bit rows
     Mutant(
         "low parts of queries are left out",
         "dense_product.h",
@@ -1023,8 +1098,8 @@ INDEX_MUTANTS = [
     Mutant(
         "a score's index in 32 bits",
         "ppr_certify_f32.cu",
-        "int64_t e, int64_t u, double factor,",
-        "int64_t e, int32_t u, double factor,",
+        "read_quad(x + static_cast<int64_t>(u[i]) * L + at)",
+        "read_quad(x + u[i] * L + at)",
         "ppr_certify_f32.cu",
         "ptx",
         "32 bits",
@@ -1041,8 +1116,8 @@ INDEX_MUTANTS = [
     Mutant(
         "the place of a score in 32 bits",
         "ppr_certify_f32.cu",
-        "x[static_cast<int64_t>(internal_of[at % num_nodes]) * L + at / num_nodes]",
-        "x[internal_of[at % num_nodes] * L + at / num_nodes]",
+        "x + static_cast<int64_t>(internal_of[first + node]) * L + at",
+        "x + internal_of[first + node] * L + at",
         "ppr_certify_f32.cu",
         "ptx",
         "32 bits",

@@ -266,6 +266,12 @@ def lanes(runtime: SimtRuntime) -> None:
     hf.ppr(graph, [{3 + node: 1.0, 64: 0.01} for node in range(9)], damping=np.linspace(0.1, 0.7, 9), tol=1e-3)
 
 
+def certificates(runtime: SimtRuntime) -> None:
+    """Scores and certificates by two blocks."""
+    graph = random_graph(np.random.default_rng(7), 300, 500, hub=3)
+    hf.ppr(graph, [{3: 1.0, 64: 0.01}, {9: 1.0}], damping=0.5, max_iter=3)
+
+
 def masks(runtime: SimtRuntime) -> None:
     """Subgraphs of each query's own, whose nodes several blocks count."""
     rng = np.random.default_rng(8)
@@ -302,6 +308,7 @@ def listed(runtime: SimtRuntime) -> None:
 Case = Callable[[SimtRuntime], None]
 #: The case by its name. Each call is made on the CPU too.
 CASES: dict[str, Case] = {
+    "certificates": certificates,
     "codes": coded,
     "dense": bound,
     "floats": floats,
