@@ -264,6 +264,8 @@ def lanes(runtime: SimtRuntime) -> None:
     """Walks of several threads' lanes that end at different passes, with a row of several segments."""
     graph = random_graph(np.random.default_rng(7), 150, 500, hub=3)
     hf.ppr(graph, [{3 + node: 1.0, 64: 0.01} for node in range(9)], damping=np.linspace(0.1, 0.7, 9), tol=1e-3)
+
+
 def certificates(runtime: SimtRuntime) -> None:
     """Scores and certificates by two blocks."""
     graph = random_graph(np.random.default_rng(7), 300, 500, hub=3)
