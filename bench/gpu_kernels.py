@@ -19,6 +19,8 @@ from .gpu_cards import WARP, Card
 SEEDS, MOST_EARLY, SPARSE = 3, 4, 4
 #: Lanes of a thread of a pass, and the fewest rows of a warp of one of the first passes.
 PASS_LANES, EARLY_ROWS = 4, 8
+#: Blocks a multiprocessor of kernels whose threads take many rows.
+BLOCKS_OF_QUADS = 12
 #: Rows of a tile, entries of a segment, bytes of a sector and of an access to memory, blocks that one block joins.
 TILE, SEGMENT, SECTOR, ACCESS, JOIN_GROUP = 64, 64, 32, 64, 64
 PASS_BYTES = 1 << 23
@@ -443,49 +445,55 @@ def segments(of: Search, kernel: str, times: float, launches: float, part: str =
     )  # fmt: skip
 
 
-def residual(of: Search) -> Iterator[Work]:
-    """ppr_residual_lL: the L threads of a row read L entries and their degrees together.
+def quads(of: Search) -> dict[str, Any]:
+    """Return the blocks and units of a kernel whose threads have four lanes of a row, and take many rows."""
+    blocks = min(-(-of.size.nodes * of.lanes // (PASS_LANES * THREADS)), BLOCKS_OF_QUADS * of.card.multiprocessors)
+    return {"blocks": blocks, "units": ceil(of.size.nodes * of.lanes / (PASS_LANES * THREADS * blocks))}
 
-    Then they read one state after another, because branches keep the loads apart.
+
+def residual(of: Search) -> Iterator[Work]:
+    """ppr_residual_lL: threads have four lanes; the threads of a row read its entries and their degrees together.
+
+    Four states are gathered at once, by 128 bits. Entries are read a step ahead, the row's ends a row ahead.
     """
-    rows = WARP // of.lanes
-    chunks = mean_groups(of.entries, rows, of.lanes)
-    serial = mean_groups(of.entries, rows, 1)
-    loads = of.loads(1 + chunks + 2, chunks + serial)
-    joined, joining = join(of.lanes, of.tiles)
+    rows = WARP * PASS_LANES // of.lanes
+    groups, chunks = mean_groups(of.entries, rows, 4), mean_groups(of.entries, rows, max(4, of.lanes // 4))
+    row = quads(of)
+    loads = of.loads(1, groups)
+    joined, joining = join(of.lanes, int(row["blocks"]))
     lane_nodes = float(of.size.nodes * of.lanes)
     if of.size.segments:
         yield segments(of, "ppr_residual_segments_lL", 1, 1, "residual")
     yield Work(
-        "residual", "ppr_residual_lL", blocks=of.tiles, registers=56, shared=2056, units=TILE * of.lanes / THREADS,
+        "residual", "ppr_residual_lL", registers=80, shared=19_208, **row,
         memory=0 if of.all_near else of.graph + of.state + 8.0 * of.size.nodes + of.gathered()["memory"],
         cache=of.graph + of.state + SECTOR * of.size.stored + of.gathered()["cache"],
-        doubles=of.size.stored * (1.0 + of.lanes) + 7 * lane_nodes + 7.0 * THREADS * of.tiles,
-        **loads, steps=220 + 42 * serial, first_near=2 + joined, first_steps=100 + joining,
+        doubles=of.size.stored * (1.0 + of.lanes) + 7 * lane_nodes, far=loads["far"], near=loads["near"] + chunks,
+        steps=600 + 303 * groups + 70 * chunks, first_near=4 + joined, first_steps=400 + joining,
     )  # fmt: skip
 
 
 def mass(of: Search) -> Iterator[Work]:
-    """ppr_mass_lL: a thread adds a tile of a lane, 4 rows at a time, exactly."""
-    blocks = -(-of.tiles * of.lanes // THREADS)
-    joined, joining = join(of.lanes, blocks)
-    stream = of.loads(0, 1)
+    """ppr_mass_lL: a thread adds four lanes of many rows exactly, 4 rows at a time."""
+    row = quads(of)
+    joined, joining = join(of.lanes, int(row["blocks"]))
+    stream = of.loads(0, 1 / 4)
     yield Work(
-        "start, mass, scale", "ppr_mass_lL", blocks=blocks, registers=40, shared=2056, units=TILE // 4, **stream,
-        memory=0 if of.is_near else of.state, cache=of.state + 8.0 * of.size.nodes, steps=4 * 55,
-        doubles=float(of.size.nodes * of.lanes), first_near=2 + joined, first_steps=100 + joining,
+        "start, mass, scale", "ppr_mass_lL", registers=54, shared=2056, **row, **stream,
+        memory=0 if of.is_near else of.state, cache=of.state + 8.0 * of.size.nodes, steps=828 / 4,
+        doubles=float(of.size.nodes * of.lanes), first_near=2 + joined, first_steps=150 + joining,
     )  # fmt: skip
 
 
 def scale(of: Search) -> Iterator[Work]:
     """ppr_scale_lL: the same, and each score is written."""
-    blocks = -(-of.tiles * of.lanes // THREADS)
-    joined, joining = join(of.lanes, blocks)
-    stream = of.loads(0, 1)
+    row = quads(of)
+    joined, joining = join(of.lanes, int(row["blocks"]))
+    stream = of.loads(0, 1 / 4)
     yield Work(
-        "start, mass, scale", "ppr_scale_lL", blocks=blocks, registers=40, shared=2056, units=TILE // 4, **stream,
-        memory=0 if of.is_near else 2 * of.state, cache=2 * of.state + 8.0 * of.size.nodes, steps=4 * 55,
-        doubles=2.0 * of.size.nodes * of.lanes, first_near=4 + joined, first_steps=200 + joining,
+        "start, mass, scale", "ppr_scale_lL", registers=80, shared=2376, **row, **stream,
+        memory=0 if of.is_near else 2 * of.state, cache=2 * of.state + 8.0 * of.size.nodes, steps=762 / 4,
+        doubles=2.0 * of.size.nodes * of.lanes, first_near=4 + joined, first_steps=250 + joining,
     )  # fmt: skip
 
 

@@ -410,15 +410,6 @@ MUTANTS = [
         "address",
     ),
     Mutant(
-        "documents are ranked before all are scored",
-        "fuse_f32.cu",
-        "    __syncthreads();\n    for (int i = thread; i < used; i += threads)\n        keys[i]",
-        "    for (int i = thread; i < used; i += threads)\n        keys[i]",
-        "fusion",
-        "tsan",
-        "race",
-    ),
-    Mutant(
         "documents are ranked before all have keys",
         "fuse_f32.cu",
         "rank_key(all.entries[i].value) : 0;\n    __syncthreads();\n",
