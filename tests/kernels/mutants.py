@@ -860,7 +860,7 @@ MUTANTS = [
         "lanes of a quad in another order",
         "quads.h",
         "return Quad<double>{{low.x, low.y, high.x, high.y}};",
-        "return Quad<double>{{low.x, high.x, low.y, high.y}};",
+        "return Quad<double>{{low.y, low.x, high.x, high.y}};",
         "walks",
         "plain",
         "wrong",
