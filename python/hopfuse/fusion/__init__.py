@@ -111,7 +111,7 @@ def resolve(method: str | FusionMethod | Callable[..., Any], options: dict[str, 
     if isinstance(method, FusionMethod):
         refuse_options(options, method)
         return method
-    if callable(method):
+    if callable(method) and not isinstance(method, type):
         return Custom(method, options)
     check_choice(method, "method", METHODS)
     if not options:
