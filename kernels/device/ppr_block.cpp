@@ -77,7 +77,7 @@ JoinMemory::JoinMemory(Queue& queue, int64_t most_blocks, int lanes, bool cleare
     : groups(blocks(most_blocks, JOIN_GROUP)) {
     const int64_t places = std::max<int64_t>(1, most_blocks) + groups;
     std::tie(columns, arrived) =
-        queue.arrays<double, uint32_t>(places * MEASURED_COLUMNS * lanes, groups + 1 + lanes + 1);
+        queue.arrays<double, uint32_t>(places * MEASURED_COLUMNS * lanes, groups + 1 + 1);
     if (cleared) queue.clear(arrived.data(), arrived.nbytes());
 }
 

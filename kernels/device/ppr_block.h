@@ -61,8 +61,8 @@ struct WalkBatch {
 // The column of each internal node, (N,), or -1 for nodes without one.
 std::vector<int32_t> columns_of(std::span<const int32_t> node, int64_t num_nodes);
 
-// The memory through which blocks of a launch join their measurements. `arrived` is 0 before and after a launch. There are further
-// counters: one per lane, and one of the walk's grid barriers.
+// The memory through which blocks of a launch join their measurements. `arrived` is 0 before and after a launch; its last counter
+// is that of the walk's grid barriers.
 struct JoinMemory {
     Array<double> columns;
     Array<uint32_t> arrived;
@@ -70,7 +70,6 @@ struct JoinMemory {
 
     JoinMemory(Queue& queue, int64_t most_blocks, int lanes, bool cleared);
     JoinRoom room() const { return {columns, arrived}; }
-    uint32_t* arrived_of_lane() const { return arrived.data() + groups + 1; }
     uint32_t* barrier() const { return arrived.data() + arrived.size() - 1; }
 };
 
