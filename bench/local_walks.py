@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import hopfuse as hf
 import numpy as np
+from numpy.typing import NDArray
 
 from .cases.data import WalkGraph, data_folder, read_graph
 from .cases.graphs import atlas, generated
@@ -28,8 +29,19 @@ FOLDERS = ("hotpotqa", "musique-train", "2wiki-dev300")
 #: Stored entries of generated graphs, and their questions.
 GENERATED = {"generated 1e7": 10_000_000, "generated 1e8": 100_000_000}
 QUESTIONS, OF_GENERATED, BATCH = 150, 40, 64
-#: What is proven: hits, "order" or "set", damping.
-LISTS = ((10, "set", 0.5), (10, "order", 0.5), (30, "set", 0.5), (100, "set", 0.5), (10, "set", 0.85))
+#: What is proven: hits, "order" or "set", damping, whether queries have node weights.
+LISTS = (
+    (10, "set", 0.5, False),
+    (10, "order", 0.5, False),
+    (30, "set", 0.5, False),
+    (100, "set", 0.5, False),
+    (10, "set", 0.85, False),
+    (10, "set", 0.5, True),
+    (10, "order", 0.5, True),
+)
+#: Lists whose times are measured.
+TIMED = ((10, "order", 0.5, False), (10, "order", 0.5, True))
+LEAST_WEIGHT = 0.1
 SHARES = (25, 50, 75, 90, 100)
 
 
@@ -67,26 +79,41 @@ SOURCES: dict[str, Callable[[], Walks]] = {
 }
 
 
-def counts(walks: Walks, k: int, prove: str, damping: float) -> dict[str, Any]:
+def node_weights(walks: Walks, queries: int) -> NDArray[np.float32]:
+    """Return random weights from ``LEAST_WEIGHT`` to 1, (queries, N)."""
+    rng = np.random.default_rng(3)
+    return rng.uniform(LEAST_WEIGHT, 1, (queries, walks.loaded.graph.num_nodes)).astype(np.float32)
+
+
+def counts(walks: Walks, k: int, prove: str, damping: float, weighted: bool) -> dict[str, Any]:
     """Return the share of lists that local walks prove, and percentiles of the entries that they read, in passes."""
     graph = walks.loaded.graph
     passages = hf.Candidates(graph, np.arange(walks.loaded.num_passages))
     options: dict[str, Any] = {"candidates": passages, "prove": prove, "damping": damping}
-    hits = hf.ppr_topk(graph, walks.seeds, k, walk="local", **options)
-    assert hits.walks is not None
-    read = hits.walks.entries / graph.num_stored
-    columns = {f"p{share}": float(np.percentile(read, share)) for share in SHARES}
-    return {"proven": float(hits.proven.mean()), **columns}
+    proven, read = [], []
+    for begin in range(0, len(walks.seeds), BATCH):
+        seeds = walks.seeds[begin : begin + BATCH]
+        if weighted:
+            options["node_weights"] = node_weights(walks, len(seeds))
+        hits = hf.ppr_topk(graph, seeds, k, walk="local", **options)
+        assert hits.walks is not None
+        proven.append(hits.proven)
+        read.append(hits.walks.entries / graph.num_stored)
+    columns = {f"p{share}": float(np.percentile(np.concatenate(read), share)) for share in SHARES}
+    return {"proven": float(np.concatenate(proven).mean()), **columns}
 
 
-def times(walks: Walks, k: int, threads: int, turns: int) -> dict[str, float]:
+def times(walks: Walks, k: int, threads: int, turns: int, weighted: bool) -> dict[str, float]:
     """Return milliseconds of single questions and of a batch, by passes and with ``auto``; the lists must agree."""
     graph = walks.loaded.graph
     passages = hf.Candidates(graph, np.arange(walks.loaded.num_passages))
 
+    weights = node_weights(walks, BATCH) if weighted else None
+
     def search(seeds: list[dict[int, float]], walk: Any) -> tuple[hf.PprHits, float]:
+        own = None if weights is None else weights[: len(seeds)]
         begin = time.perf_counter()
-        hits = hf.ppr_topk(graph, seeds, k, candidates=passages, walk=walk, threads=threads)
+        hits = hf.ppr_topk(graph, seeds, k, candidates=passages, walk=walk, threads=threads, node_weights=own)
         return hits, 1e3 * (time.perf_counter() - begin)
 
     batch = (walks.seeds * BATCH)[:BATCH]
@@ -126,9 +153,11 @@ def rows(names: Sequence[str], threads: int, turns: int) -> Iterator[dict[str, A
             continue
         graph: hf.Graph = walks.loaded.graph
         sizes = {"graph": name, "nodes": graph.num_nodes, "entries": graph.num_stored, "questions": len(walks.seeds)}
-        for k, prove, damping in LISTS:
-            timed = times(walks, k, threads, turns) if (k, prove, damping) == (10, "order", 0.5) else {}
-            yield {**sizes, "k": k, "prove": prove, "damping": damping, **counts(walks, k, prove, damping), **timed}
+        for of_list in LISTS:
+            k, prove, damping, weighted = of_list
+            timed = times(walks, k, threads, turns, weighted) if of_list in TIMED else {}
+            kind = {"k": k, "prove": prove, "damping": damping, "node weights": int(weighted)}
+            yield {**sizes, **kind, **counts(walks, *of_list), **timed}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -32,11 +32,13 @@ bool is_walked(const PprGraph& graph, const PprQueries& queries, int64_t query, 
 }
 
 void search(PushWalk& walk, PushProof& proof, int64_t budget, bool gives_up) {
+    walk.start();
     double threshold = walk.rho * PPR_PUSH_STEP;
     for (;;) {
-        const bool goes_on = walk.drain(threshold, budget);
+        const bool goes_on = walk.is_defined && walk.drain(threshold, budget);
+        if (!walk.is_defined) return;
         proof.attempt();
-        if (proof.shortfall < 1.0 || !goes_on || walk.is_spent()) return;
+        if (proof.shortfall < 1.0 || !goes_on || !walk.is_defined || walk.is_spent()) return;
         if (gives_up && is_hopeless(walk, proof, budget)) return;
         threshold = ppr_push_threshold(walk.rho, proof.shortfall);
         if (!(threshold > 0.0)) return;
@@ -85,7 +87,8 @@ Status ppr_push_f64(const PprGraph& graph, const PprQueries& queries, const PprP
         parallel_for(queries.batch, 1, on_threads(queries.execution, threads < 1 ? 1 : threads),
                      [&](int64_t query, int thread) {
                          Worker& worker = workers[size_t(thread)];
-                         if (!worker.work || !worker.memory.reserve(*worker.work, graph.num_nodes))
+                         if (!worker.work ||
+                             !worker.memory.reserve(*worker.work, graph.num_nodes, queries.node_weight != nullptr))
                              throw std::bad_alloc();
                          PushWalk walk(graph, queries, push.candidates, query, worker.memory);
                          PushProof proof(walk, top, push.budget[query]);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "hopfuse/ppr_push.h"
 #include "ppr_push_memory.h"
@@ -115,6 +116,7 @@ private:
         if (double(volume) > most || walk_.entries + volume > budget_) return false;
         walk_.count_look(volume, longest);
         const double d = walk_.damping;
+        if (walk_.is_guided) return look_guided();
         for (Contender& one : m_.contenders) {
             const double degree = walk_.degree(one.node);
             if (degree == 0.0) continue;  // a seed without edges
@@ -131,30 +133,62 @@ private:
         for (int64_t e = g.indptr[node]; e < g.indptr[node + 1]; ++e) {
             const int32_t source = g.indices[e];
             if (!(m_.residual[source] > 0.0)) continue;
-            double weight = g.weight == nullptr ? 1.0 : double(g.weight[e]);
-            if (walk_.eta != nullptr) weight *= walk_.eta[g.edge_type == nullptr ? 0 : g.edge_type[e]];
-            sum += weight * (m_.residual[source] / walk_.degree(source));
+            sum += walk_.entry_weight(e) * (m_.residual[source] / walk_.degree(source));
         }
         return sum;
+    }
+
+    // Bounds of (P' r)_v / a_v with node weights: D of a source may be known in part.
+    std::pair<double, double> guided_average(int64_t node) const {
+        const PprGraph& g = walk_.graph;
+        double least = 0.0, most = 0.0;
+        for (int64_t e = g.indptr[node]; e < g.indptr[node + 1]; ++e) {
+            const int32_t source = g.indices[e];
+            if (!(m_.residual[source] > 0.0)) continue;
+            const double flow = walk_.entry_weight(e) * m_.residual[source] * double(m_.guide[source]);
+            least += flow / walk_.degree(source), most += flow / walk_.least_degree(source);
+        }
+        const double rounding = 2.0 * double(8 + walk_.rows) * PPR_UNIT;
+        return {least * (1.0 - rounding), most * (1.0 + rounding)};
+    }
+
+    bool look_guided() {
+        const double d = walk_.damping;
+        for (Contender& one : m_.contenders) {
+            if (walk_.degree(one.node) == 0.0) continue;  // a seed without edges
+            walk_.read(one.node);
+            if (!walk_.is_defined) return false;
+            const double own = m_.residual[one.node], x = m_.estimate[one.node], degree = walk_.degree(one.node);
+            const auto [low, high] = guided_average(one.node);
+            const double weight = double(m_.guide[one.node]);
+            const double least = walk_.scale * (x + (1.0 - d) * (own + d * (weight * low)));
+            const double looked = walk_.scale * (x + (1.0 - d) * (own + d * (weight * high))) + width(degree, d * d);
+            const double most = std::min(looked, one.least + width(degree, d));
+            one.least = std::max(one.least, least);
+            one.width = std::max(most - one.least, 0.0);
+        }
+        return true;
     }
 
     // The query as hopfuse/ppr_proof.h asks for it.
     struct Restarts {
         const PprQueries& queries;
         int64_t query;
+        const float* guide;
 
         bool restarts(int64_t node) const {
             const int32_t* begin = queries.restart_node + queries.restart_indptr[query];
             const int32_t* end = queries.restart_node + queries.restart_indptr[query + 1];
             return std::binary_search(begin, end, static_cast<int32_t>(node), Ascending{});
         }
-        float node_weight(int64_t) const { return 1.0f; }
+        float node_weight(int64_t node) const { return guide == nullptr ? 1.0f : guide[node]; }
     };
 
     bool are_twins(const Contender& a, const Contender& b) const {
         const PprGraph& g = walk_.graph;
         const QueryRows rows{g.indptr, g.indices, g.weight, g.edge_type, nullptr, 0};
-        return have_equal_scores(rows, Restarts{walk_.queries, walk_.query}, a.node, b.node, true);
+        return have_equal_scores(rows, Restarts{walk_.queries, walk_.query, walk_.is_guided ? m_.guide : nullptr},
+                                 a.node, b.node, true);
     }
 
     // Gives contenders at the head of the list one score if the graph shows that they are equal.

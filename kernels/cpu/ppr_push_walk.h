@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include "hopfuse/ppr_push.h"
 #include "ppr_push_memory.h"
@@ -23,11 +24,14 @@ public:
     double scale = 1.0;  // 1 / (1 - d S)
     double rho = 0.0;    // at least max r / deg
     int64_t rounds = 0, rows = 0, entries = 0;
+    bool is_defined = true;  // no node with edges has weight 0, and no D is too small
+    bool is_guided = false;  // a node with edges has a weight other than 1
 
     PushWalk(const PprGraph& g, const PprQueries& q, const PprCandidates& c, int64_t number, PushMemory& m)
         : graph(g), queries(q), candidates(c), query(number), damping(q.damping[number]),
           eta(q.eta == nullptr ? nullptr : q.eta + number * g.num_types), memory(m) {
         memory.clear();
+        if (q.node_weight != nullptr) read_guide();
         const int64_t begin = q.restart_indptr[number], end = q.restart_indptr[number + 1];
         double total = 0.0, lost = 0.0;
         for (int64_t i = begin; i < end; ++i) total += q.restart_value[i];
@@ -42,14 +46,46 @@ public:
             memory.residual[node] = share;
             reach(node);
             walks_ += share;
-            rho = std::max(rho, share / deg);
         }
         seeds_ = end - begin;
         scale = 1.0 / (1.0 - damping * lost);
     }
 
+    // Finds rho of the seeds.
+    void start() {
+        for (const int32_t node : memory.reached) {
+            if (is_guided) entries += row_length(node), read(node);
+            rho = std::max(rho, memory.residual[node] / least_degree(node));
+        }
+    }
+
+    // deg_v; with node weights an upper bound of it, until the row is read.
     double degree(int64_t node) const {
-        return ppr_push_degree(graph.degree + node * graph.num_types, graph.num_types, eta);
+        if (is_guided && is_read(node)) return double(memory.guide[node]) * -memory.known[node];
+        const double whole = ppr_push_degree(graph.degree + node * graph.num_types, graph.num_types, eta);
+        return is_guided ? double(memory.guide[node]) * whole : whole;
+    }
+    // deg_v; with node weights a lower bound of it, until the row is read.
+    double least_degree(int64_t node) const {
+        return is_guided ? double(memory.guide[node]) * std::fabs(memory.known[node]) : degree(node);
+    }
+    bool is_read(int64_t node) const { return memory.known[node] < 0.0; }
+
+    // The weight of an entry, without that of its node.
+    double entry_weight(int64_t e) const {
+        const double w = graph.weight == nullptr ? 1.0 : double(graph.weight[e]);
+        return eta == nullptr ? w : w * eta[graph.edge_type == nullptr ? 0 : graph.edge_type[e]];
+    }
+
+    // Computes D of a node from its row, with node weights; its entries are counted by the caller.
+    void read(int64_t node) {
+        if (is_read(node)) return;
+        double sum = 0.0;
+        for (int64_t e = graph.indptr[node]; e < graph.indptr[node + 1]; ++e)
+            sum += entry_weight(e) * double(memory.guide[graph.indices[e]]);
+        is_defined = is_defined && sum > PPR_PUSH_LEAST_SUM;
+        memory.known[node] = -sum;
+        longest_row_ = std::max(longest_row_, row_length(node));
     }
     int64_t row_length(int64_t node) const { return graph.indptr[node + 1] - graph.indptr[node]; }
     bool is_candidate(int64_t node) const {
@@ -94,11 +130,11 @@ public:
             if (i + AHEAD < memory.reached.size) prefetch(memory.reached[i + AHEAD]);
             const int32_t node = memory.reached[i];
             front[front.size] = node;
-            front.size += memory.residual[node] > threshold * degree(node) ? 1 : 0;
+            front.size += memory.residual[node] > threshold * least_degree(node) ? 1 : 0;
         }
         while (front.size > 0) {
             int64_t volume = 0;
-            for (const int32_t node : front) volume += row_length(node);
+            for (const int32_t node : front) volume += row_length(node) * (is_guided && !is_read(node) ? 2 : 1);
             if (entries + volume > budget) {
                 rho = largest_residual();
                 return false;
@@ -106,11 +142,13 @@ public:
             check_stop(queries.execution);
             memory.bits.sort(front);
             take();
-            push(threshold);
+            if (!is_defined) return false;
+            if (is_guided) push_guided(threshold);
+            else push(threshold);
             ++rounds, rows += front.size, entries += volume, contributions_ += volume;
             std::swap(front, memory.next);
         }
-        rho = threshold * (1.0 + 4.0 * PPR_UNIT);
+        rho = threshold * (1.0 + (is_guided ? double(8 + rows) : 4.0) * PPR_UNIT);
         return true;
     }
 
@@ -127,10 +165,22 @@ private:
         if (is_candidate(node)) memory.hits.push(node);
     }
 
+    void read_guide() {
+        std::fill_n(memory.guide, graph.num_nodes, queries.other_weight[query]);
+        const float* const weights = queries.node_weight + query * queries.num_weighted;
+        for (int64_t j = 0; j < queries.num_weighted; ++j) memory.guide[queries.weighted_node[j]] = weights[j];
+        for (int64_t node = 0; node < graph.num_nodes; ++node) {
+            const bool has_edges = row_length(node) > 0;
+            is_guided = is_guided || (has_edges && memory.guide[node] != 1.0f);
+            is_defined = is_defined && !(has_edges && memory.guide[node] == 0.0f);
+        }
+    }
+
     double largest_residual() const {
         double largest = 0.0;
-        for (const int32_t node : memory.reached) largest = std::max(largest, memory.residual[node] / degree(node));
-        return largest * (1.0 + 4.0 * PPR_UNIT);
+        for (const int32_t node : memory.reached)
+            largest = std::max(largest, memory.residual[node] / least_degree(node));
+        return largest * (1.0 + (is_guided ? double(8 + rows) : 4.0) * PPR_UNIT);
     }
 
     // Takes the residual of the front.
@@ -144,13 +194,46 @@ private:
             const int32_t node = front[i];
             double& x = memory.estimate[node];
             const double taken = memory.residual[node];
-            pushed_ += x == 0.0 ? 1 : 0;
+            const bool was_zero = x == 0.0;
+            pushed_ += was_zero ? 1 : 0;
             x = x + (1.0 - damping) * taken;
             taken_ += taken;
             memory.residual[node] = TAKEN;
-            memory.factor[i] = damping * taken / degree(node);
+            if (is_guided) {
+                read(node);
+                memory.gain[i] = was_zero && x > 0.0 ? memory.guide[node] : 0.0f;
+            }
+            memory.factor[i] = damping * taken / (is_guided ? -memory.known[node] : degree(node));
             longest_row_ = std::max(longest_row_, row_length(node));
         }
+    }
+
+    // push with node weights. A node's share of D is known from the pushes that have reached it.
+    void push_guided(double threshold) {
+        int32_t first = static_cast<int32_t>(graph.num_nodes), last = -1;
+        memory.fresh.clear(), memory.next.clear();
+        for (int64_t i = 0; i < memory.front.size; ++i) {
+            const double factor = memory.factor[i], gain = double(memory.gain[i]);
+            const int64_t begin = graph.indptr[memory.front[i]], end = graph.indptr[memory.front[i] + 1];
+            for (int64_t e = begin; e < end; ++e) {
+                if (e + AHEAD < end) prefetch(graph.indices[e + AHEAD]);
+                const int32_t to = graph.indices[e];
+                const double w = entry_weight(e), share = factor * (w * double(memory.guide[to]));
+                if (!(share > 0.0)) continue;  // damping is 0, the product underflows, or 0 reaches nothing
+                double& residual = memory.residual[to];
+                if (!is_reached(residual)) memory.fresh.push(to);
+                residual = residual + share;
+                if (!is_read(to)) memory.known[to] += w * gain;
+                memory.bits.mark(to);
+                first = std::min(first, to), last = std::max(last, to);
+            }
+        }
+        if (last >= 0) {
+            memory.bits.drain(first, last, [&](int32_t node) {
+                if (memory.residual[node] > threshold * least_degree(node)) memory.next.push(node);
+            });
+        }
+        for (const int32_t node : memory.fresh) reach(node);
     }
 
     void push(double threshold) {

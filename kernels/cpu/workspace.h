@@ -30,7 +30,7 @@ public:
 
     // A buffer of zeros: its users restore the zeros before they return the workspace. Memory that was never written costs
     // nothing. Has its own slots.
-    static constexpr int max_zero_slots = 4;
+    static constexpr int max_zero_slots = 5;
     void* reserve_zeros(int slot, size_t bytes);
 
     template <class T>

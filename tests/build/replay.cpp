@@ -200,6 +200,9 @@ struct Replay {
         q.restart_indptr = c.array<int64_t>("restart_indptr"), q.restart_node = c.array<int32_t>("restart_node");
         q.restart_value = c.array<double>("restart_value"), q.damping = c.array<double>("damping");
         q.eta = c.optional<double>("eta"), q.tol = c.real("tol"), q.execution = {threads};
+        q.node_weight = c.optional<float>("node_weight"), q.weighted_node = c.optional<int32_t>("weighted_node");
+        q.num_weighted = q.weighted_node == nullptr ? 0 : c.extent("weighted_node", 0);
+        q.other_weight = c.optional<float>("other_weight");
         PprTopk top{};
         top.k = top.width = c.extent("ids", 1), top.prove_order = c.whole("prove_order") != 0;
         top.ids = c.array<int64_t>("ids"), top.scores = c.array<float>("scores");

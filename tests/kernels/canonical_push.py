@@ -42,7 +42,10 @@ class Found:
 
 @dataclass
 class Walk:
-    """The walk of one query on an undirected graph; ``eta`` are weights of edge types."""
+    """The walk of one query on an undirected graph.
+
+    ``eta`` are weights of edge types, ``weights`` those of internal nodes, as hopfuse/ppr.h scales them.
+    """
 
     graph: hf.Graph
     seeds: dict[int, float]
@@ -51,6 +54,7 @@ class Walk:
     damping: float = 0.5
     eta: list[float] | None = None
     order: bool = True
+    weights: list[float] | None = None
     budget: int = 1 << 15
     residual: dict[int, float] = field(default_factory=dict)
     estimate: dict[int, float] = field(default_factory=dict)
@@ -59,6 +63,10 @@ class Walk:
         g = self.graph
         self.rows = [range(int(g.indptr[v]), int(g.indptr[v + 1])) for v in range(g.num_nodes)]
         self.degree = [self._degree(v) for v in range(g.num_nodes)]
+        linked = [v for v in range(g.num_nodes) if self.rows[v]]
+        self.guided = self.weights is not None and any(self.weights[v] != 1 for v in linked)
+        self.known: dict[int, float] = {}  # K_v of node weights
+        self.read: dict[int, float] = {}  # D_v
         among = range(g.num_nodes) if self.candidates is None else self.candidates
         self.all_among = {int(g.internal_of[v]) for v in among}
         self.among = {v for v in self.all_among if self.rows[v]}
@@ -80,6 +88,29 @@ class Walk:
             return w
         return w * self.eta[0 if self.graph.edge_type is None else int(self.graph.edge_type[e])]
 
+    def _of(self, v: int) -> float:
+        return 1.0 if self.weights is None else self.weights[v]
+
+    def _reach_up(self, v: int) -> float:
+        """deg_v, or an upper bound of it."""
+        if not self.guided:
+            return self.degree[v]
+        return self._of(v) * (self.read[v] if v in self.read else self.degree[v])
+
+    def _reach_down(self, v: int) -> float:
+        """deg_v, or a lower bound of it."""
+        if not self.guided:
+            return self.degree[v]
+        return self._of(v) * (self.read[v] if v in self.read else self.known.get(v, 0.0))
+
+    def _read(self, v: int) -> None:
+        if v not in self.read:
+            total = 0.0
+            for e in self.rows[v]:
+                total += self._weight(e) * self._of(int(self.graph.indices[e]))
+            self.read[v] = total
+            self.longest = max(self.longest, len(self.rows[v]))
+
     def run(self) -> Found:
         d, seeds = self.damping, sorted((int(self.graph.internal_of[v]), w) for v, w in self.seeds.items())
         total = 0.0
@@ -94,7 +125,11 @@ class Walk:
             else:
                 self.residual[v] = share
                 self.walks += share
-                rho = max(rho, share / self.degree[v])
+                if self.guided:
+                    self.entries += len(self.rows[v])
+                    self._read(v)
+                rho = max(rho, share / self._reach_down(v))
+        self.rho = rho
         self.num_seeds, self.scale = len(seeds), 1.0 / (1.0 - d * lost)
         self.possible = len(self.among) + sum(v in self.all_among for v, _ in self.apart)
         self.k = min(self.k, self.possible)
@@ -118,34 +153,43 @@ class Walk:
         return Found([one.id for one in shown], scores, bound, shortfall < 1, self.rounds, self.pushed, self.entries)
 
     def _drain(self, threshold: float) -> bool:
-        front = [v for v, r in self.residual.items() if r > threshold * self.degree[v]]
+        front = [v for v, r in self.residual.items() if r > threshold * self._reach_down(v)]
         while front:
-            volume = sum(len(self.rows[v]) for v in front)
+            volume = sum(len(self.rows[v]) * (2 if self.guided and v not in self.read else 1) for v in front)
             if self.entries + volume > self.budget:
-                self.rho = max(r / self.degree[v] for v, r in self.residual.items()) * (1.0 + 4.0 * UNIT)
+                self.rho = max(r / self._reach_down(v) for v, r in self.residual.items()) * self._above()
                 return False
-            factor = {}
+            factor, gain, touched = {}, {}, set()
             for v in sorted(front):
                 taken = self.residual[v]
+                gain[v] = 0.0 if self.estimate.get(v, 0.0) > 0 else self._of(v)
                 self.estimate[v] = self.estimate.get(v, 0.0) + (1.0 - self.damping) * taken
                 self.taken += taken
                 self.residual[v] = 0.0
-                factor[v] = self.damping * taken / self.degree[v]
+                if self.guided:
+                    self._read(v)
+                factor[v] = self.damping * taken / (self.read[v] if self.guided else self.degree[v])
                 self.longest = max(self.longest, len(self.rows[v]))
             front = []
             for v, f in factor.items():
                 for e in self.rows[v]:
-                    to, share = int(self.graph.indices[e]), f * self._weight(e)
+                    to, w = int(self.graph.indices[e]), self._weight(e)
+                    share = f * (w * self._of(to)) if self.guided else f * w
                     if share == 0:
                         continue
                     before = self.residual.get(to, 0.0)
                     self.residual[to] = before + share
-                    if before <= threshold * self.degree[to] < before + share:
-                        front.append(to)
+                    touched.add(to)
+                    if self.guided and to not in self.read:
+                        self.known[to] = self.known.get(to, 0.0) + w * gain[v]
+            front = sorted(v for v in touched if self.residual[v] > threshold * self._reach_down(v))
             self.rounds, self.pushed = self.rounds + 1, self.pushed + len(factor)
             self.entries, self.contributions = self.entries + volume, self.contributions + volume
-        self.rho = threshold * (1.0 + 4.0 * UNIT)
+        self.rho = threshold * self._above()
         return True
+
+    def _above(self) -> float:
+        return 1.0 + (float(8 + self.pushed) if self.guided else 4.0) * UNIT
 
     def _is_closed(self) -> bool:
         return all(v in self.estimate for v in self.residual) or self.damping == 0
@@ -185,7 +229,9 @@ class Walk:
         self.entries += volume
         self.longest = max([self.longest, *(len(self.rows[one.node]) for one in self.bounds)])
         for at, one in enumerate(self.bounds):
-            if self.degree[one.node]:
+            if self.guided and self.degree[one.node]:
+                self.bounds[at] = self._looked(one)
+            elif self.degree[one.node]:
                 near = 0.0
                 for e in self.rows[one.node]:
                     source = int(self.graph.indices[e])
@@ -197,12 +243,30 @@ class Walk:
         self._join_twins()
         return self._shortfall(outside)
 
+    def _looked(self, one: Bounds) -> Bounds:
+        """Narrow the bounds of a candidate by its row, with node weights."""
+        d, v, low, high = self.damping, one.node, 0.0, 0.0
+        self._read(v)
+        for e in self.rows[v]:
+            source = int(self.graph.indices[e])
+            if self.residual.get(source, 0.0) > 0:
+                flow = self._weight(e) * self.residual[source] * self._of(source)
+                low, high = low + flow / self._reach_up(source), high + flow / self._reach_down(source)
+        rounding = 2.0 * float(8 + self.pushed) * UNIT
+        low, high = low * (1.0 - rounding), high * (1.0 + rounding)
+        x, r, a = self.estimate.get(v, 0.0), self.residual[v], self._of(v)
+        least = self.scale * (x + (1.0 - d) * (r + d * (a * low)))
+        looked = self.scale * (x + (1.0 - d) * (r + d * (a * high))) + self._width(self._reach_up(v), d * d)
+        most = min(looked, one.least + self._width(self._reach_up(v), d))
+        least = max(one.least, least)
+        return Bounds(v, one.id, least, max(most - least, 0.0))
+
     def _id(self, v: int) -> int:
         return int(self.graph.node_of[v])
 
     def _bounds(self, v: int, x: float, own: float, rest: float) -> Bounds:
         least = self.scale * (x + (1.0 - self.damping) * own)
-        return Bounds(v, self._id(v), least, self._width(self.degree[v], rest))
+        return Bounds(v, self._id(v), least, self._width(self._reach_up(v), rest))
 
     def _largest_degree(self) -> float:
         columns = self.graph.degree[sorted(self.among)]
@@ -219,7 +283,7 @@ class Walk:
 
     def _are_twins(self, a: int, b: int) -> bool:
         """Whether the rows are equal, or become equal by exchanging a with b and the one other node that differs."""
-        if self.restarts & {a, b}:
+        if self.restarts & {a, b} or self._of(a) != self._of(b):
             return False
         first, second = self._row(a), self._row(b)
         if first == second:
@@ -232,7 +296,7 @@ class Walk:
         return False
 
     def _is_symmetry(self, a: int, b: int, c: int, d: int) -> bool:
-        if c < 0 or self.restarts & {c, d}:
+        if c < 0 or self.restarts & {c, d} or self._of(c) != self._of(d):
             return False
         swap = {a: b, b: a, c: d, d: c}
         if len({a, b, c, d}) not in (2, 4):

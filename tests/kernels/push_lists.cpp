@@ -53,6 +53,8 @@ int main(int, char** arguments) {
     const auto bits = wholes<uint64_t>(nodes / 64 + 1);
     const int64_t candidates = whole();
     const auto largest = reals<double>(1);
+    const auto guide = reals<float>(batch * nodes);
+    const std::vector<float> others(size_t(batch), 1.0f);
     std::vector<int32_t> own(static_cast<size_t>(nodes));
     for (int64_t v = 0; v < nodes; ++v) own[size_t(v)] = static_cast<int32_t>(v);
     PprGraph graph{};
@@ -64,6 +66,8 @@ int main(int, char** arguments) {
     queries.batch = batch, queries.tol = 1e-6, queries.execution = {1};
     queries.restart_indptr = restart_indptr.data(), queries.restart_node = restart_node.data();
     queries.restart_value = restart_value.data(), queries.damping = damping.data();
+    queries.node_weight = guide.data(), queries.weighted_node = own.data(), queries.num_weighted = nodes;
+    queries.other_weight = others.data();
     const size_t cells = size_t(batch * k), rows = size_t(batch);
     std::vector<int64_t> ids(cells), counts(rows), iterations(rows), rounds(rows), pushed(rows), entries(rows);
     std::vector<float> scores(cells), score_bounds(cells);

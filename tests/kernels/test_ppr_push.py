@@ -63,12 +63,12 @@ def assert_true(hits: hf.PprHits, exact: NDArray[np.float64], among: NDArray[np.
 @st.composite
 def cases(draw: st.DrawFn) -> dict[str, Any]:
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    n, types = draw(st.integers(1, 90)), draw(st.sampled_from([1, 1, 3]))
+    n, types, kind = draw(st.integers(1, 90)), draw(st.sampled_from([1, 1, 3])), draw(st.sampled_from(KINDS))
     graph = random_graph(
         rng,
         n,
         int(n * draw(st.sampled_from([0.5, 2, 6]))) + 1,
-        weights=draw(st.sampled_from(KINDS)),
+        weights=kind,
         types=types,
         hub=draw(st.sampled_from([None, 0])),
     )
@@ -76,6 +76,13 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     if eta is not None and not eta.any():
         eta = None
     among = None if draw(st.booleans()) else np.flatnonzero(rng.random(n) < 0.5)
+    guide = draw(st.sampled_from([None, None, "some", "few", "spread"]))
+    if kind == "extreme":  # products beyond float32 are refused
+        guide = None
+    weights = None
+    if guide is not None:
+        values = {"few": rng.choice([0.25, 1.0], (3, n)), "spread": 2.0 ** rng.uniform(-40, 5, (3, n))}
+        weights = values.get(guide, rng.uniform(0.05, 3, (3, n))).astype(np.float32)
     return {
         "graph": graph,
         "restart": random_restart(rng, n, 3, most=draw(st.sampled_from([1, 4, n]))),
@@ -84,13 +91,24 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
         "damping": draw(st.sampled_from([0.0, 0.3, 0.5, 0.85, 0.999])),
         "edge_type_weights": eta,
         "prove": draw(st.sampled_from(["order", "set"])),
+        "node_weights": weights,
     }
+
+
+def scaled(graph: hf.Graph, weights: NDArray[np.float32]) -> list[float]:
+    """Return a query's node weights by internal node, as hopfuse/ppr.h scales them."""
+    linked = np.diff(graph.indptr) > 0
+    own = weights[graph.node_of].astype(np.float64)
+    largest = own[linked].max(initial=0.0) or own.max()
+    scale = 2.0 ** np.ceil(np.log2(largest))
+    return np.minimum(np.float32(own / scale), np.float32(1)).astype(float).tolist()
 
 
 @given(case=cases())
 def test_walks_have_the_bits_of_the_contract(variant: str, case: dict[str, Any]) -> None:
     graph, restart, k, among = (case.pop(name) for name in ("graph", "restart", "k", "candidates"))
     hits = local(graph, restart, k, candidates=among, **case)
+    weights = case["node_weights"]
     eta = case["edge_type_weights"]
     if eta is not None:  # scaled by a power of two, as for passes
         eta = (eta * 2.0 ** (1 - np.frexp(eta.max())[1])).tolist()
@@ -105,6 +123,7 @@ def test_walks_have_the_bits_of_the_contract(variant: str, case: dict[str, Any])
                 case["damping"],
                 eta,
                 case["prove"] == "order",
+                None if weights is None else scaled(graph, weights[b]),
             ).run()
             if hits.ids.shape[1]
             else None
@@ -255,7 +274,55 @@ def test_auto_walks_by_passes_where_a_sample_says_so() -> None:
     assert hf.ppr_topk(graph, [{0: 1.0}], 5, tol=0.1).walks is None
     assert hf.ppr_topk(graph, [{0: 1.0}], 5, stop="tol").walks is None
     assert hf.ppr_topk(graph, [{0: 1.0}], 5, allow=np.arange(15_000)).walks is None
-    assert hf.ppr_topk(graph, [{0: 1.0}], 5, node_weights=np.ones((1, graph.num_nodes))).walks is None
+    some = np.random.default_rng(2).uniform(0.1, 1, (3, graph.num_nodes))
+    some[0, 17] = 0
+    excluding = hf.ppr_topk(graph, [{0: 1.0}] * 3, 5, node_weights=some).walks
+    assert excluding is not None
+    assert excluding.entries[0] == 0
+
+
+def test_node_weights_of_one_change_no_bit() -> None:
+    graph = busy_graph(nodes=20_000, edges=160_000)
+    restart = random_restart(np.random.default_rng(8), graph.num_nodes, 10, most=2)
+    for walk in ("local", "auto"):
+        plain = hf.ppr_topk(graph, restart, 5, walk=walk)
+        assert plain.walks is not None
+        for weights in (np.ones((10, graph.num_nodes)), np.full((10, graph.num_nodes), 8, np.float32)):
+            assert_same(hf.ppr_topk(graph, restart, 5, walk=walk, node_weights=weights), plain)
+
+
+def test_node_weights_of_nodes_without_edges_change_no_bit() -> None:
+    rng = np.random.default_rng(3)
+    dense = busy_graph()
+    src, dst, weight, _ = dense.edges()
+    roomy = hf.Graph.from_edges(src, dst, weight, num_nodes=dense.num_nodes + 50)
+    restart, own = random_restart(rng, dense.num_nodes, 10, most=2), rng.uniform(0.2, 1.7, (10, dense.num_nodes))
+    linked = np.diff(dense.indptr)[dense.internal_of] > 0
+    for of_others in (0.0, 1.0, 1e3):
+        more = np.concatenate([np.where(linked, own, of_others), np.full((10, 50), of_others)], axis=1)
+        assert_same(
+            local(roomy, restart, 5, node_weights=more, candidates=np.arange(dense.num_nodes)),
+            local(dense, restart, 5, node_weights=own, candidates=np.arange(dense.num_nodes)),
+        )
+
+
+def test_auto_walks_locally_with_node_weights_where_it_pays(every_isa: list[str]) -> None:
+    graph = busy_graph(nodes=60_000, edges=400_000)
+    graph.derived["push_budget"] = cpu_push.budget_of(graph)._replace(typical=1.0)
+    rng = np.random.default_rng(5)
+    restart = random_restart(rng, graph.num_nodes, 12, most=2)
+    weights = rng.uniform(0.3, 1, (12, graph.num_nodes))
+    auto = hf.ppr_topk(graph, restart, 5, prove="set", node_weights=weights)
+    passes = hf.ppr_topk(graph, restart, 5, prove="set", node_weights=weights, walk="passes")
+    assert auto.walks is not None
+    assert auto.walks.local.any()
+    assert_bitwise(np.sort(auto.ids[passes.proven]), np.sort(passes.ids[passes.proven]), "ids")
+    parts = hf.ppr_topk(
+        graph, restart, 5, prove="set", node_weights=weights[:, :900], weighted_nodes=np.arange(900), walk="local"
+    )
+    rest = weights.copy()
+    rest[:, 900:] = 1.0
+    assert_same(parts, local(graph, restart, 5, prove="set", node_weights=rest))
 
 
 def test_a_graph_with_gaps_walks_as_one_without() -> None:
@@ -387,7 +454,7 @@ def test_local_is_refused_where_it_is_not_defined() -> None:
         {"stop": "tol"},
         {"edge_type_norm": "per_type"},
         {"allow": [0, 1, 2]},
-        {"node_weights": np.ones((1, 8))},
+        {"node_weights": [[1, 0, 1, 1, 1, 1, 1, 1]]},
         {"max_iter": 3},
     ):
         with refused(InputError, "unsupported", "walk"):

@@ -43,8 +43,8 @@ MUTANTS = [
     Mutant(
         "a threshold compared with <",
         WALK,
-        "memory.residual[node] > threshold * degree(node)",
-        "threshold * degree(node) < 1.001 * memory.residual[node]",
+        "memory.residual[node] > threshold * least_degree(node) ?",
+        "threshold * least_degree(node) < 1.001 * memory.residual[node] ?",
     ),
     Mutant(
         "r read inside a round",
@@ -59,20 +59,43 @@ MUTANTS = [
         "const double most = threshold * 2.0 * degrees[to];",
     ),
     Mutant("residual that a push leaves behind", WALK, "memory.residual[node] = TAKEN;", ""),
+    Mutant("a node weight left out", WALK, "factor * (w * double(memory.guide[to]))", "factor * w"),
+    Mutant("a pushed node's weight counted twice", WALK, "was_zero && x > 0.0 ? memory", "x > 0.0 ? memory"),
+    Mutant("a degree from above, with node weights", WALK, "std::fabs(memory.known[node]) : degree", "1e3 : degree"),
+    Mutant("D of the neighbour", WALK, "double(memory.guide[node]) * -memory", "-memory"),
+    Mutant(
+        "a look that takes the upper bound for the lower",
+        PROOF,
+        "least += flow / walk_.degree(source)",
+        "least += flow / walk_.least_degree(source)",
+    ),
     Mutant(
         "a look without its step", PROOF, "(m_.estimate[one.node] + (1.0 - d) * own)", "(m_.estimate[one.node] + own)"
     ),
 ]
 
 
-def graphs() -> list[tuple[hf.Graph, list[dict[int, float]], NDArray[np.int64], bool]]:
-    """Return weighted graphs with a hub, seeds, candidates, and whether the order is proven."""
+class Case(NamedTuple):
+    """``guide``: (B, N) node weights, at most 1."""
+
+    graph: hf.Graph
+    restart: list[dict[int, float]]
+    among: NDArray[np.int64]
+    order: bool
+    guide: NDArray[np.float32]
+
+
+def graphs() -> list[Case]:
+    """Return weighted graphs with a hub; half of them with node weights."""
     made = []
-    for seed in range(4):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         graph = random_graph(rng, 300, 900, weights="random", hub=7)
         among = np.flatnonzero(rng.random(300) < 0.6)
-        made.append((graph, random_restart(rng, 300, 12), among, seed % 2 == 0))
+        restart = random_restart(rng, 300, 12)
+        guide = rng.uniform(0.2, 1, (12, 300)) if seed < 4 else np.ones((12, 300))
+        guide[:, graph.degree[:, 0].argmax()] = 1  # so that no scale is taken out
+        made.append(Case(graph, restart, among, seed % 2 == 0, guide.astype(np.float32)))
     return made
 
 
@@ -105,11 +128,9 @@ def program(mutant: Mutant, folder: Path) -> Path:
     return made
 
 
-def answers(
-    run: Path, folder: Path, number: int, case: tuple[hf.Graph, list[dict[int, float]], NDArray[np.int64], bool]
-) -> list[bytes]:
+def answers(run: Path, folder: Path, number: int, case: Case) -> list[bytes]:
     """Return the program's answer to each query of a case."""
-    graph, restart, among, order = case
+    graph, restart, among, order, guide = case
     assert graph.keeps_order
     assert graph.weight is not None
     rows = [sorted(row.items()) for row in restart]
@@ -121,19 +142,19 @@ def answers(
         words(graph.num_nodes, graph.num_stored, len(rows), sum(map(len, rows)), K, order, graph.indptr, graph.indices)
         + words(graph.weight, graph.degree[:, 0], np.cumsum([0, *map(len, rows)]), [v for row in rows for v, _ in row])
         + words([w for row in rows for _, w in row], table.bits.view(np.int64), table.with_edges)
-        + words(table.largest_total)
+        + words(table.largest_total, guide.ravel())
     )
     subprocess.run([str(run), str(given), str(answer)], check=True)
     whole, size = answer.read_bytes(), 8 * (2 * K + 5)
     return [whole[at : at + size] for at in range(0, len(whole), size)]
 
 
-def expected(case: tuple[hf.Graph, list[dict[int, float]], NDArray[np.int64], bool]) -> list[bytes]:
+def expected(case: Case) -> list[bytes]:
     """Return the same by the contract."""
-    graph, restart, among, order = case
+    graph, restart, among, order, guide = case
     made = []
-    for seeds in restart:
-        walk = Walk(graph, seeds, K, among.tolist(), order=order)
+    for seeds, own in zip(restart, guide.astype(float).tolist(), strict=True):
+        walk = Walk(graph, seeds, K, among.tolist(), order=order, weights=own)
         found = walk.run()
         pairs = [part for pair in zip(found.ids, map(float, found.scores), strict=True) for part in pair]
         pairs += [-1, -np.inf] * (K - len(found.ids))

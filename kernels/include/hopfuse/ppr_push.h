@@ -1,7 +1,7 @@
 // Local walks: the contract of ppr_topk's lists that are found and proven by pushes, which read only the rows that they need.
 // Personalized PageRank itself is defined in hopfuse/ppr.h.
 //
-// FORMULA  On a symmetric operator (joint, undirected, without `allow` and node weights), with P' the transpose of P and r the
+// FORMULA  On a symmetric operator (joint, undirected, without `allow`; NODE WEIGHTS below), with P' the transpose of P and r the
 //   residual of an estimate x (Andersen, Chung & Lang, "Local graph partitioning using PageRank vectors", FOCS 2006):
 //     x* = x + (1 - d) sum_t d^t P'^t r,     x = 0 and r = s at the start
 //   A push at u moves (1 - d) r_u to x_u and d r_u w_uv eta_t / deg_u to each r_v, which keeps the sum. Since
@@ -36,6 +36,16 @@
 //   that (have_equal_scores); they get one score, and the lower id comes first. Fewer than k hits are proven if no other
 //   candidate can be reached. A list with a score that is 0 in float32 is not proven; such a node is no hit.
 //
+// NODE WEIGHTS  With weights a_v > 0 of all nodes with edges (ppr.h, NODE WEIGHTS), not all of them 1, the operator stays
+//   symmetric: P[u, v] = w_uv eta_t a_v / D_u and deg_v = a_v D_v, D_v = sum (w eta_t) a_x over row v, added in its order. D_v
+//   needs row v. It is read (and its entries counted) for the seeds at the start, for a node before its first push, and for
+//   the candidates of a look. Of other nodes is known: K_v, the sum of (w_uv eta_t) a_u over the pushes that have reached v,
+//   those of a node that was pushed before left out, so K_v <= D_v; and D_v <= the degree without node weights, as a <= 1.
+//   A push moves f ((w eta_t) a_v) with f = d t_u / D_u. Where r is compared or rho computed, a_v K_v stands for deg_v; where a
+//   bound reaches up, a_v times that degree. The next front are the nodes that a round has reached and that have
+//   r_v > eps a_v K_v at its end. q_v is known within bounds, from those of D_u; of both bounds of x*_v the narrower counts.
+//   A query with a weight of 0, or with D <= PPR_PUSH_LEAST_SUM, is not proven.
+//
 // ROUNDING  Each contribution, push and seed adds at most one unit roundoff of a sum that is at most 1, and f and deg carry
 //   relative errors: the computed r and x are those of an exact walk up to a sum of errors of
 //     PPR_UNIT (contributions + 2 pushes + 2 seeds + (2 longest row + 256 types + 8) / (1 - d)),
@@ -60,12 +70,13 @@ namespace hopfuse {
 constexpr double PPR_PUSH_STEP = 0.35;  // the threshold of the next stage relative to rho, if nothing is known of it
 constexpr double PPR_PUSH_LEAST = 0.1;  // the least and the largest such threshold
 constexpr double PPR_PUSH_MOST = 0.6;
-constexpr double PPR_PUSH_LOOK = 0.5;        // the entries of a look, relative to those read so far,
-constexpr double PPR_PUSH_FREE_LOOK = 16.0;  // and those for each of k + 4 candidates, which it may always read
-constexpr double PPR_PUSH_SEEDS = 0.125;     // the share of the budget that the rows of a query's seeds may take
-constexpr double PPR_PUSH_TRIAL = 0.0625;    // the share of the budget within which no walk gives up
-constexpr double PPR_PUSH_UNKNOWN = 4.0;     // the factor of entries expected without a shortfall,
-constexpr double PPR_PUSH_TIE = 16.0;        // and with hits that seem tied
+constexpr double PPR_PUSH_LOOK = 0.5;            // the entries of a look, relative to those read so far,
+constexpr double PPR_PUSH_FREE_LOOK = 16.0;      // and those for each of k + 4 candidates, which it may always read
+constexpr double PPR_PUSH_SEEDS = 0.125;         // the share of the budget that the rows of a query's seeds may take
+constexpr double PPR_PUSH_TRIAL = 0.0625;        // the share of the budget within which no walk gives up
+constexpr double PPR_PUSH_UNKNOWN = 4.0;         // the factor of entries expected without a shortfall,
+constexpr double PPR_PUSH_TIE = 16.0;            // and with hits that seem tied
+constexpr double PPR_PUSH_LEAST_SUM = 0x1p-900;  // the smallest D of a walk with node weights
 
 // The candidates of a graph, with what a proof needs to know of those that no push reaches.
 struct PprCandidates {

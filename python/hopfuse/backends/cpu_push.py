@@ -11,6 +11,7 @@ from .. import _native
 from ..types import Graph, LocalWalks
 from ..types.candidates import CandidateTable, candidate_table
 from .calls import Evidence, HitArrays, NodeRanking, PprQueries, empty_ppr_hits
+from .node_weights import WeightEffect
 from .prepared_graph import prepared_graph
 
 #: The share of a graph's entries that a walk may read; a pass reads all of them, and a list takes about 13 passes.
@@ -23,6 +24,9 @@ MOST_TOL = 1e-4
 SAMPLE, SAMPLE_K, SAMPLE_DAMPING = 48, 10, 0.5
 #: The entries that a list by passes may cost, as a share of the graph's: what a query takes in a batch of 64.
 PASSES_SHARE = 0.3
+#: What a walk with node weights costs relative to one without: rows are also read for degrees, which are otherwise
+#: known in part, and half as many lists are proven.
+GUIDED_SHARE = 7.0
 
 
 class Budget(NamedTuple):
@@ -35,10 +39,11 @@ class Budget(NamedTuple):
     proven: float
     """The share of the sample that was proven."""
 
-    def of(self, k: int, damping: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return each query's budget, (B,): 0 where a list of k at this damping is expected to need more."""
+    def of(self, k: int, damping: NDArray[np.float64], weights: WeightEffect) -> NDArray[np.int64]:
+        """Return each query's budget, (B,): 0 where a list of k is expected to need more, or nodes are excluded."""
         expected = self.typical * (k / SAMPLE_K) ** 2 * (0.5 / (1.0 - damping)) ** 2
-        return np.where((damping > 0) & (expected <= self.entries), self.entries, 0)
+        expected = np.where(weights.guides, GUIDED_SHARE * expected, expected)
+        return np.where((damping > 0) & (expected <= self.entries) & ~weights.excludes, self.entries, 0)
 
 
 def budget_of(graph: Graph) -> Budget:
@@ -66,16 +71,18 @@ def plan(graph: Graph, queries: PprQueries, ranking: NodeRanking) -> Plan | None
     if ranking.walk == "local":
         entries = max(int(SHARE * graph.num_stored), FEWEST_ENTRIES)
         return Plan(np.full(batch, entries), ranking.among or _among(graph, ranking.candidates))
-    plain = queries.allow is None and queries.node_weights is None and not queries.per_type
+    plain = queries.allow is None and not queries.per_type
     exact = ranking.stop_when_proven and queries.max_iter == 0 and queries.tol <= MOST_TOL
     if not (plain and exact and budget_of(graph).entries):
         return None
+    weights = queries.node_weights
+    effect = WeightEffect.none(batch) if weights is None else weights.effect(graph)
     if ranking.among is None and _have_edges(graph, ranking.candidates, ranking.k):
-        budget = budget_of(graph).of(ranking.k, queries.damping)
+        budget = budget_of(graph).of(ranking.k, queries.damping, effect)
         if not budget.any():
             return Plan(budget, None)
     among = ranking.among or _among(graph, ranking.candidates)
-    return Plan(budget_of(graph).of(min(ranking.k, among.with_edges), queries.damping), among)
+    return Plan(budget_of(graph).of(min(ranking.k, among.with_edges), queries.damping, effect), among)
 
 
 def _sampled(graph: Graph) -> Budget:
@@ -103,7 +110,7 @@ def push(
     evidence, hits = Evidence.uninitialised(batch), empty_ppr_hits(batch, ranking.k)
     counts: dict[str, Any] = {name: np.zeros(batch, np.int64) for name in ("rounds", "rows", "entries")}
     among = made.among or _among(graph, ranking.candidates)
-    typed = queries.edge_type_weights is not None
+    typed, weights = queries.edge_type_weights is not None, queries.node_weights
     _native.ppr_push(
         prepared_graph(graph),
         restart_indptr=queries.indptr,
@@ -111,6 +118,9 @@ def push(
         restart_value=queries.value,
         damping=queries.damping,
         eta=queries.edge_type_weights,
+        node_weight=None if weights is None else weights.weight,
+        weighted_node=None if weights is None else weights.node,
+        other_weight=None if weights is None else weights.other,
         tol=queries.tol,
         threads=queries.threads,
         candidate_bits=among.bits,

@@ -39,11 +39,34 @@ class NodeWeights(NamedTuple):
         """Return whether any of these queries may exclude a node by weight 0; always True on a device."""
         return self.on_device or not (self.weight[queries].all() and self.other[queries].all())
 
+    def effect(self, graph: Graph) -> WeightEffect:
+        """Return what the weights mean, on the host."""
+        has_edges = np.diff(graph.indptr) > 0
+        own = has_edges[self.node]
+        has_others = np.count_nonzero(own) < np.count_nonzero(has_edges)
+        weight = self.weight if own.all() else self.weight[:, own]
+        excludes = (weight == 0).any(axis=1) | ((self.other == 0) & has_others)
+        return WeightEffect(excludes, (weight != 1).any(axis=1) | ((self.other != 1) & has_others))
+
     def least(self, query: int) -> float:
         """Return the smallest weight above 0 of a query, at most 1."""
         own = self.weight[query]
         other = float(self.other[query])
         return min(float(own.min(initial=1.0, where=own > 0)), other if other > 0 else 1.0)
+
+
+class WeightEffect(NamedTuple):
+    """What node weights mean for each query's nodes with edges; those of other nodes change nothing. Each (B,) bool."""
+
+    excludes: NDArray[np.bool_]
+    """One of these weights is 0."""
+    guides: NDArray[np.bool_]
+    """One of them is not 1."""
+
+    @classmethod
+    def none(cls, batch: int) -> WeightEffect:
+        """Return that of a batch without node weights."""
+        return cls(np.zeros(batch, np.bool_), np.zeros(batch, np.bool_))
 
 
 class NodeWeightCall(NamedTuple):

@@ -199,7 +199,7 @@ def ppr_topk(
         walks so. "local", on a CPU, pushes mass from the seeds and reads only the rows that it needs, until the list is
         proven or three tenths of the graph's entries (at least 32,768) are read; then ``proven`` is False and the list
         is the best so far. It needs an undirected graph, ``joint``, ``stop="proven"``, and neither ``allow``,
-        ``node_weights`` nor ``max_iter``; these, and a ``tol`` above 1e-4, walk by passes with "auto". "auto"
+        ``max_iter`` nor node weights of 0; these, and a ``tol`` above 1e-4, walk by passes with "auto". "auto"
         walks locally where a sample of the graph says that this pays, and by passes where it does not, or where a
         local walk has not proven the list. Proven lists have the same ids in the same order with every ``walk``;
         scores differ by less than their bounds. ``walks`` of the result says how each query walked.
@@ -225,7 +225,7 @@ def ppr_topk(
     check_choice(walk, "walk", ("auto", "passes", "local"))
     check_choice(empty, "empty", ("error", "skip"))
     if walk == "local":
-        _check_local(graph, stop, max_iter, edge_type_norm, allow, node_weights)
+        _check_local(graph, stop, max_iter, edge_type_norm, allow)
     options = WalkOptions(
         damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes, threads
     )
@@ -261,6 +261,8 @@ def ppr_topk(
             raise _not_local(f"backend={backend!r}, which walks by passes; pass backend='auto'")
         walk = "passes"
     queries = read_walks(graph, restart, options, may_be_empty=may_be_empty)
+    if walk == "local" and queries.node_weights is not None and queries.node_weights.effect(graph).excludes.any():
+        raise _not_local("node_weights of 0, which exclude nodes; pass walk='auto', or weights above 0")
     batch, parts = queries.damping.size, []
     walks = queries.indptr[1:] > queries.indptr[:-1]
     rankings = _read_candidates(graph, candidates, batch)
@@ -307,13 +309,13 @@ def _joined(parts: list[tuple[NDArray[np.int64], dict[str, Any]]], batch: int, k
     return joined
 
 
-def _check_local(graph: Graph, stop: str, max_iter: int | None, norm: str, allow: Any, node_weights: Any) -> None:
+def _check_local(graph: Graph, stop: str, max_iter: int | None, norm: str, allow: Any) -> None:
     """Raise unless local walks are defined for these options."""
     if stop != "proven":
         raise _not_local(f"stop={stop!r}; pass stop='proven', or walk='passes'")
     if norm != "joint":
         raise _not_local(f"edge_type_norm={norm!r}; pass walk='auto'")
-    for name, given in (("max_iter", max_iter), ("allow", allow), ("node_weights", node_weights)):
+    for name, given in (("max_iter", max_iter), ("allow", allow)):
         if given is not None:
             raise _not_local(f"{name}; pass walk='auto'")
     if isinstance(graph, Graph) and graph.directed:
