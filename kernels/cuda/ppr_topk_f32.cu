@@ -95,12 +95,23 @@ struct Margin {
         : per_degree(round_above(2.0 * error.per_degree)), flat(round_above(2.0 * error.flat)) {}
     __device__ Margin(float of_degree, float all) : per_degree(of_degree), flat(all) {}
 
-    // x_v + 2 e_v without its term 2 relative x_v, at least 0. `local` is 0 without such a part, `attraction` a node weight.
-    __device__ float reach(float x, float weight, float local, bool attracts, float attraction) const {
-        const float all = attracts ? fmaf(per_degree, attraction, static_cast<float>(PPR_LEAST)) : per_degree;
-        const float share = fmaf(static_cast<float>(2.0 * PPR_NEAR), local, all);
+    // The part of 2 e_v that is multiplied by the degree; `attraction` is a node weight, `local` 0 without such a part.
+    __device__ float of_attraction(float attraction) const {
+        return fmaf(per_degree, attraction, static_cast<float>(PPR_LEAST));
+    }
+    __device__ static float share(float of_all, float local) {
+        return fmaf(static_cast<float>(2.0 * PPR_NEAR), local, of_all);
+    }
+    // x_v + 2 e_v without its term 2 relative x_v, at least 0.
+    __device__ float reach(float x, float weight, float share) const {
         const float bounded = fmaf(weight, share, x) + flat;
         return bounded > 0.0f ? bounded : 0.0f;
+    }
+    // The same of a row, whose tables are read.
+    __device__ float reach(const Candidates& c, const ListArguments& list, int64_t row, int lane, float x) const {
+        const int64_t at = row * c.lanes + lane;
+        const float all = list.twins.attraction == nullptr ? per_degree : of_attraction(list.twins.attraction[at]);
+        return reach(x, c.weight(row, lane), share(all, list.locals == nullptr ? 0.0f : list.locals[at]));
     }
 };
 
@@ -173,60 +184,81 @@ struct QuadScan {
     int first;      // lane
     unsigned part;  // a bit for each lane of the quad that takes part
 
-    // Takes a candidate whose state is `value`.
-    __device__ void take(int64_t row, const float (&value)[QUAD], float common, int32_t node, QuadBest* best) const {
-        float weight[QUAD], local[QUAD], attraction[QUAD], x[QUAD], reach[QUAD];
+    // The row of the thread's candidate in a tile of the group, or -1. The tile's rows are read together; `own` is the thread's.
+    __device__ int32_t row(int64_t group, int tile, int own) const {
+        const int64_t i = (group + static_cast<int64_t>(tile) * a.groups.count) * c.tile_rows() + own;
+        return i < c.count ? static_cast<int32_t>(c.row(i)) : -1;
+    }
+
+    __device__ Margin margin(int lane) const { return Margin(shared.per_degree[lane], shared.flat[lane]); }
+
+    // Takes a candidate whose state is `value`. Returns a bit for each lane in which it has no score above 0 and must be looked at.
+    __device__ unsigned take(int64_t row, const float (&value)[QUAD], float common, int32_t node,
+                             QuadBest* best) const {
+        float weight[QUAD], share[QUAD];
+        if (a.list.twins.attraction == nullptr) {
+#pragma unroll
+            for (int i = 0; i < QUAD; ++i) share[i] = shared.per_degree[first + i];
+        } else {
+            read_quad(share, a.list.twins.attraction, row, c.lanes, first);
+#pragma unroll
+            for (int i = 0; i < QUAD; ++i) share[i] = margin(first + i).of_attraction(share[i]);
+        }
+        if (a.list.locals != nullptr) {
+            float local[QUAD];
+            read_quad(local, a.list.locals, row, c.lanes, first);
+#pragma unroll
+            for (int i = 0; i < QUAD; ++i) share[i] = Margin::share(share[i], local[i]);
+        }
         if (c.per_lane && c.degree != nullptr) read_quad(weight, c.degree, row, c.lanes, first);
         else fill_quad(weight, common);
-        if (a.list.locals != nullptr) read_quad(local, a.list.locals, row, c.lanes, first);
-        else fill_quad(local, 0.0f);
-        const bool attracts = a.list.twins.attraction != nullptr;
-        if (attracts) read_quad(attraction, a.list.twins.attraction, row, c.lanes, first);
-        else fill_quad(attraction, 1.0f);
         unsigned asked = 0;
 #pragma unroll
         for (int i = 0; i < QUAD; ++i) {
-            x[i] = c.score(value[i], weight[i]);
-            const Margin margin(shared.per_degree[first + i], shared.flat[first + i]);
-            reach[i] = margin.reach(x[i], weight[i], local[i], attracts, attraction[i]);
-            best->take(i, x[i], node);
-            if (x[i] > 0.0f) best->take_reach(i, reach[i]);
-            else if (reach[i] > best->reach[i] || ((best->others >> i) & 1u) == 0) asked |= 1u << i;
+            const float x = c.score(value[i], weight[i]);
+            const float reach = margin(first + i).reach(x, weight[i], share[i]);
+            best->take(i, x, node);
+            if (x > 0.0f) best->take_reach(i, reach);
+            else if (reach > best->reach[i] || ((best->others >> i) & 1u) == 0) asked |= 1u << i;
         }
-        asked &= part;
-        if (asked == 0) return;
-        unsigned holds = 0;
-        HOPFUSE_ROLLED
-        for (unsigned left = asked; left != 0; left &= left - 1) {
-            const int i = __ffs(static_cast<int>(left)) - 1;
-            if (may_hold_mass(a.list.twins, row, first + i)) holds |= 1u << i;
-        }
-        best->others |= holds;
-#pragma unroll
-        for (int i = 0; i < QUAD; ++i)
-            if (((holds >> i) & 1u) != 0) best->take_reach(i, reach[i]);
+        return asked & part;
     }
 
-    // Takes the tiles of a group, of each of which the thread reads the row number `own`.
+    // Takes a candidate without a score above 0.
+    __device__ void take_other(int64_t row, int place, QuadBest* best) const {
+        const int lane = first + place;
+        if (!may_hold_mass(a.list.twins, row, lane)) return;
+        const float reach = margin(lane).reach(c, a.list, row, lane, c.score(row, lane));
+        best->others |= 1u << place;
+#pragma unroll
+        for (int i = 0; i < QUAD; ++i)
+            if (i == place) best->take_reach(i, reach);
+    }
+
     __device__ void take_group(int64_t group, int own, QuadBest* best) const {
-        const int rows = c.tile_rows();
         HOPFUSE_ROLLED
         for (int tile = 0; tile < a.groups.tiles; tile += SCAN_READS) {
             float value[SCAN_READS][QUAD], common[SCAN_READS];
-            int64_t row[SCAN_READS];
-            int32_t node[SCAN_READS];
+            int32_t rows[SCAN_READS], node[SCAN_READS];
+#pragma unroll
+            for (int read = 0; read < SCAN_READS; ++read) rows[read] = row(group, tile + read, own);
 #pragma unroll
             for (int read = 0; read < SCAN_READS; ++read) {
-                const int64_t i = (group + static_cast<int64_t>(tile + read) * a.groups.count) * rows + own;
-                row[read] = i < c.count ? c.row(i) : -1;
-                const int64_t at = row[read] < 0 ? 0 : row[read];
+                const int64_t at = rows[read] < 0 ? 0 : rows[read];
                 read_quad(value[read], c.state, at, c.lanes, first);
                 node[read] = c.node_of[at];
                 common[read] = c.per_lane ? 1.0f : c.weight(at, 0);
             }
+            unsigned asked = 0;
 #pragma unroll
             for (int read = 0; read < SCAN_READS; ++read)
-                if (row[read] >= 0) take(row[read], value[read], common[read], node[read], best);
+                if (rows[read] >= 0)
+                    asked |= take(rows[read], value[read], common[read], node[read], best) << (QUAD * read);
+            HOPFUSE_ROLLED
+            for (; asked != 0; asked &= asked - 1) {
+                const int bit = __ffs(static_cast<int>(asked)) - 1;
+                take_other(row(group, tile + bit / QUAD, own), bit % QUAD, best);
+            }
         }
     }
 };
@@ -486,72 +518,82 @@ HOPFUSE_DEVICE float largest_outside(const RankArguments& a, const Candidates& c
     const float cut = list.score(last);
     const uint64_t least_key = make_topk_key(cut, 0x7fffffff);
     const int64_t last_id = topk_key_row(list.keys[last]), last_row = list.row(last);
-    const bool attracts = list.twins.attraction != nullptr;
     const GroupRows rows(c, a.groups, shared->groups);
     float mine = -infinite32();
-    const auto take = [&](int64_t row, float x) {
-        const bool shares = tied && x == cut && c.node_of[row] > last_id;
-        if (x >= cut && !(shares && !are_twins(list.twins, row, last_row, lane))) return;
-        if (!(x > 0.0f) && !may_hold_mass(list.twins, row, lane)) return;
-        const float local = list.locals == nullptr ? 0.0f : list.locals[row * c.lanes + lane];
-        const float attraction = node_weight(list.twins, row, lane);
-        const float reach = x >= cut ? infinite32() : margin.reach(x, c.weight(row, lane), local, attracts, attraction);
-        mine = reach > mine ? reach : mine;
+    const auto take = [&](float reach) { mine = reach > mine ? reach : mine; };
+    const auto reach_of = [&](int64_t row, float x) { return margin.reach(c, a.list, row, lane, x); };
+    // Takes a candidate without a score above 0, or with that of the last hit.
+    const auto take_rare = [&](int64_t row, float x) {
+        if (x > 0.0f) {
+            if (c.node_of[row] > last_id && !are_twins(list.twins, row, last_row, lane)) take(infinite32());
+        } else if (may_hold_mass(list.twins, row, lane)) {
+            take(reach_of(row, x));
+        }
     };
     groups.each(
         shared,
         [&](uint64_t key, float reach) {
-            if (key < least_key) mine = reach > mine ? reach : mine;
+            if (key < least_key) take(reach);
             return key >= least_key;
         },
         [&](int chosen) {
             const int count = rows.count(chosen);
             HOPFUSE_ROLLED
             for (int at = static_cast<int>(threadIdx.x); at < count; at += SELECT_STEP) {
-                int64_t row[KEYS_PER_THREAD];
                 float x[KEYS_PER_THREAD];
+                unsigned rare = 0;
 #pragma unroll
                 for (int item = 0; item < KEYS_PER_THREAD; ++item) {
                     const int j = at + item * SELECT_THREADS;
-                    row[item] = j < count ? rows.row(j) : -1;
-                    x[item] = row[item] < 0 ? 0.0f : c.score(row[item], lane);
+                    const int64_t row = j < count ? rows.row(j) : -1;
+                    x[item] = row < 0 ? infinite32() : c.score(row, lane);
                 }
 #pragma unroll
-                for (int item = 0; item < KEYS_PER_THREAD; ++item)
-                    if (row[item] >= 0) take(row[item], x[item]);
+                for (int item = 0; item < KEYS_PER_THREAD; ++item) {
+                    if (x[item] > 0.0f && x[item] < cut) take(reach_of(rows.row(at + item * SELECT_THREADS), x[item]));
+                    else if (!(x[item] > 0.0f) || (tied && x[item] == cut)) rare |= 1u << item;
+                }
+                HOPFUSE_ROLLED
+                for (; rare != 0; rare &= rare - 1) {
+                    const int64_t row = rows.row(at + (__ffs(static_cast<int>(rare)) - 1) * SELECT_THREADS);
+                    if (row >= 0) take_rare(row, c.score(row, lane));
+                }
             }
         });
     return -static_cast<float>(BlockProver{shared->values}.least(-static_cast<double>(mine)));
 }
 
-// A lane's list and its proof.
+// What is known of a lane's list.
 struct RankedLane {
-    DeviceList list;
     int64_t found;  // at most k + 1: the first one left out reveals a tie
     NodeError error;
     double shortfall;  // below 1: the list is proven
 };
 
-// Called by a whole block, whose threads all get the result.
-HOPFUSE_DEVICE RankedLane rank(const RankArguments& a, int lane, RankShared* shared) {
+HOPFUSE_DEVICE uint64_t* list_of(const RankArguments& a, int lane, RankShared* shared) {
     const SelectionRounds& rounds = a.list.rounds;
-    uint64_t* const best = rounds.keys == nullptr ? shared->kept : rounds.keys + lane * rounds.stride;
-    RankedLane ranked = {DeviceList(a, lane, best), 0, NodeError{0.0, 0.0, 0.0}, 0.0};
+    return rounds.keys == nullptr ? shared->kept : rounds.keys + lane * rounds.stride;
+}
+
+// Writes the lane's list and proves it. Called by a whole block, whose threads all get the result.
+HOPFUSE_DEVICE RankedLane rank(const RankArguments& a, int lane, RankShared* shared) {
     const int64_t k = a.list.k;
-    if (k == 0) return ranked;
+    if (k == 0) return RankedLane{0, {0.0, 0.0, 0.0}, 0.0};
     const Candidates c(a.candidates);
     const LaneGroups groups(a.groups, lane);
+    uint64_t* const best = list_of(a, lane, shared);
     bool others = false;
-    ranked.error = error_of(a.error, lane);
-    ranked.found = select(a, c, groups, lane, k + 1, best, shared, &others);
-    const NodeError error = error_to_outlast(ranked.error);
+    const int64_t found = select(a, c, groups, lane, k + 1, best, shared, &others);
+    const DeviceList list(a, lane, best);
+    const NodeError stated = error_of(a.error, lane), error = error_to_outlast(stated);
     const BlockProver team = {shared->values};
-    const ListProof proof = prove_list(ranked.list, k, ranked.found, c.count, !others, error, a.list.order != 0, team);
-    ranked.shortfall = proof.shortfall;
-    if (!proof.open) return ranked;
-    const float outside = largest_outside(a, c, groups, ranked.list, k - 1, proof.tied, Margin(error), shared);
-    if (!(proof.least > outside_reach(outside, error))) ranked.shortfall = PPR_OUTSIDE_SHORTFALL;
-    return ranked;
+    const ListProof proof = prove_list(list, k, found, c.count, !others, error, a.list.order != 0, team);
+    double shortfall = proof.shortfall;
+    if (proof.open) {
+        const float outside = largest_outside(a, c, groups, list, k - 1, proof.tied, Margin(error), shared);
+        if (!(proof.least > outside_reach(outside, error))) shortfall = PPR_OUTSIDE_SHORTFALL;
+    }
+    return RankedLane{found, stated, shortfall};
 }
 
 // Ends or schedules a lane after its try. Called by one thread.
@@ -585,16 +627,15 @@ HOPFUSE_DEVICE void write_evidence(const FinishArguments& a, int lane, int64_t r
     out.status[row] = a.seed_status[lane] < known ? a.seed_status[lane] : known;
 }
 
-HOPFUSE_DEVICE void write_hits(const PprAnswers& out, int64_t row, const RankedLane& ranked, int64_t held,
-                               double bound) {
-    const DeviceList& list = ranked.list;
+HOPFUSE_DEVICE void write_hits(const PprAnswers& out, int64_t row, const DeviceList& list, int64_t held,
+                               const NodeError& error, double bound) {
     for (int64_t i = threadIdx.x; i < out.width; i += blockDim.x) {
         const int64_t at = row * out.width + i;
         const bool is_hit = i < held;
         out.ids[at] = is_hit ? topk_key_row(list.keys[i]) : -1;
         out.scores[at] = is_hit ? list.score(i) : -infinite32();
         const double score = is_hit ? static_cast<double>(list.score(i)) : 0.0;
-        const double own = is_hit ? node_error(ranked.error, list.local(i), list.degree(i), score) : 0.0;
+        const double own = is_hit ? node_error(error, list.local(i), list.degree(i), score) : 0.0;
         out.score_bounds[at] = is_hit ? round_above(own < bound ? own : bound) : 0.0f;
     }
 }
@@ -606,22 +647,22 @@ using namespace hopfuse;
 // ppr_scan: what groups of candidates have in each lane, for ppr_try and ppr_finish: after a pass, by the iterate that the pass
 //   read and the error estimated from its largest |z - y|, in each lane whose turn it is; at the end, by x^ and its certificate.
 //   `refined`: x^ is a rounded sum. With `locals` these are part of each error and `per_degree` the rest.
-//   Unit: four lanes of a row; a thread. A warp for each group. Block: 256. Shared memory: 3456 bytes. Registers: <= 64
-//   (occupancy 50 %). Bytes: 4 L + 8 a candidate (4 L each for degrees by lane, locals and node weights), 12 L a group.
+//   Unit: four lanes of a row; a thread. A warp for each group. Block: 256. Shared memory: 3456 bytes. Registers: <= 80
+//   (occupancy 37 %). Bytes: 4 L + 8 a candidate (4 L each for degrees by lane, locals and node weights), 12 L a group.
 // ppr_try: ranks each such lane's candidates into its list, k + 1 of them to detect a tie, and proves the list. A proven lane ends
 //   with that iterate; the next try of the others is scheduled.
-//   Unit: a lane; a block. Block: 256. Shared memory: 28752 bytes. Registers: <= 80 (occupancy 25 %).
+//   Unit: a lane; a block. Block: 256. Shared memory: 28744 bytes. Registers: <= 96 (occupancy 25 %).
 //   Bytes: 20 a group, and 40 for each candidate of k + 1 groups, or a few more.
 // ppr_finish: the same; writes each lane's best k of x^ and their evidence to the query's row of the answers.
 //   `goes_on`: iterations are added to earlier ones.
-//   Unit: a lane; a block. Block: 256. Shared memory: 28752 bytes. Registers: <= 80 (occupancy 25 %).
+//   Unit: a lane; a block. Block: 256. Shared memory: 28744 bytes. Registers: <= 96 (occupancy 25 %).
 //   Bytes: as ppr_try; 20 k written.
-extern "C" __global__ void __launch_bounds__(SCAN_THREADS, 4) ppr_scan(const RankArguments a) {
+extern "C" __global__ void __launch_bounds__(SCAN_THREADS, 3) ppr_scan(const RankArguments a) {
     __shared__ ScanShared shared;
     scan(a, &shared);
 }
 
-extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 3) ppr_try(const TryArguments a) {
+extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 2) ppr_try(const TryArguments a) {
     __shared__ RankShared shared;
     const int lane = static_cast<int>(blockIdx.x);
     if (!takes_part(a.rank.turn, lane)) return;
@@ -630,13 +671,14 @@ extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 3) ppr_try(const Tr
     if (threadIdx.x == 0) end_try(a, lane, ranked.shortfall);
 }
 
-extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 3) ppr_finish(const FinishArguments a) {
+extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 2) ppr_finish(const FinishArguments a) {
     __shared__ RankShared shared;
     const int lane = static_cast<int>(blockIdx.x);
     if (!takes_part(a.rank.turn, lane)) return;
     const RankedLane ranked = rank(a.rank, lane, &shared);
     const int64_t row = a.rank.turn.rows[lane], k = a.rank.list.k, held = ranked.found < k ? ranked.found : k;
-    write_hits(a.answers, row, ranked, held, a.bound[lane]);
+    const DeviceList list(a.rank, lane, list_of(a.rank, lane, &shared));
+    write_hits(a.answers, row, list, held, ranked.error, a.bound[lane]);
     if (threadIdx.x == 0) write_evidence(a, lane, row, held, ranked.shortfall);
 }
 
