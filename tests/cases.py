@@ -66,6 +66,15 @@ AWKWARD = [
 ]
 
 
+def twins_and_likes(rng: np.random.Generator) -> tuple[hf.Graph, list[dict[int, float]]]:
+    """Return stars of twins, whose scores are equal, and cycles, whose equal scores no entry shows, in random order."""
+    hubs = [(0, v) for v in range(3, 150)] + [(1, v) for v in range(150, 190)] + [(2, v) for v in range(180, 200)]
+    cycles = [(start + i, start + (i + 1) % 50) for start in range(200, 400, 50) for i in range(50)]
+    src, dst = rng.permutation(450)[np.array([*hubs, *cycles]).T]
+    graph = hf.Graph.from_edges(src, dst, num_nodes=450)
+    return graph, [{int(v): 1.0} for v in (src[0], src[150], src[180], src[250], src[310], dst[0])]
+
+
 def awkward_graph(directed: bool) -> hf.Graph:
     """Return the graph of :data:`AWKWARD`."""
     src, dst, weight, kind = (list(column) for column in zip(*AWKWARD, strict=True))

@@ -667,7 +667,6 @@ extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 2) ppr_try(const Tr
     const int lane = static_cast<int>(blockIdx.x);
     if (!takes_part(a.rank.turn, lane)) return;
     const RankedLane ranked = rank(a.rank, lane, &shared);
-    __syncthreads();  // all have read whose turn it is, which the end of a try changes
     if (threadIdx.x == 0) end_try(a, lane, ranked.shortfall);
 }
 
