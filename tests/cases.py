@@ -75,6 +75,16 @@ def twins_and_likes(rng: np.random.Generator) -> tuple[hf.Graph, list[dict[int, 
     return graph, [{int(v): 1.0} for v in (src[0], src[150], src[180], src[250], src[310], dst[0])]
 
 
+def paths_to_hubs(rng: np.random.Generator) -> tuple[hf.Graph, list[dict[int, float]]]:
+    """Return paths from seeds to hubs, in random order. A hub's error, by its degree, outlasts those of the hits."""
+    size, steps = 90, 8
+    ends = [(at, at + 1) for at in range(steps)] + [(steps, leaf) for leaf in range(steps + 1, size)]
+    src, dst = rng.permutation(5 * size)[np.concatenate([np.array(ends) + size * part for part in range(5)]).T]
+    weights = np.tile(np.where(np.arange(len(ends)) < steps, 1.0, 3e4), 5)
+    graph = hf.Graph.from_edges(src, dst, weights, num_nodes=5 * size)
+    return graph, [{int(node): 1.0} for node in src[:: len(ends)]]
+
+
 def awkward_graph(directed: bool) -> hf.Graph:
     """Return the graph of :data:`AWKWARD`."""
     src, dst, weight, kind = (list(column) for column in zip(*AWKWARD, strict=True))

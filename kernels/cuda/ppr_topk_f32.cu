@@ -181,12 +181,14 @@ struct QuadScan {
     const RankArguments& a;
     const Candidates& c;
     const ScanShared& shared;
+    int64_t begin;  // the candidate of the first tile of the group that the thread reads
+    int32_t apart;  // the candidates between two tiles
     int first;      // lane
     unsigned part;  // a bit for each lane of the quad that takes part
 
-    // The row of the thread's candidate in a tile of the group, or -1. The tile's rows are read together; `own` is the thread's.
-    __device__ int32_t row(int64_t group, int tile, int own) const {
-        const int64_t i = (group + static_cast<int64_t>(tile) * a.groups.count) * c.tile_rows() + own;
+    // The row of the thread's candidate in a tile, or -1.
+    __device__ int32_t row(int tile) const {
+        const int64_t i = begin + static_cast<int64_t>(tile) * apart;
         return i < c.count ? static_cast<int32_t>(c.row(i)) : -1;
     }
 
@@ -235,13 +237,13 @@ struct QuadScan {
             if (i == place) best->take_reach(i, reach);
     }
 
-    __device__ void take_group(int64_t group, int own, QuadBest* best) const {
+    __device__ void take_group(QuadBest* best) const {
         HOPFUSE_ROLLED
         for (int tile = 0; tile < a.groups.tiles; tile += SCAN_READS) {
             float value[SCAN_READS][QUAD], common[SCAN_READS];
             int32_t rows[SCAN_READS], node[SCAN_READS];
 #pragma unroll
-            for (int read = 0; read < SCAN_READS; ++read) rows[read] = row(group, tile + read, own);
+            for (int read = 0; read < SCAN_READS; ++read) rows[read] = row(tile + read);
 #pragma unroll
             for (int read = 0; read < SCAN_READS; ++read) {
                 const int64_t at = rows[read] < 0 ? 0 : rows[read];
@@ -257,7 +259,7 @@ struct QuadScan {
             HOPFUSE_ROLLED
             for (; asked != 0; asked &= asked - 1) {
                 const int bit = __ffs(static_cast<int>(asked)) - 1;
-                take_other(row(group, tile + bit / QUAD, own), bit % QUAD, best);
+                take_other(row(tile + bit / QUAD), bit % QUAD, best);
             }
         }
     }
@@ -277,12 +279,13 @@ HOPFUSE_DEVICE void scan(const RankArguments& a, ScanShared* shared) {
     }
     __syncthreads();
     const int first = thread % quads * QUAD;
-    QuadScan own = {a, c, *shared, first, 0};
+    const int64_t block = static_cast<int64_t>(blockIdx.x) * SCAN_WARPS;
+    const int rows = c.tile_rows();
+    QuadScan own = {a, c, *shared, (block + warp) * rows + thread % 32 / quads, a.groups.count * rows, first, 0};
 #pragma unroll
     for (int i = 0; i < QUAD; ++i) own.part |= static_cast<unsigned>(shared->takes_part[first + i]) << i;
     QuadBest best;
-    const int64_t block = static_cast<int64_t>(blockIdx.x) * SCAN_WARPS;
-    if (own.part != 0) own.take_group(block + warp, thread % 32 / quads, &best);
+    if (own.part != 0) own.take_group(&best);
     best.join(quads);
     if (thread % 32 < quads) {
 #pragma unroll

@@ -9,7 +9,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from cases import random_graph, random_lists, random_restart, twins_and_likes
+from cases import paths_to_hubs, random_graph, random_lists, twins_and_likes
 from emulated_device import SimtRuntime
 from hopfuse.errors import BackendError
 from hopfuse_simt import SimtModule
@@ -159,10 +159,10 @@ def ranks(runtime: SimtRuntime) -> None:
         hf.ppr_topk(graph, restart[:5], k)
     among = np.arange(210)
     hf.ppr_topk(graph, restart[:5], 205, candidates=among, damping=0.5)
-    rng = np.random.default_rng(7)
-    graph = random_graph(rng, 300, 500, hub=3)
-    for k in (1, 5):
-        hf.ppr_topk(graph, random_restart(rng, 300, 5), k, prove="set")
+    graph, restart = paths_to_hubs(np.random.default_rng(5))
+    use_sizes(split_blocks=1)
+    for k in (1, 2, 3, 4):
+        hf.ppr_topk(graph, restart, k, damping=0.5)
 
 
 def walks(runtime: SimtRuntime) -> None:
