@@ -11,10 +11,13 @@ from typing import Any
 from . import machine
 from .cases import CASES
 from .cases.base import Workload
+from .clocks import Clocks
 from .peers import PEERS, Peer
 from .settings import Settings
 from .stats import ratios, summary
 
+#: On a GPU: calls one right after another, and about how many seconds of them.
+IN_A_ROW, LONGEST = 200, 5.0
 #: One side of a measurement, called with the number of the turn.
 Side = Callable[[int], Any]
 #: Seconds of rest before each turn, because idle threads of the other side's pool spin before they sleep: OpenBLAS's
@@ -56,9 +59,12 @@ def _measure_batch(workload: Workload, peer: Peer | None, batch: int, settings: 
         scale = batch / peer.timed_queries(batch)
     turns = workload.turns(batch, settings)
     average, load = machine.load_average(), machine.OtherLoad()
-    with workload.beside():
+    with workload.beside(), Clocks() as clocks:
         times = [[seconds / workload.calls for seconds in side] for side in _interleave(sides, turns)]
     others = load.stop()
+    in_a_row = (
+        None if settings.backend == "cpu" else [_in_a_row(side, workload.calls, settings.quick) for side in sides]
+    )
     row: dict[str, Any] = {
         "data": workload.data,
         "sizes": {**workload.sizes, "batch": batch},
@@ -70,6 +76,8 @@ def _measure_batch(workload: Workload, peer: Peer | None, batch: int, settings: 
         "ratio": None,
         "peer_timed_queries": None,
         "peer_note": None,
+        "clocks": clocks.summary(),
+        "in_a_row": None if in_a_row is None else dict(zip(("hopfuse", "peer"), in_a_row, strict=False)),
     }
     if peer is not None:
         scaled = [t * scale for t in times[1]]
@@ -130,6 +138,15 @@ def _interleave(sides: list[Side], turns: int) -> list[list[float]]:
     finally:
         gc.enable()
     return times
+
+
+def _in_a_row(side: Side, calls: int, is_quick: bool) -> dict[str, Any]:
+    """Return the times of calls one right after another, with the GPU's clocks meanwhile."""
+    once = _timed(side, 0)
+    count = 3 if is_quick else max(3, min(IN_A_ROW, int(LONGEST / max(once, 1e-9))))
+    with Clocks() as clocks:
+        times = [_timed(side, turn) / calls for turn in range(count)]
+    return {**summary(times), "clocks": clocks.summary()}
 
 
 def _timed(side: Side, turn: int) -> float:

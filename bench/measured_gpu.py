@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+#: What has changed since the commit that was measured.
+NEWER = "the host side, in C++ over the driver's entry points (`kernels/device`), and the product of float32 vectors"
 FILE = Path(__file__).parent / "results" / "h200-first-gpu.json"
 SIZES = {
     "small": "900 nodes, 4,000 edges; 600 vectors of 32 dimensions in float32",
@@ -19,17 +21,28 @@ PARTS = {
     "ranking": ("ppr_rank", "ppr_scan", "ppr_finish"),
     "product": ("dense_product", "dense_score", "gemv", "void gemv", "sm80_xmma", "std::enable_if"),
 }
-SECTION = """# On GPUs: measured and computed
+#: The same by the parts of bench/gpu_kernels.py, of which the rest is "other".
+FORMULA_PARTS = {
+    "early passes": ("ppr_early",),
+    "passes": ("ppr_pass", "ppr_seg", "ppr_walk"),
+    "residual": ("ppr_residual",),
+    "start, mass, scale": ("ppr_start", "ppr_mass", "ppr_scale"),
+    "rank, finish": ("ppr_rank", "ppr_finish"),
+    "product, select": (*PARTS["product"], "dense_select"),
+}
+SECTION = """# On GPUs: measured
 
-**What has run on a card.** The kernels ran on one, an H200, as the next section says. Since then the host side, which
-allocates, copies, launches and records, was written anew in C++ over the driver's entry points (`kernels/device`), and
-a kernel took the place of cuBLAS for products of float32 vectors. **Both have run on the emulator alone, not on a
-card.** The last commit before them is tagged `cupy-host`. `hopfuse selftest` compares every kernel with the CPU on your
+This page is written by `python -m bench.roofline`; do not edit it by hand. [gpu-formulas.md](gpu-formulas.md) has times
+that are computed, for other cards and for kernels that have not run on one.
+
+**What has run on a card.** The kernels of commit {commit} ran on an H200: walks in one launch with their grid barriers,
+products of 16-bit vectors by tensor cores, and recordings among them. **What is newer has run on the emulator alone**:
+{newer}. The last commit before is tagged `cupy-host`. `hopfuse selftest` compares every kernel with the CPU on your
 card, and a short form of it runs before the first answer.
 
-## Measured: an NVIDIA H200
+## An NVIDIA H200
 
-All of this section is of the host side before, which used CuPy.
+All of this section is of the former host side, which used CuPy, and of the kernels then.
 
 `python -m bench.first_gpu` ran on an {device} (compute capability 9.0, driver {driver}, CuPy {cupy}, {cores} processor
 cores) on {day} at commit {commit}, and its report is bench/results/h200-first-gpu.json. The kernels have
@@ -57,9 +70,11 @@ Device time by part, in microseconds, with the number of graph nodes (kernels an
 {parts}
 
 Single calls, which are not recorded, beside libraries on the same GPU (`python -m bench --backend cuda`; medians of 15,
-copies of queries and answers included). A call launched up to 160 kernels from Python and proved its answer, which
-took longer than the kernels: **dense search was slower than PyTorch's, and the proven best nodes of many queries took
-longer than the same walks by CuPy.** faiss, cuVS and cuGraph were not installed.
+copies of queries and answers included). *least* is the fastest of the 15: each turn began after 0.15 s of rest, in
+which an idle GPU lowers its clocks, so medians of short calls are up to 1.75 times as long. A call launched up to 160
+kernels from Python and proved its answer, which took longer than the kernels: **dense search was slower than PyTorch's,
+and the proven best nodes of many queries took longer than the same walks by CuPy.** faiss, cuVS and cuGraph were not
+installed.
 
 {calls}
 """
@@ -80,8 +95,30 @@ def section() -> str:
         recordings=parts["recordings"]["about"].replace("on cuda", "of memory"),
         build_seconds=details["build"]["seconds"], build_cpu=details["build"]["cpu_seconds"],
         searches=_searches(report["before"], rows), sizes=_sizes(), parts=_parts(rows),
-        calls=_calls(details["bench"]["rows"]),
+        calls=_calls(details["bench"]["rows"]), newer=NEWER,
     )  # fmt: skip
+
+
+def searches_by_part() -> list[tuple[str, int, dict[str, float]]]:
+    """Return size, batch and microseconds by part of each search."""
+    report = json.loads(FILE.read_text(encoding="utf-8"))
+    (rows,) = (part["details"]["rows"] for part in report["parts"] if part["name"] == "searches")
+    found = []
+    for row in rows:
+        kernels = row["kernels"]
+        taken = {name: _sum(kernels, starts) for name, starts in FORMULA_PARTS.items()}
+        count, microseconds = kernels.get("dense_keep_u64", (0, 0.0))
+        if count > 1:  # the first one selects, in place of dense_select_f32
+            taken["product, select"] += microseconds / count
+        everything = sum(microseconds for _, microseconds in kernels.values())
+        taken["other"] = everything - sum(taken.values())
+        taken["host and gaps"] = 1e3 * row["milliseconds"] - everything
+        found.append((row["size"], row["batch"], taken))
+    return found
+
+
+def _sum(kernels: dict[str, list[float]], starts: tuple[str, ...]) -> float:
+    return sum(taken for name, (_, taken) in kernels.items() if name.startswith(starts))
 
 
 def _searches(before: list[dict[str, Any]], rows: list[dict[str, Any]]) -> str:
@@ -101,9 +138,7 @@ def _parts(rows: list[dict[str, Any]]) -> str:
     lines = [f"| size | B | {' | '.join(PARTS)} | all | nodes |", "| --- | --- |" + " --- |" * (len(PARTS) + 2)]
     for row in rows:
         kernels = row["kernels"]
-        sums = [
-            sum(taken for name, (_, taken) in kernels.items() if name.startswith(starts)) for starts in PARTS.values()
-        ]
+        sums = [_sum(kernels, starts) for starts in PARTS.values()]
         cells = [*sums, sum(taken for _, taken in kernels.values())]
         nodes = round(sum(count for count, _ in kernels.values()))
         lines.append(f"| {row['size']} | {row['batch']} | {' | '.join(f'{cell:,.0f}' for cell in cells)} | {nodes} |")
@@ -111,12 +146,10 @@ def _parts(rows: list[dict[str, Any]]) -> str:
 
 
 def _calls(rows: list[dict[str, Any]]) -> str:
-    lines = ["| case | B | library | hopfuse | its time | ratio |", "| --- | --- | --- | --- | --- | --- |"]
+    lines = ["| case | B | library | hopfuse | least | its time | least | ratio |", "| --- |" + " --- |" * 7]
     for row in rows:
         if row["status"] == "ok" and row["peer"] is not None:
-            mine, theirs = 1e3 * row["hopfuse"]["median"], 1e3 * row["peer_time"]["median"]
-            lines.append(
-                f"| {row['case']} | {row['sizes']['batch']} | {row['peer']} | {mine:.2f} ms | {theirs:.2f} ms | "
-                f"{row['ratio']['of_medians']:.2f}x |"
-            )
+            times = [1e3 * row[side][name] for side in ("hopfuse", "peer_time") for name in ("median", "min")]
+            cells = [row["case"], str(row["sizes"]["batch"]), row["peer"], *(f"{time:.2f} ms" for time in times)]
+            lines.append(f"| {' | '.join(cells)} | {row['ratio']['of_medians']:.2f}x |")
     return "\n".join(lines)

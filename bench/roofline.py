@@ -1,503 +1,289 @@
-"""``python -m bench.roofline``: write docs/gpu.md, with times computed from published bandwidths."""
+"""``python -m bench.roofline``: write docs/gpu.md and docs/gpu-formulas.md, the second from the counts of kernels.
+
+``--bars`` prints the computed times that releases are held to, ``--calibration`` what the formulas gave beside what was
+measured, and ``--freeze`` writes both as they are now to bench/results, beside a new measurement only.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
-from math import inf, isqrt
+import argparse
+import json
+from collections.abc import Iterable
 from pathlib import Path
-from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from .first_gpu.sizes import FULL
-from .measured_gpu import section
+from . import first_card, measured_gpu
+from .gpu_cards import CALIBRATED, CARDS, Card
+from .gpu_kernels import MILLION, MUSIQUE, SMALL, TEN_MILLION, Search, Size, works
+from .gpu_model import HOST_CALLS, HOST_SECONDS, limits, parts, seconds
+from .markdown import table
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "gpu.md"
-BATCHES = (1, 32, 256)
-#: Passes of a walk on the hotpotqa graph (the case ppr-hotpotqa), without the certificate.
-PASSES = 13
-#: Passes that also measure their residual: those from pass 10 on, in a recorded walk of damping 0.5 and tol 1e-6.
-MEASURED = 4
-#: Seeds of a query, and when the first passes read only nonzero rows of the state, as in backends/cuda/ppr_passes.py.
-SEEDS, MOST_EARLY, SPARSE = 5, 4, 4
-
-
-@dataclass(frozen=True)
-class Card:
-    """A GPU as in NVIDIA's architecture papers.
-
-    Bandwidth in GB/s, L2 in MiB, float32 TFLOP/s without tensor cores, the share of that for float64, the boost clock
-    in GHz, and the TFLOP/s of tensor cores for dense 16-bit products with float32 sums.
-    """
-
-    name: str
-    bandwidth: float
-    l2: float
-    flops: float
-    double: float = 1 / 64
-    clock: float = 2.0
-    tensor: float = inf
-
-
-CARDS = (
-    Card("RTX 3070", 448, 4, 20.3, 1 / 64, 1.73, 40.6),
-    Card("RTX 4070", 504, 36, 29.1, 1 / 64, 2.48, 58.3),
-    Card("RTX 4090", 1008, 72, 82.6, 1 / 64, 2.52, 165.2),
-    Card("RTX 5090", 1792, 96, 104.8, 1 / 64, 2.41, 209.5),
-    Card("T4", 320, 4, 8.1, 1 / 32, 1.59, 65),
-    Card("L4", 300, 48, 30.3, 1 / 64, 2.04, 121),
-    Card("H100 SXM", 3350, 50, 66.9, 1 / 2, 1.98, 989),
-    Card("H200", 4800, 60, 66.9, 1 / 2, 1.98, 989),
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+FROZEN = Path(__file__).resolve().parent / "results" / "h200-formulas.json"
+#: Searches of the tables by part.
+TABLES = ((MUSIQUE, 1), (MUSIQUE, 32), (MILLION, 32), (TEN_MILLION, 32))
+SIZES = {"small": SMALL, "musique": MUSIQUE, "million": MILLION}
+PARTS = (
+    "early passes", "passes", "residual", "start, mass, scale", "rank, finish", "product, select", "other",
+    "host and gaps",
+)  # fmt: skip
+#: Parts of at least so many microseconds are compared; they should agree within this factor.
+COMPARED, AGREEMENT = 50, 1.3
+MEASURED_CARD = "H200"
+#: A size, questions, a card, and the milliseconds that its search may take.
+BARS = (
+    (MILLION, 32, "H200", 7.0),
+    (MUSIQUE, 32, "H200", 0.8),
+    (MUSIQUE, 1, "H200", 0.35),
+    (MILLION, 32, "RTX 4090", 15.0),
+    (MUSIQUE, 32, "RTX 4090", 1.1),
+    (MILLION, 32, "RTX 4070", 36.0),
+    (MUSIQUE, 32, "RTX 4070", 2.5),
 )
 
 
-@dataclass(frozen=True)
-class Size:
-    """A graph and a corpus: nodes, stored entries (weighted), vectors, dimensions."""
-
-    name: str
-    nodes: int
-    stored: int
-    vectors: int
-    dim: int
-    remark: str = ""
-    item: int = 4  # bytes of a number of a vector
-
-
-SIZES = (
-    Size("MuSiQue", 72_000, 1_050_000, 11_656, 4096),
-    Size("large", 10_000_000, 200_000_000, 1_000_000, 1024, " (100,000,000 edges, both ways)"),
-)
-
-
-#: Lanes and sizes of the tables by part, which use the upper end of every formula.
-LANES = 32
-PART_SIZES = (
-    SIZES[0],
-    Size("million", 1_000_000, 10_000_000, 1_000_000, 1024, item=2),
-    Size("ten million", 10_000_000, 100_000_000, 10_000_000, 1024, item=2),
-)
-
-
-class Nodes(NamedTuple):
-    """Of a recorded search: launches, the matrix product among them; those of a block of lanes; its grid barriers."""
-
-    launches: int
-    of_block: int
-    barriers: int
-
-
-#: As tests/kernels/test_capture.py counts them, with launches for each pass or one for all of them.
-PASS_BY_PASS, WALK_AT_ONCE, PASS_LAUNCHES = Nodes(50, 42, 0), Nodes(17, 9, 26), 2
-COPIES, CLEARS = 0, 0
-#: Graph nodes that a filter adds: ppr_mask, counts of long rows (2), ppr_degrees, the volume (2), three clears.
-FILTER_NODES = 9
-NODE_SECONDS, BANDWIDTH_SHARE, SECTOR, PASS_BYTES = 1.5e-6, 0.8, 32, 1 << 23
-#: Entries of the hub and of a segment; cycles per entry or segment of a chain, and per turn of a block that scans
-#: candidates (on an H200, 7,813 turns took 5.88 ms).
-HUB, SEGMENT, ENTRY_CYCLES, LOOK_CYCLES, LOOK_THREADS = 100_000, 64, 125, 1500, 128
-#: Float64 instructions of the certificate, read from the kernels: for each entry, whatever the lanes (its weight by
-#: 1 / degree), for each entry and lane (a product and a sum), for each node and lane (the mass, the scores, the
-#: residual and its bound), and for each of the 256 threads that share 64 nodes (its sum, joined); and the last of a
-#: pass.
-ENTRY_DOUBLES, ENTRY_LANE_DOUBLES, NODE_LANE_DOUBLES, CERTIFICATE_THREAD_DOUBLES, PASS_THREAD_DOUBLES = 1, 1, 7, 7, 3
-THREADS_PER_NODE = 256 / 64
-#: The blocks that share a lane's candidates, 8 for each multiprocessor of an H200 (kernels/device/ppr_topk.cpp), and
-#: how often they are scanned.
-SPLIT_BLOCKS, SPLIT_CANDIDATES, KEPT, SCANS = 1056, 1 << 10, 128, 2
-#: Float32 operations of a GPU for each byte that it gathers from L2: 256 and 16 in a cycle of a multiprocessor.
-FLOPS_PER_L2_BYTE = 16
-#: Rows and queries of a block of a product of 16-bit rows, and the 16-bit parts of a query that it multiplies.
-PRODUCT_ROWS, PRODUCT_QUERIES, QUERY_PARTS = 128, 32, 2
-#: The same in float32: reads of shared memory for its multiplications, 12 for 32, at a quarter of their rate.
-SHARED_SHARE = 12 / 32 * 4
-PARTS = ("walk", "certificate", "selection", "dense", "nodes")
-
-
-def most_lanes(size: Size, card: Card) -> int:
-    """Return the lanes of a block, as in backends/cuda/ppr.py."""
-
-    def moved(lanes: int) -> float:
-        state, gathered = 4 * lanes * size.nodes, float(max(SECTOR, 4 * lanes) * size.stored)
-        if state <= int(card.l2 * 2**20) // 2:
-            gathered /= l2_speedup(card)
-        return (8 * size.stored + 20 * size.nodes + 2 * state + gathered + PASS_BYTES) / lanes
-
-    return min((32, 16, 8, 4), key=moved)
-
-
-def l2_speedup(card: Card) -> float:
-    """Return the bandwidth of the L2 cache over that of the memory."""
-    return max(1.0, 1e3 * card.flops / FLOPS_PER_L2_BYTE / card.bandwidth)
-
-
-def nodes(size: Size, card: Card, lanes: int) -> Nodes:
-    """Return the nodes of a search, as backends/cuda/ppr_passes.py launches it.
-
-    If both states fit in L2, all passes but the first ones, which read few rows, are one launch.
-    """
-    if 2 * 4 * lanes * size.nodes > card.l2 * 2**20:
-        return PASS_BY_PASS
-    launches, of_block, barriers = WALK_AT_ONCE
-    early = PASS_LAUNCHES * len(early_passes(size, lanes))
-    return Nodes(launches + early, of_block + early, barriers - early)
-
-
-def splits(candidates: int, lanes: int) -> int:
-    """Return the blocks that share a lane's candidates, as in backends/cuda/ppr_topk.py."""
-    return max(1, min(SPLIT_BLOCKS // lanes, candidates // SPLIT_CANDIDATES, isqrt(candidates // KEPT)))
-
-
-def gather_bytes(size: Size, card: Card, lanes: int, lane_bytes: int) -> float:
-    """Return the bytes of each entry's state in whole sectors, or of each node's if all states fit in half of L2."""
-    one = lane_bytes * lanes
-    return float(size.nodes * one if size.nodes * one <= card.l2 * 2**19 else size.stored * max(SECTOR, one))
-
-
-def parts(size: Size, card: Card) -> dict[str, float]:
-    """Return the seconds of each part, and those that a filter and a hub add."""
-    lanes = most_lanes(size, card)
-    blocks, launched = LANES // lanes, nodes(size, card, lanes)
-    rate, state = BANDWIDTH_SHARE * card.bandwidth * 1e9, 4.0 * size.nodes * lanes
-    entries, gathers = size.stored * 8 + size.nodes * 20, gather_bytes(size, card, lanes, 4)
-    one = entries + 2 * state + gathers
-    early = early_passes(size, lanes)
-    walk = (PASSES - len(early)) * one + sum(early_bytes(size, lanes, shares, gathers) for shares in early)
-    walk += MEASURED * state
-    joins = blocks * THREADS_PER_NODE * size.nodes
-    doubles = size.stored * (ENTRY_DOUBLES * blocks + ENTRY_LANE_DOUBLES * LANES)
-    doubles += NODE_LANE_DOUBLES * size.nodes * LANES + CERTIFICATE_THREAD_DOUBLES * joins
-    double_rate = card.flops * card.double / 2 * 1e12
-    scan = size.vectors / splits(size.vectors, lanes) / LOOK_THREADS * LOOK_CYCLES
-    masked = size.stored * 9 + gathers + 24.0 * size.nodes * lanes + 32.0 * size.nodes * lanes
-    masked += PASSES * state + gather_bytes(size, card, lanes, 8)
-    return {
-        "walk": blocks * walk / rate + MEASURED * PASS_THREAD_DOUBLES * joins / double_rate,
-        "certificate": blocks * (one + 8 * size.stored + 3 * state) / rate + doubles / double_rate,
-        "selection": SCANS * (4.0 * size.vectors * LANES / rate + blocks * scan / (card.clock * 1e9)),
-        "dense": max(dense_limits(size, LANES, card).values()),
-        "nodes": NODE_SECONDS
-        * (launched.launches + COPIES + CLEARS + (blocks - 1) * launched.of_block + blocks * launched.barriers),
-        "filter": blocks * (masked / rate + NODE_SECONDS * FILTER_NODES),
-        "hub": blocks * (PASSES + 1) * (SEGMENT + HUB / SEGMENT) * ENTRY_CYCLES / (card.clock * 1e9),
-    }
-
-
-def early_passes(size: Size, lanes: int) -> list[tuple[float, float]]:
-    """Return the shares of rows that may be nonzero before and after each of the first passes, of a random graph."""
-    rows, spread = float(SEEDS * lanes), size.stored / size.nodes + 1
-    if 2 * rows > size.nodes:
-        return []
-    count = 2
-    while count < MOST_EARLY and SPARSE * rows * spread**count <= size.nodes:
-        count += 1
-    shares = [min(1.0, rows * spread**number / size.nodes) for number in range(count + 1)]
-    return list(pairwise(shares))
-
-
-def early_bytes(size: Size, lanes: int, shares: tuple[float, float], gathers: float) -> float:
-    """Return the bytes of one of the first passes: the entries' nodes, the rows' ends, and what few rows need."""
-    before, after = shares
-    return 4.0 * size.stored + 8.0 * size.nodes + before * (4 * size.stored + gathers) + after * 8 * size.nodes * lanes
-
-
-def dense_limits(size: Size, batch: int, card: Card) -> dict[str, float]:
-    """Return the seconds of a dense list by what limits it: memory, L2, arithmetic.
-
-    16-bit rows are read from memory once and then from L2, for 32 queries each; queries from L2 for 128 rows each.
-    """
-    numbers, scores = float(size.vectors * size.dim), 8.0 * size.vectors * batch
-    limits = {"memory": (size.item * numbers + scores) / (BANDWIDTH_SHARE * card.bandwidth * 1e9)}
-    if size.item != 2:
-        return limits | {"arithmetic": 2 * numbers * batch / (card.flops * 1e12)}
-    blocks = -(-batch // PRODUCT_QUERIES)
-    read = blocks * numbers * (size.item + 4 * PRODUCT_QUERIES / PRODUCT_ROWS)
-    limits["L2"] = read / (card.flops * 1e12 / FLOPS_PER_L2_BYTE)
-    return limits | {"arithmetic": 2 * numbers * batch * QUERY_PARTS / (card.tensor * 1e12)}
-
-
-def dense_table(size: Size) -> str:
-    """Return the times of dense lists of 16-bit rows, beside those of the same product in float32."""
-    lines = ["| card | B | memory | L2 | tensor cores | in float32 |", "| --- |" + " --- |" * 5]
-    for card in CARDS:
-        for batch in BATCHES[1:]:
-            of = dense_limits(size, batch, card)
-            float32 = 2.0 * size.vectors * size.dim * batch / (card.flops * 1e12) * SHARED_SHARE
-            cells = map(milliseconds, (of["memory"], of["L2"], of["arithmetic"], float32))
-            lines.append(f"| {card.name} | {batch} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def part_table(size: Size) -> str:
-    lines = [
-        f"| card | {' | '.join(PARTS)} | sum | a filter adds | a hub adds |",
-        "| --- |" + " --- |" * (len(PARTS) + 3),
-    ]
-    for card in CARDS:
-        of = parts(size, card)
-        cells = [*(of[name] for name in PARTS), sum(of[name] for name in PARTS), of["filter"], of["hub"]]
-        lines.append(f"| {card.name} | {' | '.join(map(milliseconds, cells))} |")
-    return "\n".join(lines)
-
-
-def lane_blocks(batch: int) -> list[int]:
-    """Return the lanes of each block of queries, as in backends/cuda/ppr.py."""
-    lanes = [32] * (batch // 32)
-    if batch % 32:
-        lanes.append(next(width for width in (4, 8, 16, 32) if width >= batch % 32))
-    return lanes
-
-
-def pass_bytes(size: Size, lanes: int, gathers_miss: bool) -> float:
-    """Return the bytes that a pass moves: the graph, the streams, and each node's state once or once per entry."""
-    graph = size.stored * (4 + 4) + size.nodes * (16 + 4)
-    streams = 2 * 4 * size.nodes * lanes
-    rows = size.stored if gathers_miss else size.nodes
-    return graph + streams + 4 * rows * lanes
-
-
-def walk_bytes(size: Size, batch: int, gathers_miss: bool) -> float:
-    """Return the bytes of all passes of all blocks.
-
-    Passes that measure residuals read the state once more; the certificate is another pass, with float64 degrees;
-    normalisation is three streams.
-    """
-    total = 0.0
-    for lanes in lane_blocks(batch):
-        one = pass_bytes(size, lanes, gathers_miss)
-        state = 4.0 * size.nodes * lanes
-        total += (PASSES + 1) * one + MEASURED * state + 8 * size.stored + 3 * state
-    return total
-
-
-def dense_seconds(size: Size, batch: int, card: Card) -> float:
-    """Return the time of the float32 matrix product, which reads every vector once, bound by memory or arithmetic."""
-    memory = 4.0 * size.vectors * size.dim / (card.bandwidth * 1e9)
-    arithmetic = 2.0 * size.vectors * size.dim * batch / (card.flops * 1e12)
-    return max(memory, arithmetic)
-
-
-def seconds(size: Size, batch: int, card: Card, gathers_miss: bool) -> float:
-    """Return the time of the PhaseGraph recipe; calibration and fusion of 130 documents add less than a thousandth."""
-    return walk_bytes(size, batch, gathers_miss) / (card.bandwidth * 1e9) + dense_seconds(size, batch, card)
+def card_named(name: str) -> Card:
+    return next(card for card in CARDS if card.name == name)
 
 
 def milliseconds(value: float) -> str:
     value *= 1e3
-    return f"{value:.2g} ms" if value < 10 else f"{value:,.0f} ms"
+    return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
 
 
-def fits(size: Size, batch: int, card: Card) -> bool:
-    """Return whether the state of a block, from which a pass gathers, fits in L2."""
-    return 4 * size.nodes * max(lane_blocks(batch)) <= card.l2 * 2**20
+# ---- Calibration -----------------------------------------------------------------------------------------------------
 
 
-def table(size: Size) -> str:
-    head = f"| card | {' | '.join(f'B = {batch}' for batch in BATCHES)} |"
-    lines = [head, "| --- |" + " --- |" * len(BATCHES)]
+class Compared(NamedTuple):
+    """A part of a measured search, in microseconds."""
+
+    size: str
+    batch: int
+    part: str
+    measured: float
+    computed: float
+
+    @property
+    def ratio(self) -> float:
+        return self.computed / self.measured
+
+    @property
+    def is_close(self) -> bool:
+        return 1 / AGREEMENT <= self.ratio <= AGREEMENT
+
+
+def compared() -> list[Compared]:
+    """Return each part of each measured search beside what the formulas give."""
+    found = []
+    for size, batch, taken in measured_gpu.searches_by_part():
+        computed = parts(Search(SIZES[size], batch, card_named(MEASURED_CARD)))
+        found += [Compared(size, batch, part, taken[part], 1e6 * computed[part]) for part in PARTS]
+    return found
+
+
+def bars() -> list[float]:
+    """Return the computed milliseconds of each search that has a bar."""
+    return [1e3 * sum(parts(Search(size, batch, card_named(name))).values()) for size, batch, name, _ in BARS]
+
+
+def frozen() -> dict[str, Any]:
+    """Return the comparison and the times with the kernels that were measured."""
+    report: dict[str, Any] = json.loads(FROZEN.read_text(encoding="utf-8"))
+    return report
+
+
+def freeze() -> None:
+    about = "bench.roofline --freeze: microseconds of parts, with the kernels that were measured"
+    report = {"about": about, "parts": [row._asdict() for row in compared()], "bars": bars()}
+    FROZEN.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+def calibration_table(rows: Iterable[Compared]) -> str:
+    lines = dict[str, dict[tuple[str, int], Compared]]()
+    columns = dict[tuple[str, int], None]()
+    for row in rows:
+        lines.setdefault(row.part, {})[row.size, row.batch] = row
+        columns[row.size, row.batch] = None
+
+    def cell(row: Compared) -> str:
+        mark = " **" if row.measured >= COMPARED and not row.is_close else " "
+        return f"{row.measured:,.0f} / {row.computed:,.0f}{mark}".rstrip()
+
+    head = ["part", *(f"{size}, B = {batch}" for size, batch in columns)]
+    body = [[part, *(cell(of[column]) for column in columns)] for part, of in lines.items()]
+    totals = ["*all*"]
+    for column in columns:
+        measured, computed = (
+            sum(getattr(of[column], name) for of in lines.values()) for name in ("measured", "computed")
+        )
+        totals.append(f"{measured:,.0f} / {computed:,.0f}")
+    return table(head, [*body, totals])
+
+
+def bar_table() -> str:
+    rows = []
+    for (size, batch, name, bar), before, now in zip(BARS, frozen()["bars"], bars(), strict=True):
+        rows.append([f"{card_named(name).label}, {size.name}, B = {batch}", f"{before:.2f}", f"{now:.2f}", f"{bar:g}"])
+    return table(["search", "before, ms", "now, ms", "bar, ms"], rows)
+
+
+# ---- Tables ----------------------------------------------------------------------------------------------------------
+
+
+def card_table() -> str:
+    rows = [
+        [
+            card.label, f"{card.bandwidth:,g}", f"{card.l2:g}", f"{card.multiprocessors}", f"{card.flops:g}",
+            f"1/{1 / card.double:.0f}", f"{card.clock:g}", f"{card.tensor:g}",
+        ]
+        for card in CARDS
+    ]  # fmt: skip
+    return table(["card", "GB/s", "L2, MiB", "SMs", "TFLOP/s", "float64", "GHz", "tensor TFLOP/s"], rows)
+
+
+def part_table(size: Size, batch: int) -> str:
+    rows = []
     for card in CARDS:
-        cells = []
-        for batch in BATCHES:
-            low, high = (seconds(size, batch, card, miss) for miss in (False, True))
-            near = "low" if fits(size, batch, card) else "between"
-            cells.append(f"{milliseconds(low)} – {milliseconds(high)} ({near})")
-        lines.append(f"| {card.name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        of = parts(Search(size, batch, card))
+        rows.append([card.label, *(milliseconds(of.get(part, 0.0)) for part in PARTS), milliseconds(sum(of.values()))])
+    return table(["card", *PARTS, "sum"], rows)
 
 
-def cards() -> str:
-    lines = [
-        "| card | GB/s | L2 (MiB) | float32 TFLOP/s | float64 of it | GHz | tensor TFLOP/s |",
-        "| --- |" + " --- |" * 6,
+def kernel_table(size: Size, batch: int) -> str:
+    """Return the counts of each kernel of a search on the card that was measured."""
+    card, rows = card_named(MEASURED_CARD), list[list[str]]()
+    for work, count in works(Search(size, batch, card)):
+        by = limits(work, card)
+        rows.append([
+            f"`{work.kernel}`", f"{work.times * count:g}", f"{work.blocks:,.0f}", f"{work.registers}",
+            f"{work.units:.3g}", f"{work.far:.3g}", f"{work.near:.3g}", f"{work.steps:,.0f}",
+            f"{(work.memory or work.cache) / 1e6:,.0f}", max(by, key=lambda name: by[name]),
+            f"{1e6 * count * seconds(work, card):,.0f}",
+        ])  # fmt: skip
+    head = ["kernel", "times", "blocks", "registers", "units", "memory", "L2", "steps", "MB", "limit", "µs"]
+    return table(head, rows)
+
+
+def constant_table() -> str:
+    of = CALIBRATED
+    rows = [
+        ["of the bandwidth of memory and L2, reached", f"{of.bandwidth_share:.0%}"],
+        ["of the schedulers' cycles, used", f"{of.issue_share:.0%}"],
+        ["a load from memory, under load", f"{1e9 * of.memory_latency:.0f} ns"],
+        ["a load from L2, under load", f"{1e9 * of.cache_latency:.0f} ns"],
+        ["an instruction of a warp, with what it waits for", f"{of.step:g} cycles"],
+        ["a kernel that does nothing", f"{1e6 * of.launch:g} µs"],
+        ["a grid barrier", f"{1e6 * of.barrier:g} µs"],
+        ["between two nodes of a recording", f"{1e6 * of.gap:g} µs"],
+        ["a call of the driver around a recording", f"{1e6 * of.call:g} µs"],
     ]
-    for card in CARDS:
-        numbers = f"{card.bandwidth:g} | {card.l2:g} | {card.flops:g} | 1/{1 / card.double:.0f} | {card.clock:g}"
-        numbers += f" | {card.tensor:g}"
-        lines.append(f"| {card.name} | {numbers} |")
-    return "\n".join(lines)
+    return table(["constant", "value"], rows)
 
 
-INTRODUCTION = """
-## Computed: other GPUs
+FORMULAS = """# On GPUs: computed
 
-This page is written by `python -m bench.roofline`; do not edit it by hand. `backend="cuda"` runs on a GPU with a
-driver of CUDA 12.0 or later. On your machine, `hopfuse selftest` compares every
-kernel with the CPU bit for bit and times it, and `python -m bench --backend cuda` measures the operations beside
-whichever of faiss, cuVS, PyTorch, CuPy and cuGraph are installed. The tables below are computed; compare the row of the
-H200 with the times above.
+This page is written by `python -m bench.roofline`; do not edit it by hand. It computes the times of recorded searches
+on GPUs from counts of what the kernels do. [gpu.md](gpu.md) has what was measured. **Nobody has measured a card with
+\\*:** its times follow from published numbers and from constants that were calibrated on an H200.
 
-- *Computed* (the tables by GPU): bytes of device memory by formula, divided by the published bandwidth, and float32
-  arithmetic for the matrix product. A pass of L lanes moves nnz (4 + 4) + n (16 + 4) bytes of graph, 8 n L bytes of
-  streams (the previous and the next iterate), and gathers 4 n L bytes if L2 serves them, or 4 nnz L bytes if it serves
-  none; these are the two ends of a cell. *low* means that a block's state fits in L2, so the time is near the lower
-  end; *between* means that it does not fit. There are {passes} passes (damping 0.5, tol 1e-6), {measured} of them with
-  residuals, and one more for the certificate. Launches (replayed as one graph) and copies to and
-  from the device are not included.
+## Formula
 
-### GPUs
+A kernel takes {launch:g} µs and the longest of the following:
 
-Bandwidth, L2, rates and boost clocks are from NVIDIA's papers on the Turing, Ampere GA102, Ada, Blackwell RTX and
-Hopper architectures. The rate of tensor cores is that of dense 16-bit products with float32 sums; on Hopper only
-`wgmma` reaches it, not `mma.sync`, which is used here.
-"""
+- its bytes by {share:.0%} of the bandwidth of memory, and its sectors by {share:.0%} of that of L2, which is taken as
+  16 bytes in a cycle of a multiprocessor;
+- its float64 and tensor operations by their rates;
+- its warps' instructions by {issue:.0%} of the schedulers' rate;
+- its latency, by Little's law: blocks / (blocks that run at once, by registers and shared memory), rounded up, times
+  the units of a warp, times (dependent loads from memory and L2, by the latency of each, and the time of steps, which
+  are instructions).
 
-FIRST_CARD = """
-## First run on a GPU
+The counts are those of bench/gpu_kernels.py, a row for each kernel, read from its source and SASS, for random graphs.
+A unit of a pass is a row of the graph; with L < 32 lanes, 32 / L rows that a warp walks together, as long as the
+longest. The constants are in bench/gpu_cards.py. **Only a measurement changes them**; who changes a kernel, changes its
+counts.
 
-`python -m bench.first_gpu --out report.json`, from a checkout on Linux with `pip install -e
-'.[cuda13,dev,sanitizer]'`, runs every check and measurement on a GPU. Each part runs in its own process with a time
-limit. The report is written after each part: if a part fails, crashes or hangs, the report has its notes up to then,
-and the next part starts. Parts whose packages are not installed are skipped with the reason. `--only NAME` runs some
-of the parts, `--quick` runs all on small inputs. The exit status is 1 if a part failed, crashed or ran out of time.
-[examples/first_gpu.ipynb] does the same on a hosted T4, cell by cell.
+{constants}
+They were calibrated once, on the parts of six searches on an H200 ([gpu.md](gpu.md)), all together, by least squares of
+the logarithms: no constant belongs to one part. Microseconds, measured / computed, with the kernels that were measured;
+\\*\\* marks parts of {compared} µs or more that differ by more than a factor of {agreement:g}:
 
-| part | runs | reports |
-| --- | --- | --- |
-| `build` | first use: compile kernels that are not prebuilt, and load all | GPU, driver, versions, seconds |
-| `tests` | `HOPFUSE_TESTS_DRIVER=cuda pytest -m gpu` | outcomes, and the reasons of failures |
-| `selftest` | `hopfuse selftest --report` | results of checks and kernels, seconds by CUDA events, leaks |
-| `memcheck`, `racecheck`, `initcheck` | compute-sanitizer on the quick self-test, without a memory pool | its summary |
-| `recordings` | record, run and drop a search {recordings} times | free memory after each, seconds of replays |
-| `out_of_memory` | fill the memory, search, release it, search again | errors, free memory after each |
-| `threads` | two threads: a shared recording, their own, eager calls | differences |
-| `torch_streams` | torch tensors that are still being made, and overwritten right after | differences |
-| `searches` | recorded searches of the sizes above, beside the CPU | equality, milliseconds, microseconds by kernel |
-| `bench` | hopfuse alone, then beside faiss, cuVS, PyTorch, CuPy and cuGraph | rows of the benchmarks |
+{calibration}
+{close} of {all} parts of {compared} µs or more agree. Of those that do not: products of float32 vectors (*musique*,
+*product, select*) were cuBLAS's when they were measured, and are computed for the kernel that took its place; and what
+the host waits for is not explained in the large searches. The formula counts {gap:g} µs for each node of the recording,
+and for the host {host:.0f} µs of code and {calls} calls of the driver; it was 33 µs and 5 calls in Python.
 
-`out_of_memory` fills the GPU's memory for moments, so use a GPU that nobody else is using. The folder `report.parts`
-beside the report has the output of each part. The `--quick` form was run on an emulated driver, with substitutes for
-NVRTC and compute-sanitizer (tests/bench/test_first_gpu.py).
+## Times that releases are held to
 
-Wheels for Linux have compiled kernels. A first use without them compiles {files} files in threads, and says so on
-standard error. With NVRTC {nvrtc} for sm_89 they take
-{median:.1f} s of CPU time ({machine}: the median of {runs} runs of
-`python tests/cuda/compile_times.py 89`, which took {least:.1f} to {most:.1f} s).
+A recorded search: a dense list, a walk with its certificate and best passages, and their fusion. *before*: the kernels
+that were measured.
 
-[examples/first_gpu.ipynb]: ../examples/first_gpu.ipynb
-"""
-#: The output of tests/cuda/compile_times.py: CPU seconds of all kernel files in each run, the NVRTC and the processor.
-COMPILED_FILES, COMPILED_BY, COMPILED_ON = 19, "12.9.86", "AMD EPYC"
-COMPILED_SECONDS = (12.28, 12.43, 11.81)
+{bars}
+## Searches by part, ms
 
-PARTS_TEXT = """
-### PhaseGraph by part, B = 32, computed
+{searches}
+## Counts of the kernels
 
-These tables use the upper end of every formula: {share:.0%} of the published bandwidth; gathers in whole sectors of
-{sector} bytes, from memory if the states of all nodes take more than half of the L2; {node:.1f} µs for each launch and
-grid barrier that the emulator counts in a recorded search, which has {copies} copies and {clears} clears. The queries
-are walked in blocks of 4, 8, 16 or 32, whichever takes the least time by bytes (the state of a small block may fit in
-half of the L2, whose bandwidth is taken as 16 bytes in a cycle of a multiprocessor). A search has {launches} launches,
-and {block} more for each further block. Where many passes are one launch (below), it has {one_launches}, {one_block}
-more for each further block, and {barriers} grid barriers in each block; each of the first passes has {launches_of_pass}
-launches in place of {launches_of_pass} barriers.
-*walk*: the first passes, at most {early}, read the entries' nodes and, of the state, only rows that may be nonzero:
-{seeds} seeds a query, and with each pass as many times more as an entry leads to.
-*certificate* is a pass with {entry} float64 instruction for each entry, {entry_lane} for each entry and lane,
-{node_lane} for each node and lane and {thread} for each thread; measured passes have {pass_thread} for each thread.
-Conversions from and to float32, and sums over nodes, are made of other instructions. *selection*
-reads the scores of passages twice, by up to {splits:,} blocks, {look:,} cycles for {threads} scores (measured on an
-H200). *dense* reads every vector once as it is stored, or takes the time of the product if that is longer: in float32,
-or for 16-bit vectors by tensor cores (below). *a filter adds* the masks, degrees and volumes of each query, and reads
-of its tables. *a hub adds*, to each pass and to the certificate, a chain of
-{segment} entries and one of the segments of its row, which has {hub:,} entries: {cycles} cycles
-(assumed) for each entry or segment.
-"""
+The million size, B = 32, on an H200. *memory*, *L2*: dependent loads of a unit; *MB*: moved each time, from memory, or
+from L2 where memory has no part.
 
-WALK_TEXT = """
-### Walks in one launch
+{kernels}
+## GPUs
 
-If both states of a block of lanes fit in the L2, one cooperative launch (`ppr_walk_lL`) runs all passes of a walk but
-the first ones, which read few rows, with grid barriers between them, and ends with the last lane. A recorded search
-then has {one_launches} nodes instead of {launches}, and {launches_of_pass} more for each of the first passes, of which
-there are at most {early}. **It has run on the emulator only**, with and without sanitizers. Walks with weights of edge
-types, and those that stop when a list is proven, are launched pass by pass: their kernels would take longer to compile,
-and proofs have launches of their own between passes. The first use of a GPU compares such a walk with the CPU's; if it
-fails or differs, walks are launched pass by pass, and `backend_info()["backends"]["cuda"]["cooperative"]` is False.
-CUDA graphs take cooperative kernels since CUDA 11.1 (`cooperative` of [CUkernelNodeAttrValue]).
+From NVIDIA's papers on the Turing, Ampere GA102, Ada, Blackwell RTX and Hopper architectures. *tensor*: dense 16-bit
+products with float32 sums; on Hopper only `wgmma` reaches it, not `mma.sync`, which is used here.
 
-A grid barrier is taken to last as long as a launch, {node:.1f} µs; neither has been measured. By this the nodes of a
-search take {one_seconds:.1f} µs instead of {seconds:.1f} µs, mostly because the {dead} recorded passes after the end of
-the last lane are left out. A walk asks for 2,056 bytes of shared memory for a block, as measured passes do; passes that
-measure nothing are launched with none. Registers, not shared memory, limit both. With the 1 KiB that CUDA reserves for
-a block, 4 blocks of a walk on a multiprocessor have 12 KiB and 5 of such a pass 5 KiB, so that L1 has 16 or 8 KiB less
-for gathers, of 128 KiB, or of 256 on an H100.
-
-[CUkernelNodeAttrValue]: https://docs.nvidia.com/cuda/archive/11.1.1/cuda-driver-api/unionCUkernelNodeAttrValue.html
-"""
-
-DENSE_TEXT = """
-### Dense lists of 16-bit vectors, computed
-
-float16 and bfloat16 vectors are multiplied by tensor cores, for more than 4 queries: each query as two 16-bit parts, by
-`mma.sync` of depth 16, or 8 on compute capability 7.5, where bfloat16 vectors are multiplied in float32. What the
-products may lose is bounded (kernels/include/hopfuse/dense_topk.h), and the rows that can be hits are scored again, so
-the answers are those of the CPU. **This ran on the emulator only**: the searches measured above multiplied in float32.
-The list takes the longest of *memory* ({share:.0%} of the bandwidth; every vector once, 8 bytes a score), *L2* (16
-bytes in a cycle of a multiprocessor; vectors for every {queries} queries, queries for every {rows} vectors) and *tensor
-cores* (two products). *in float32*: the same products without tensor cores, as they were before, {shared:.1f} times
-their arithmetic for reads of shared memory.
-
-{vectors:,} vectors of {dim:,} dimensions:
-
-{table}
-"""
+{cards}"""
 
 
-def render() -> str:
-    sections = [section(), INTRODUCTION.format(passes=PASSES, measured=MEASURED).lstrip("\n"), cards()]
-    for size in SIZES:
-        sections.append(
-            f"\n### PhaseGraph, {size.name} size, computed\n\n{size.nodes:,} nodes, {size.stored:,} stored entries "
-            f"with weights{size.remark};\n{size.vectors:,} vectors of {size.dim:,} dimensions in float32.\n\n"
-            f"{table(size)}"
-        )
-    text = PARTS_TEXT.format(
-        share=BANDWIDTH_SHARE, sector=SECTOR, node=NODE_SECONDS * 1e6, launches=PASS_BY_PASS.launches,
-        block=PASS_BY_PASS.of_block, copies=COPIES, clears=CLEARS, one_launches=WALK_AT_ONCE.launches,
-        one_block=WALK_AT_ONCE.of_block, barriers=WALK_AT_ONCE.barriers,
-        look=LOOK_CYCLES, threads=LOOK_THREADS, splits=SPLIT_BLOCKS, hub=HUB, segment=SEGMENT,
-        cycles=ENTRY_CYCLES, entry=ENTRY_DOUBLES, entry_lane=ENTRY_LANE_DOUBLES, node_lane=NODE_LANE_DOUBLES,
-        thread=CERTIFICATE_THREAD_DOUBLES, pass_thread=PASS_THREAD_DOUBLES, seeds=SEEDS, early=MOST_EARLY,
-        launches_of_pass=PASS_LAUNCHES,
-    )  # fmt: skip
-    sections.append(text.rstrip("\n"))
-    for size in PART_SIZES:
-        kind = "float32" if size.item == 4 else "float16"
-        sections.append(
-            f"\n{size.nodes:,} nodes, {size.stored:,} stored entries; {size.vectors:,} vectors of {size.dim:,} "
-            f"dimensions in {kind}:\n\n{part_table(size)}"
-        )
-    sections.append(_walk_text().rstrip("\n"))
-    size = PART_SIZES[1]
-    text = DENSE_TEXT.format(
-        share=BANDWIDTH_SHARE, queries=PRODUCT_QUERIES, rows=PRODUCT_ROWS, vectors=size.vectors, dim=size.dim,
-        table=dense_table(size), shared=SHARED_SHARE,
-    )  # fmt: skip
-    sections += [text.rstrip("\n"), _first_card().rstrip("\n")]
-    return "\n".join([*sections, ""])
-
-
-def _walk_text() -> str:
-    before, now = (1e6 * NODE_SECONDS * (of.launches + of.barriers) for of in (PASS_BY_PASS, WALK_AT_ONCE))
-    recorded = (PASS_BY_PASS.of_block - WALK_AT_ONCE.of_block + 1) // PASS_LAUNCHES
-    return WALK_TEXT.format(
-        early=MOST_EARLY, launches_of_pass=PASS_LAUNCHES,
-        launches=PASS_BY_PASS.launches, one_launches=WALK_AT_ONCE.launches, node=NODE_SECONDS * 1e6, seconds=before,
-        one_seconds=now, saved=before - now, dead=recorded - PASSES,
+def formula_page() -> str:
+    """Return docs/gpu-formulas.md."""
+    rows = [Compared(**row) for row in frozen()["parts"]]
+    large = [row for row in rows if row.measured >= COMPARED]
+    searches = [f"{_size(size)}; B = {batch}:\n\n{part_table(size, batch)}" for size, batch in TABLES]
+    return FORMULAS.format(
+        launch=1e6 * CALIBRATED.launch, share=CALIBRATED.bandwidth_share, issue=CALIBRATED.issue_share,
+        constants=constant_table(), compared=COMPARED, agreement=AGREEMENT, calibration=calibration_table(rows),
+        close=sum(row.is_close for row in large), all=len(large), calls=HOST_CALLS, host=1e6 * HOST_SECONDS,
+        gap=1e6 * CALIBRATED.gap, bars=bar_table(), searches="\n".join(searches), kernels=kernel_table(MILLION, 32),
+        cards=card_table(),
     )  # fmt: skip
 
 
-def _first_card() -> str:
-    return FIRST_CARD.format(
-        recordings=FULL.recordings, files=COMPILED_FILES, nvrtc=COMPILED_BY, machine=COMPILED_ON,
-        median=median(COMPILED_SECONDS), runs=len(COMPILED_SECONDS), least=min(COMPILED_SECONDS),
-        most=max(COMPILED_SECONDS),
-    )  # fmt: skip
+def _size(size: Size) -> str:
+    kind = "float32" if size.item == 4 else "float16"
+    return (
+        f"{size.name}: {size.nodes:,} nodes, {size.stored:,} stored entries; {size.vectors:,} vectors of {size.dim:,} "
+        f"dimensions in {kind}"
+    )
 
 
-def main() -> None:
-    PAGE.write_text(render(), encoding="utf-8")
-    print(f"wrote {PAGE.name}")
+def measured_page() -> str:
+    """Return docs/gpu.md."""
+    return f"{measured_gpu.section().rstrip()}\n\n{first_card.section().strip()}\n"
+
+
+PAGES = {"gpu.md": measured_page, "gpu-formulas.md": formula_page}
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.roofline", description=__doc__.split("\n")[0])
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--bars", action="store_true", help="print the times that releases are held to")
+    choice.add_argument("--calibration", action="store_true", help="print measured beside computed, as counts are now")
+    choice.add_argument("--freeze", action="store_true", help="write both to bench/results, beside a new measurement")
+    given = parser.parse_args(words)
+    if given.bars:
+        print(bar_table())
+    elif given.calibration:
+        print(calibration_table(compared()))
+    elif given.freeze:
+        freeze()
+    else:
+        for name, render in PAGES.items():
+            (DOCS / name).write_text(render(), encoding="utf-8")
+            print(f"wrote {name}")
 
 
 if __name__ == "__main__":

@@ -79,15 +79,15 @@ def test_fusion_runs(tmp_path: Path) -> None:
     edges = [{"src": at, "dst": 6 + at % 2} for at in range(6)]
     index = hf.Index.build(passages=[{"text": f"{at}"} for at in range(6)], entities=["a", "b"], graph=edges)
     known = {"hf": hf, "index": index, "importance": np.linspace(0, 1, 6), "graph_hits": lists["graph"], **lists}
-    assert len(blocks("docs/fusion.md")) == 4
-    for number in range(3):
+    assert len(blocks("docs/fusion.md")) == 5
+    for number in range(4):
         run("docs/fusion.md", number, known)
     assert known["fused"].counts.tolist() == [6, 6]
     for package in ("torch", "tokenizers", "sentence_transformers"):
         pytest.importorskip(package, reason="a cross-encoder needs the extra encode")
     tiny_cross_encoder.save(tmp_path / "model", 1, sys.modules["torch"], sys.modules["tokenizers"])
     known |= {"hits": lists["dense"], "questions": ["who", "who"], "passages": ["rome"] * 6}
-    run("docs/fusion.md", 3, known, {"models/a-cross-encoder": str(tmp_path / "model")})
+    run("docs/fusion.md", 4, known, {"models/a-cross-encoder": str(tmp_path / "model")})
     assert known["reranked"].counts.tolist() == [6, 6]
 
 

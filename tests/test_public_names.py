@@ -11,7 +11,7 @@ from types import ModuleType
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "python" / "hopfuse"
 #: The kernels' own rooms test what is below the public names; the others are their helpers.
-LOWER = {"api", "build", "cuda", "kernels", "simt", "stand_in"}
+LOWER = {"api", "build", "cuda", "kernels", "reference", "simt", "stand_in"}
 HELPERS = {"conftest.py", "emulated_device.py", "test_site.py", "test_variants.py", "variants.py"}
 #: Rooms whose modules are each the adapter of one library, imported by its users.
 PUBLIC_MODULES = ("adapters", "stores")

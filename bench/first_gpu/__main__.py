@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     wanted = [part for part in PARTS if part.name in (options.only or [part.name])]
     report = Report(options.out, options.quick)
-    for outcome in run(wanted, report, options.quick):
+    for outcome in run(wanted, report, options.quick, options.minutes):
         print(
             f"{outcome['name']:<15} {outcome['status']:<9} {outcome['seconds']:8.1f} s  {outcome['about']}", flush=True
         )
@@ -39,6 +39,9 @@ def _parser() -> argparse.ArgumentParser:
         help=f"parts to run, of {', '.join(part.name for part in PARTS)} (default: all)",
     )
     parser.add_argument("--quick", action="store_true", help="few repetitions and small inputs, to check the script")
+    parser.add_argument(
+        "--minutes", type=float, metavar="M", help="end after so many, with what matters most first and short limits"
+    )
     return parser
 
 

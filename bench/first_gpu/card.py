@@ -34,15 +34,15 @@ class Card:
     def __init__(self, driver: ctypes.CDLL) -> None:
         self._driver, device = driver, ctypes.c_int()
         self._context = ctypes.c_void_p()
-        self._ask("cuDeviceGet", ctypes.byref(device), 0)
-        self._ask("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
+        self.ask("cuDeviceGet", ctypes.byref(device), 0)
+        self.ask("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
 
     def free_bytes(self) -> int:
         """Return the device's free memory, after releasing what no longer has a use."""
         gc.collect()
         hf.free_device_memory(backend=BACKEND)
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
-        self._inside("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        self.inside("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value
 
     def fill(self, least: int) -> list[int]:
@@ -51,7 +51,7 @@ class Card:
         while size >= least:
             address = ctypes.c_uint64()
             try:
-                self._inside("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
+                self.inside("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
             except MemoryError:
                 size //= 2
             else:
@@ -61,17 +61,18 @@ class Card:
     def release(self, held: list[int]) -> None:
         """Free what :meth:`fill` allocated."""
         while held:
-            self._inside("cuMemFree_v2", ctypes.c_uint64(held.pop()))
+            self.inside("cuMemFree_v2", ctypes.c_uint64(held.pop()))
 
-    def _inside(self, call: str, *arguments: Any) -> None:
+    def inside(self, call: str, *arguments: Any) -> None:
         """Call the driver in the device's context, and restore the caller's."""
-        self._ask("cuCtxPushCurrent_v2", self._context)
+        self.ask("cuCtxPushCurrent_v2", self._context)
         try:
-            self._ask(call, *arguments)
+            self.ask(call, *arguments)
         finally:
-            self._ask("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+            self.ask("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
-    def _ask(self, call: str, *arguments: Any) -> None:
+    def ask(self, call: str, *arguments: Any) -> None:
+        """Call the driver, and raise if it returns an error."""
         status = getattr(self._driver, call)(*arguments)
         if status == 2:  # CUDA_ERROR_OUT_OF_MEMORY
             raise MemoryError(call)

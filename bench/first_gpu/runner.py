@@ -30,15 +30,23 @@ class Ended(NamedTuple):
     seconds: float
 
 
-def run(parts: Sequence[Part], report: Report, is_quick: bool) -> Iterator[dict[str, Any]]:
+def run(
+    parts: Sequence[Part], report: Report, is_quick: bool, minutes: float | None = None
+) -> Iterator[dict[str, Any]]:
     """Yield the outcome of each part after adding it to the report.
 
-    All parts share a kernel cache that is empty before the first.
+    All parts share a kernel cache that is empty before the first. With ``minutes`` they end in that time: parts have
+    their short limits, and those for which no time is left are skipped.
     """
+    end = None if minutes is None else time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory(prefix="first-gpu-") as cache:
         environment = os.environ | {"HOPFUSE_CUDA_CACHE": cache, "PYTHONUNBUFFERED": "1"}
         for part in parts:
-            outcome = run_part(part, report.folder, is_quick, environment)
+            limit = part.limit if end is None else min(part.short or part.limit, end - time.monotonic())
+            if limit > 0:
+                outcome = run_part(part._replace(limit=limit), report.folder, is_quick, environment)
+            else:
+                outcome = _left_out(part)
             report.add(outcome)
             yield outcome
     report.end()
@@ -65,6 +73,11 @@ def run_part(part: Part, folder: Path, is_quick: bool, environment: dict[str, st
         "details": found["details"],
         "output": _tail(log),
     }
+
+
+def _left_out(part: Part) -> dict[str, Any]:
+    about = {"name": part.name, "status": "skipped", "about": "no time was left"}
+    return {**about, "seconds": 0.0, "limit": 0.0, "details": {}, "output": ""}
 
 
 def run_limited(command: Sequence[str], log: Path, limit: float, environment: dict[str, str]) -> Ended:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,8 +48,8 @@ class Search:
         nodes = np.stack([rng.choice(self.inputs.nodes, SEEDS, replace=False) for _ in range(batch)])
         return [rng.standard_normal((batch, self.inputs.dim), np.float32), nodes, np.ones((batch, SEEDS))]
 
-    def captured(self, backend: str = BACKEND) -> hf.Captured:
-        """Return the search as a captured function, not recorded yet."""
+    def core(self, backend: str = BACKEND) -> Callable[..., tuple[Any, ...]]:
+        """Return the search as a function of vectors, nodes and weights."""
         candidates = np.arange(self.inputs.passages)
 
         def core(vectors: Any, nodes: Any, weights: Any) -> tuple[Any, ...]:
@@ -59,13 +61,22 @@ class Search:
             hits = hf.fuse([dense, walk], k=10, **on)
             return hits.ids, hits.scores, hits.counts
 
+        return core
+
+    def captured(self, backend: str = BACKEND) -> hf.Captured:
+        """Return the search as a captured function, not recorded yet."""
         shapes = [((self.inputs.dim,), "float32"), ((SEEDS,), "int64"), ((SEEDS,), "float64")]
-        return hf.capture(core, shapes, backend=backend)
+        return hf.capture(self.core(backend), shapes, backend=backend)
 
     def release(self) -> None:
         """Free the device memory of the graph and the corpus."""
         hf.free_device_memory(self.graph, backend=BACKEND)
         hf.free_device_memory(self.corpus, backend=BACKEND)
+
+
+def digest(found: Any) -> str:
+    """Return a hash of an answer's bytes."""
+    return hashlib.sha256(b"".join(part.tobytes() for part in found)).hexdigest()
 
 
 def same(found: Any, expected: Any) -> bool:

@@ -161,6 +161,26 @@ inline unsigned __match_any_sync(unsigned mask, T value, SIMT_SITE) {
 [[noreturn]] inline void __trap(SIMT_SITE) { ::simt::trap({file, line}); }
 
 // ------------------------------------------------------------------------------------------------
+// Asynchronous copies, made by compiled code of the kernel, so that the sanitizers see them.
+
+namespace simt {
+
+inline void make(const Copy& copy) {
+    *static_cast<uint4*>(copy.to) = copy.is_there ? *static_cast<const uint4*>(copy.from) : uint4{0, 0, 0, 0};
+}
+
+inline void copy_sixteen(void* to, const void* from, bool is_there) {
+    const Copy copy{to, from, is_there, 0};
+    if (begin_copy(copy)) make(copy);
+}
+
+inline void await_copies(int groups) {
+    while (const Copy* const copy = next_copy(groups)) make(*copy);
+}
+
+}  // namespace simt
+
+// ------------------------------------------------------------------------------------------------
 // Atomics: relaxed, as on the device, for the types that the device has. uint64_t is `unsigned long` here and
 // under nvcc, and no overload takes it: cast to unsigned long long, as there.
 

@@ -65,6 +65,20 @@ void acquire(const void* address);
 // For grid_barrier of hopfuse/device.h: waits until a thread of every block of a cooperative launch is here.
 void meet_other_blocks(unsigned* arrived);
 
+// A copy of 16 bytes from global to shared memory, or of zeros. It may arrive at any time between its begin and the wait for its
+// group: in order of threads when it is waited for, in reverse order at once, in shuffled order at one or the other.
+struct Copy {
+    void* to;
+    const void* from;
+    bool is_there;
+    unsigned group;
+};
+// Returns whether the copy arrives at once; else it is kept.
+bool begin_copy(const Copy& copy);
+void end_copies();
+// A copy that the wait for all but the last `groups` groups is for, which the caller makes; null when there are no more.
+const Copy* next_copy(int groups);
+
 void* dynamic_shared();
 [[noreturn]] void trap(Site site);
 

@@ -47,6 +47,7 @@ constexpr uint64_t max_tsan_threads = 2048;
 constexpr unsigned most_blocks_together = 64;
 constexpr int idle_atomics_before_yield = 64;
 constexpr int idle_yields_before_error = 1 << 12;
+constexpr unsigned most_copies = 256;  // of a thread, under way
 
 enum class State : int { ready, at_barrier, at_grid_barrier, in_warp_operation, done };
 
@@ -70,6 +71,9 @@ struct Thread {
     const void* idle_address;
     uint64_t idle_operand;
     int idle_atomics, idle_yields;
+    // Asynchronous copies that have not arrived, a ring in their order, and the number of groups that have ended.
+    Copy copies[most_copies];
+    unsigned first_copy, num_copies, copy_groups;
 };
 
 struct Warp {
@@ -402,7 +406,7 @@ void mma(const MatrixParts& parts, Site site) {
 }
 
 // ------------------------------------------------------------------------------------------------
-// Atomics, shared memory, trap
+// Atomics, copies, shared memory, trap
 
 void before_atomic() {
     ++now.call->counters.atomics;
@@ -420,6 +424,29 @@ void after_atomic(const void* address, uint64_t operand, bool changed) {
     if (++self.idle_yields > idle_yields_before_error)
         fail("livelock", "an atomic that changes nothing is repeated for ever: it waits for a thread that cannot run");
     yield();
+}
+
+bool begin_copy(const Copy& copy) {
+    Thread& self = *now.current;
+    if (now.call->order == SIMT_REVERSE || (now.call->order == SIMT_SHUFFLE && now.random.below(2) == 0)) return true;
+    if (self.num_copies == most_copies)
+        fail("shared", format("more than %u copies of a thread are under way", most_copies));
+    Copy& kept = self.copies[(self.first_copy + self.num_copies++) % most_copies];
+    kept = copy;
+    kept.group = self.copy_groups;
+    return false;
+}
+
+void end_copies() { ++now.current->copy_groups; }
+
+const Copy* next_copy(int groups) {
+    Thread& self = *now.current;
+    if (self.num_copies == 0) return nullptr;
+    const Copy& first = self.copies[self.first_copy];
+    if (static_cast<int>(self.copy_groups - first.group) <= groups) return nullptr;
+    self.first_copy = (self.first_copy + 1) % most_copies;
+    --self.num_copies;
+    return &first;
 }
 
 void release(const void* address) { tsan_release(address); }
@@ -531,6 +558,7 @@ void begin_block(Block& block, uint64_t block_number, uint64_t threads_before) {
         t.predicate = 0;
         t.idle_address = nullptr;
         t.idle_atomics = t.idle_yields = 0;
+        t.first_copy = t.num_copies = t.copy_groups = 0;
         prepare(t.fiber, thread_main);
         if (with_tsan)
             tsan_create(t.fiber, ("block " + name_of(running.block) + " thread " + name_of(t.index)).c_str());

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import fields
 from typing import Any
 
 import hopfuse as hf
@@ -236,28 +235,10 @@ def test_a_method_by_name_and_as_an_object_is_one_call() -> None:
 
 def test_every_method_is_registered_by_the_name_that_the_kernels_know() -> None:
     from hopfuse import _native, reference
-    from hopfuse.reference.fusion import METHODS as ORACLE
 
-    assert set(fusion.METHODS) == set(ORACLE)
     assert {method.kernel for method in fusion.METHODS.values()} == set(_native.fusion_methods())
     assert set(fusion.calibration.CALIBRATIONS) == set(_native.calibrations()) == set(reference.calibration.METHODS)
     assert reference.fuse is not hf.fuse
-
-
-@pytest.mark.parametrize("name", sorted(fusion.METHODS))
-def test_the_oracle_and_the_library_agree_on_defaults(name: str) -> None:
-    from hopfuse.reference.fusion import METHODS as ORACLE
-
-    method, oracle = fusion.METHODS[name](), ORACLE[name]
-    for lists in (1, 2, 3):
-        if method.weighted:
-            np.testing.assert_allclose(method.default_weights(lists), oracle.default_weights(lists), rtol=1e-7)
-    assert method.weighted == (oracle.default_weights is not None)
-    if method.calibrations != ():
-        assert method.default_calibration == oracle.calibrations[0]
-    allowed = fusion.calibration.CALIBRATIONS if method.calibrations is None else method.calibrations
-    assert set(oracle.calibrations) == set(allowed)
-    assert {f.name: getattr(method, f.name) for f in fields(method)} == dict(oracle.options)
 
 
 def test_a_calibration_by_name_and_as_an_object_is_one_call() -> None:

@@ -22,7 +22,7 @@ from bench.runner import DEFAULT, NAMES, pairs
 FIELDS = {
     "case", "peer", "status", "data", "sizes", "threads", "quick", "gate", "hopfuse", "peer_time", "ratio",
     "peer_timed_queries", "peer_note", "moved", "pass", "kernels", "load", "machine", "backend", "device", "commit",
-    "modified", "versions",
+    "modified", "versions", "clocks", "in_a_row",
 }  # fmt: skip
 LIMIT_FIELDS = {
     "case", "peer", "status", "level", "access", "sizes", "rate", "threads", "quick", "load", "machine", "commit",

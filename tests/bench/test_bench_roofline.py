@@ -1,37 +1,39 @@
-"""docs/gpu.md is the output of its formulas, which are those in the kernels' comments."""
+"""The pages on GPUs are the output of their formulas, whose counts are those of the kernels."""
 
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
+from math import inf
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from bench import measured_gpu, roofline
+from bench import gpu_kernels, gpu_model, measured_gpu, roofline
+from bench.gpu_cards import CALIBRATED, CARDS, Card, Constants
+from bench.gpu_kernels import MILLION, MUSIQUE, SMALL, Search, Size, Work
+
+SOURCES = Path(__file__).resolve().parents[2] / "kernels" / "cuda"
+H200 = CARDS[-1]
+#: A GPU that does one thing a second, and constants that add nothing.
+SLOW = Card("slow", 1e-9, 0, 1, 16e-12, 1.0, 1e-9, 1e-12, 90, measured=True)
+PLAIN = Constants(1.0, 1.0, 10.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+SEARCHES = [(size, batch) for size in (SMALL, MUSIQUE, MILLION) for batch in (1, 32)]
 
 
-def test_the_page_is_what_the_formulas_give() -> None:
-    assert roofline.PAGE.read_text(encoding="utf-8") == roofline.render()
+@pytest.mark.parametrize("name", roofline.PAGES)
+def test_a_page_is_what_the_formulas_give(name: str) -> None:
+    assert (roofline.DOCS / name).read_text(encoding="utf-8") == roofline.PAGES[name]()
 
 
-def test_a_pass_by_hand() -> None:
-    size = roofline.Size("tiny", nodes=10, stored=100, vectors=1, dim=1)
-    assert roofline.pass_bytes(size, 32, gathers_miss=True) == 100 * 8 + 10 * 20 + 2 * 4 * 10 * 32 + 4 * 100 * 32
-    assert roofline.pass_bytes(size, 32, gathers_miss=False) == 100 * 8 + 10 * 20 + 3 * 4 * 10 * 32
-
-
-def test_the_page_has_every_card_batch_and_size_that_it_is_for() -> None:
-    page = roofline.render()
-    for size in (
-        "72,000 nodes, 1,050,000",
-        "11,656 vectors of 4,096",
-        "10,000,000 nodes",
-        "1,000,000 vectors of 1,024",
-    ):
-        assert size in page
-    for card in ("RTX 3070", "RTX 4070", "RTX 4090", "RTX 5090", "T4", "L4", "H100"):
-        assert page.count(f"| {card}") == 1 + len(roofline.SIZES) + len(roofline.PART_SIZES) + 2  # of 16-bit vectors
-    assert page.count("| B = 1 | B = 32 | B = 256 |") == len(roofline.SIZES)
-    assert "- *Computed*" in page
+def test_the_page_of_formulas_marks_cards_that_nobody_measured() -> None:
+    page = roofline.formula_page()
+    for card in CARDS:
+        rows = re.findall(rf"^\| {re.escape(card.name)}( \*)?[ ,]", page, re.MULTILINE)
+        assert len(rows) > len(roofline.TABLES)
+        assert {bool(mark) for mark in rows} == {not card.measured}
 
 
 def test_the_page_has_every_search_and_call_measured_on_a_gpu() -> None:
@@ -45,35 +47,113 @@ def test_the_page_has_every_search_and_call_measured_on_a_gpu() -> None:
     assert all(f"| {row['case']} | {row['sizes']['batch']} | {row['peer']} |" in page for row in beside)
 
 
-def test_a_faster_card_is_never_slower() -> None:
-    size = roofline.SIZES[0]
-    slow, fast = roofline.Card("slow", 100, 1, 1), roofline.Card("fast", 200, 1, 2)
-    for batch in roofline.BATCHES:
-        assert roofline.seconds(size, batch, fast, True) == pytest.approx(roofline.seconds(size, batch, slow, True) / 2)
+# ---- Calibration
 
 
-def test_parts_by_hand() -> None:
-    size = roofline.Size("tiny", nodes=10, stored=100, vectors=8, dim=4, item=2)
-    card = roofline.Card("one byte a second", 1e-9 / 0.8, 0.0, 1e30, 1.0, 1e-9)
-    of = roofline.parts(size, card)
-    one = 100 * 8 + 10 * 20 + 2 * 4 * 10 * 32 + 100 * 4 * 32  # no L2: every entry gathers
-    assert of["walk"] == pytest.approx(13 * one + 4 * 4 * 10 * 32)
-    assert of["certificate"] == pytest.approx(one + 800 + 3 * 4 * 10 * 32)
-    assert of["dense"] == pytest.approx(2 * 32 + 8 * 8 * 32)  # vectors; scores, written and read
-    limits = roofline.dense_limits(size, 40, roofline.Card("slow", 1e9, 0.0, 16e-12, 1.0, 1e-9, 1e-12))
-    assert limits["L2"] == pytest.approx(2 * (2 * 32 + 32))  # twice the vectors, and a number of a query for each
-    assert limits["arithmetic"] == pytest.approx(2 * 32 * 40 * 2)
-    assert of["nodes"] == pytest.approx(1.5e-6 * 50)
-    assert of["hub"] == pytest.approx(14 * (64 + 1e5 / 64) * 125)
+def test_parts_of_a_measured_search_are_all_of_it() -> None:
+    report = json.loads(measured_gpu.FILE.read_text(encoding="utf-8"))
+    (rows,) = (part["details"]["rows"] for part in report["parts"] if part["name"] == "searches")
+    found = measured_gpu.searches_by_part()
+    assert [(size, batch) for size, batch, _ in found] == [(row["size"], row["batch"]) for row in rows]
+    for row, (_, _, taken) in zip(rows, found, strict=True):
+        assert set(taken) == set(roofline.PARTS)
+        assert sum(taken.values()) == pytest.approx(1e3 * row["milliseconds"])
+        assert min(taken.values()) > 0
+
+
+def test_the_frozen_comparison_is_of_the_measurement_and_near_it() -> None:
+    rows = [roofline.Compared(**row) for row in roofline.frozen()["parts"]]
+    taken = {(size, batch): parts for size, batch, parts in measured_gpu.searches_by_part()}
+    assert [taken[row.size, row.batch][row.part] for row in rows] == [row.measured for row in rows]
+    large = [row for row in rows if row.measured >= roofline.COMPARED and row.part != "host and gaps"]
+    far = [row for row in large if not row.is_close]
+    assert len(far) <= 4, far
+    assert all(1 / 1.6 < row.ratio < 1.6 for row in large)
+    for size, batch in taken:
+        of = [row for row in rows if (row.size, row.batch) == (size, batch)]
+        assert 0.75 < sum(row.computed for row in of) / sum(row.measured for row in of) < 1.3
+
+
+# ---- Formula
+
+
+def seconds(**counts: float) -> float:
+    return gpu_model.seconds(Work("part", "kernel", first_near=0, first_steps=0, threads=32, **counts), SLOW, PLAIN)
+
+
+def test_each_limit_by_hand() -> None:
+    assert seconds(memory=7) == 7
+    assert seconds(cache=7) == 7  # 16 operations for a byte
+    assert seconds(doubles=7) == pytest.approx(14 / 16)
+    assert seconds(tensor=7) == 7
+    assert seconds(far=7, units=2) == 140
+    assert seconds(near=7, units=2) == 14
+    assert seconds(blocks=32, far=1) == 10
+    assert seconds(blocks=33, far=1) == 20  # 32 blocks run at once
+    assert seconds(blocks=16, issued=5, steps=1) == 20  # 4 schedulers
+    assert seconds(memory=7, far=1, times=3) == 30  # the longest
+
+
+def test_launches_and_barriers_are_added() -> None:
+    work = Work("part", "kernel", times=3, launches=2, memory=1, barriers=1, first_near=0, first_steps=0)
+    given = replace(PLAIN, launch=100.0, barrier=1000.0)
+    assert gpu_model.seconds(work, SLOW, given) == 3 * (1 + 1000) + 2 * 100
+
+
+@pytest.mark.parametrize(
+    ("registers", "shared", "threads", "blocks"),
+    [(32, 0, 256, 8), (64, 0, 256, 4), (33, 0, 256, 6), (32, 50_000, 256, 4), (32, 0, 32, 32)],
+)
+def test_blocks_at_once(registers: int, shared: int, threads: int, blocks: int) -> None:
+    assert SLOW.resident_blocks(threads, registers, shared) == blocks
+
+
+@pytest.mark.parametrize(("rows", "ahead"), [(1, 4), (8, 8), (8, 1)])
+def test_groups_are_those_of_random_rows(rows: int, ahead: int) -> None:
+    entries = np.random.default_rng(0).poisson(10.0, (40_000, rows)).max(axis=1)
+    groups = -(-entries // ahead)
+    mean, variance = gpu_kernels.groups_of(10.0, rows, ahead)
+    assert mean == pytest.approx(groups.mean(), rel=0.01)
+    assert variance == pytest.approx(groups.var(), rel=0.05)
 
 
 def test_first_passes_by_hand() -> None:
-    """160 rows of 32 queries, 11 times more with each pass: few of a million after three passes."""
-    million, tiny = roofline.PART_SIZES[1], roofline.Size("tiny", nodes=300, stored=600, vectors=1, dim=1)
-    shares = [160e-6 * 11**number for number in range(5)]
-    assert roofline.early_passes(million, 32) == [
-        pytest.approx(pair) for pair in zip(shares[:4], [*shares[1:4], 1.0], strict=True)
-    ]
-    assert roofline.early_passes(tiny, 32) == []
-    alone = roofline.early_bytes(tiny, 32, (0.5, 0.75), 1e4)
-    assert alone == pytest.approx(600 * 4 + 300 * 8 + 0.5 * (600 * 4 + 1e4) + 0.75 * 300 * 8 * 32)
+    """96 rows of 32 queries, 11 times more with each pass: few of a million after three passes."""
+    shares = [96e-6 * 11**number for number in range(5)]
+    expected = [pytest.approx(pair) for pair in zip(shares[:4], [*shares[1:4], 1.0], strict=True)]
+    assert Search(MILLION, 32, H200).early_shares() == expected
+    assert Search(Size("tiny", 150, 600, 1, 1), 32, H200).early_shares() == []
+
+
+def test_a_cache_serves_more_of_a_small_state() -> None:
+    shares = [Search(MILLION, 32, replace(H200, l2=l2)).hit_share(1.28e9) for l2 in (0, 30, 60, 1e9)]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (pytest.approx(0, abs=1e-6), pytest.approx(1, abs=1e-6))
+
+
+@pytest.mark.parametrize(("size", "batch"), SEARCHES)
+def test_a_better_card_is_never_slower(size: Size, batch: int) -> None:
+    better = [{"bandwidth": 2 * H200.bandwidth}, {"clock": 2 * H200.clock}, {"tensor": inf}, {"multiprocessors": 264}]
+    least = sum(gpu_model.parts(Search(size, batch, H200)).values())
+    for of in better[:3]:
+        assert sum(gpu_model.parts(Search(size, batch, replace(H200, **of))).values()) <= least * 1.0001
+
+
+@pytest.mark.parametrize(("size", "batch"), SEARCHES)
+def test_every_row_names_a_kernel_of_a_file(size: Size, batch: int) -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(SOURCES.glob("*.cu")))
+    names = {work.kernel.split(",")[0] for work, _ in gpu_kernels.works(Search(size, batch, H200))}
+    for name in names:
+        macro = name.replace("_lL", "_l##L").replace("_TYPE", "_f32").replace("_weighted", "_##name##")
+        assert re.search(rf"(?<!\w){re.escape(macro)}(?!\w)", text), name
+
+
+def test_parts_have_no_other_names() -> None:
+    for size, batch in SEARCHES:
+        assert set(gpu_model.parts(Search(size, batch, H200))) <= set(roofline.PARTS)
+
+
+def test_constants_are_of_their_kinds() -> None:
+    assert 0 < CALIBRATED.bandwidth_share < 1
+    assert 0 < CALIBRATED.issue_share < 1
+    assert CALIBRATED.cache_latency < CALIBRATED.memory_latency < 1e-6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -14,9 +15,12 @@ import pytest
 from stand_in.machine import environment
 from variants import SIMT, missing
 
+from bench.clocks import Clocks, read
+from bench.errors import UnavailableError
 from bench.first_gpu import __main__ as program
+from bench.first_gpu import outcomes
 from bench.first_gpu.journal import FailedError, Journal
-from bench.first_gpu.parts import PARTS, Part, gpu_tests, sanitizer
+from bench.first_gpu.parts import PARTS, Part, gpu_tests, profiler, sanitizer
 from bench.first_gpu.report import Report
 from bench.first_gpu.runner import run
 from bench.first_gpu.sizes import QUICK
@@ -110,16 +114,108 @@ def test_the_program_writes_the_report_and_prints_each_part(
     ]  # fmt: skip
 
 
-def test_outcomes_of_tests_are_counted(tmp_path: Path) -> None:
-    file = tmp_path / "tests.xml"
-    file.write_text(
-        '<testsuites><testsuite><testcase classname="a" name="one"/><testcase classname="a" name="two">'
-        '<failure message="assert 1 == 2&#10;more">text</failure></testcase>'
-        '<testcase classname="b" name="three"><skipped message="no"/></testcase></testsuite></testsuites>'
-    )
-    outcomes, faults = gpu_tests.read(file)
-    assert outcomes == {"passed": 1, "failed": 1, "skipped": 1}
-    assert faults == {"a::two": "assert 1 == 2"}
+TESTS = """
+import os
+import pytest
+
+@pytest.fixture
+def ends_badly():
+    yield
+    raise ValueError("at the end")
+
+def test_one(): pass
+def test_two(): assert 1 == 2
+def test_three(): pytest.skip("no")
+def test_four(ends_badly): pass
+def test_last(): os._exit(9)
+"""
+
+
+@pytest.mark.parametrize("processes", [(), ("-n", "1")])
+def test_outcomes_of_tests_are_kept_as_they_come(tmp_path: Path, processes: tuple[str, ...]) -> None:
+    """Also of those before one that ends the process."""
+    file, source = tmp_path / "outcomes.jsonl", tmp_path / "test_planted.py"
+    source.write_text(TESTS if not processes else TESTS.replace("os._exit(9)", "pass"))
+    plugins = ("-p", "no:cacheprovider", "-p", outcomes.__name__)
+    command = (sys.executable, "-m", "pytest", "-q", *plugins, *processes, str(source))
+    given = os.environ | {outcomes.VARIABLE: str(file), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=given, capture_output=True, text=True, check=False)
+    assert done.returncode == (1 if processes else 9), done.stdout
+    counts, faults = outcomes.read(file)
+    assert counts == {"passed": 1 + len(processes) // 2, "failed": 2, "skipped": 1}
+    assert {name.partition("::")[2]: "assert 1 == 2" in reason for name, reason in faults.items()} == {
+        "test_two": True, "test_four": False
+    }  # fmt: skip
+
+
+def test_changed_tests_are_files_that_are_there() -> None:
+    found = gpu_tests.changed("HEAD~5")
+    assert all((ROOT / name).is_file() for name in found)
+    assert gpu_tests.changed("no-such-commit") == ()
+
+
+def test_parts_end_in_the_minutes_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their short limits; nothing is left for the last one."""
+    (tmp_path / "planted.py").write_text(PLANTED)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    parts = [Part("hangs", "planted", 600.0, ("hangs",), 0.1), Part("goes on", "planted", 600.0, ("hangs",)),
+             Part("works", "planted", 600.0, ("works",))]  # fmt: skip
+    outcomes = list(run(parts, Report(tmp_path / "report.json", True), True, 1 / 60))
+    assert [(outcome["status"], outcome["about"].split()[0]) for outcome in outcomes] == [
+        ("timed out", "it"), ("timed out", "it"), ("skipped", "no")
+    ]  # fmt: skip
+    assert outcomes[0]["limit"] == 0.1
+    assert 0 < outcomes[1]["limit"] < 1
+
+
+NCU = """==PROF== Connected
+"ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"
+"0","7","ppr_early_l32","dram__bytes.sum","byte","1,024"
+"0","7","ppr_early_l32","lts__t_sectors.sum","sector","32"
+"1","7","ppr_rank","dram__bytes.sum","byte","8"
+==PROF== Disconnected
+"""
+
+
+def test_metrics_of_launches_are_read() -> None:
+    first, second = profiler.read(NCU)
+    assert first == {
+        "kernel": "ppr_early_l32",
+        "dram__bytes.sum": "1,024 byte",
+        "lts__t_sectors.sum": "32 sector",
+    }
+    assert second["kernel"] == "ppr_rank"
+
+
+def test_a_profiler_has_to_see_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / profiler.PROGRAM
+    tool.write_text(f"#!{sys.executable}\nprint({NCU.splitlines()[1]!r})\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(profiler, "require_card", lambda: None)
+    journal = Journal(tmp_path / "profiler.json")
+    with pytest.raises(FailedError, match="status 0 and 0 launches"):
+        profiler.run(journal, QUICK, tmp_path)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(UnavailableError, match="not on PATH"):
+        profiler.run(journal, QUICK, tmp_path)
+
+
+def test_clocks_are_sampled_while_something_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Clocks() as none:
+        pass
+    tool, seen = tmp_path / "nvidia-smi", tmp_path / "seen"
+    loop = f"import time\nfor clock in (345, 1980): print(f'{{clock}}, 3201', flush=True)\nopen({str(seen)!r}, 'w')\n"
+    tool.write_text(f"#!{sys.executable}\n{loop}print('19', end='', flush=True)\ntime.sleep(3600)\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with Clocks() as clocks:
+        while not seen.exists():
+            time.sleep(0.01)
+    assert none.summary() is None or shutil.which("nvidia-smi")
+    assert clocks.samples == [(345, 3201), (1980, 3201)]
+    assert clocks.summary() == {"samples": 2, "least": 345, "median": 1162.5, "most": 1980, "memory": 3201}
+    assert read("[N/A], 5\n7, 8\n9, 1") == [(7, 8)]
 
 
 @pytest.mark.parametrize(
@@ -182,13 +278,24 @@ def test_every_part_runs_on_the_stand_in(tmp_path: Path) -> None:
     assert details["build"]["card"]["device"] == "SIMT emulator"
     assert details["build"]["cpu_seconds"] > 0
     assert details["tests"]["outcomes"]["passed"] > 0
+    rates = details["rates"]
+    for gathers in (rates["gathers from L2"], rates["gathers from memory"]):
+        assert [one["row_bytes"] for one in gathers] == [16, 32, 64, 128]
+    assert min(rates["barrier"]["seconds"], rates["latency of L2"]["seconds"], rates["copy"]["least"]) > 0
+    (search,) = details["searches"]["rows"]
+    assert search["hashes"]["cuda"] == search["hashes"]["cpu"]
+    assert search["in_a_row"]["n"] == search["rested"]["n"] == 3
+    assert {"ppr_rank", "fuse_f32"} <= search["events"].keys()
+    assert all(count > 0 < microseconds for count, microseconds in search["events"].values())
+    assert details["profiler"]["launches"][0]["kernel"] == "ppr_rank"
     assert all(kernel["equal"] and kernel["seconds"] > 0 for kernel in details["selftest"]["kernels"])
     for tool in ("memcheck", "racecheck", "initcheck"):
         assert len(details[tool]["summaries"]) == 1
     assert len(details["recordings"]["free_bytes"]) == 1 + QUICK.recordings
     assert details["recordings"]["leaked_bytes"] == 0 < details["recordings"]["recording_bytes"]
     assert {"a call", "a recording"} <= details["out_of_memory"].keys()
-    rows = details["bench"]["rows"]
+    rows = details["calls"]["rows"] + details["bench"]["rows"]
+    assert all(row["in_a_row"]["hopfuse"]["n"] == 3 for row in rows if row["status"] == "ok")
     assert {row["status"] for row in rows if row["peer"] is None} == {"ok"}
     skipped = {row["peer"]: row["reason"] for row in rows if row["status"] == "skip"}
     assert set(skipped) == {"cugraph", "cupy-spmm", "cuvs", "faiss-gpu", "torch-cuda"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hopfuse import _native
 
-from bench import roofline, traffic
+from bench import gpu_cards, gpu_kernels, traffic
 
 
 @pytest.mark.parametrize("batch", [1, 2, 4, 5, 8, 9, 16, 17, 20, 24, 25, 31, 32, 33, 64, 81])
@@ -13,14 +13,19 @@ def test_blocks_are_those_of_the_cpu(batch: int) -> None:
     assert traffic.lane_blocks(batch) == _native.ppr_lanes(1, 0, batch, 1)
 
 
-@pytest.mark.parametrize(("batch", "lanes"), [(1, [4]), (5, [8]), (32, [32]), (33, [32, 4]), (256, [32] * 8)])
-def test_lanes_are_those_of_the_orchestration(batch: int, lanes: list[int]) -> None:
-    assert roofline.lane_blocks(batch) == lanes == [width for _, _, width in _native.device_lane_blocks(batch)]
+SIZES = (gpu_kernels.SMALL, gpu_kernels.MUSIQUE, gpu_kernels.MILLION, gpu_kernels.TEN_MILLION)
+
+
+@pytest.mark.parametrize("batch", [1, 5, 32])
+def test_blocks_are_those_of_the_orchestration(batch: int) -> None:
+    """Of a size whose states fit in L2, which has the most lanes of a block."""
+    search = gpu_kernels.Search(gpu_kernels.SMALL, batch, gpu_cards.CARDS[-1])
+    assert [search.lanes] * search.lane_blocks == [width for _, _, width in _native.device_lane_blocks(batch)]
 
 
 def test_widths_are_those_of_the_orchestration() -> None:
-    for size in roofline.PART_SIZES:
-        for card in roofline.CARDS:
-            speedup = roofline.l2_speedup(card)
+    for size in SIZES:
+        for card in gpu_cards.CARDS:
+            speedup = gpu_kernels.l2_speedup(card)
             expected = _native.device_most_lanes(size.nodes, size.stored, int(card.l2 * 2**20), speedup)
-            assert roofline.most_lanes(size, card) == expected
+            assert gpu_kernels.most_lanes(size, card) == expected

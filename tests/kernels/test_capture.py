@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from hopfuse.errors import InputError
 from refusals import refused
 from variants import missing, registered
 
-from bench import roofline
+from bench import gpu_cards, gpu_kernels
 
 pytestmark = [
     pytest.mark.emulator,
@@ -135,10 +136,12 @@ def test_the_page_of_times_counts_what_a_search_records(runtime: Any, cooperativ
     """Launches, the matrix product among them, the copies and clears beside them, and grid barriers."""
     runtime.cooperative = cooperative
     kernels, others = replayed(runtime, System().captured(), *questions(32))
+    card = dataclasses.replace(gpu_cards.CARDS[-1], l2=gpu_cards.CARDS[-1].l2 if cooperative else 0)
+    size = gpu_kernels.Size("system", NODES, 1_400, ROWS, DIM, passes=13, limit=17, segments=3)
+    expected = gpu_kernels.nodes(gpu_kernels.Search(size, 32, card))
     of_block = sum(kernel.startswith("ppr_") for kernel in kernels)
-    expected = roofline.WALK_AT_ONCE if cooperative else roofline.PASS_BY_PASS
     assert (len(kernels), of_block) == expected[:2]
-    assert others == roofline.COPIES + roofline.CLEARS
+    assert others == 0
     assert sum(counted.grid_barriers for counted in runtime.counters) == expected.barriers
 
 

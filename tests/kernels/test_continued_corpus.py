@@ -75,6 +75,6 @@ def test_a_vector_that_was_removed_may_have_no_direction() -> None:
     by_cosine = continued.with_metric("cosine"), plain.with_metric("cosine")
     assert_hits_equal(*(hf.dense_topk(queries, one, 3) for one in by_cosine))
     with refused(InputError, "zero", "corpus[1]"):
-        hf.similarity_weights(queries, ContinuedCorpus(continued.all_in_one.corpus, whole))
+        hf.similarity_weights(queries, ContinuedCorpus(continued.concatenated.corpus, whole))
     with refused(InputError, "finite", "X[0]"):
         ContinuedCorpus(plain, np.vstack([plain.vectors, np.full((1, 4), np.nan, np.float32)]))

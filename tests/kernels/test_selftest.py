@@ -254,7 +254,7 @@ def test_the_first_test_in_this_process(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_every_method_and_calibration_has_a_case() -> None:
-    assert set(selftest_cases._OPTION) == set(_native.fusion_methods())
+    assert set(selftest_cases._METHODS) == set(_native.fusion_methods())
     assert {*selftest_cases._CALIBRATIONS, "pit"} == set(_native.calibrations())
 
 

@@ -72,8 +72,9 @@ def test_every_method_is_its_composition_over_the_oracle(
         {"method": "comb_mnz", "calibration": "z_score", "alpha": 1.0},
         {"method": "max", "consensus": 1.5},
         {"method": fusion.Max(bias=[0.0, 0.25])},
+        {"method": fusion.Custom(fusion.Linear().formula), "alpha": 0.25},
     ],
-    ids=repr,
+    ids=lambda options: str(options.get("method")) + "".join(options),
 )
 def test_options_are_those_of_fuse(index: hf.Index, ask: dict[str, Any], options: dict[str, Any]) -> None:
     recipe = hf.recipes.PhaseGraph(index, **options)

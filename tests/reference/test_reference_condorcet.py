@@ -7,8 +7,8 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
+from hopfuse.fusion.mixtures import distance, distribution, mean_distance
 from hopfuse.reference import fuse
-from hopfuse.reference.fusion import distance, distribution, mean_distance
 from scipy import stats
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components

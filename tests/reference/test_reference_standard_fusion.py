@@ -9,8 +9,10 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
+from hopfuse.fusion.mixtures import distribution, q_distribution
+from hopfuse.fusion.ranks import strengths
+from hopfuse.fusion.scores import kendall
 from hopfuse.reference import fuse
-from hopfuse.reference.fusion import distribution, kendall, q_distribution, strengths
 from scipy import stats
 
 A = hf.Hits.from_lists([[(1, 1.0), (2, 0.75), (3, 0.5)]])

@@ -114,6 +114,8 @@ def counted_copy(x: Array) -> Array:
 PLANTED = [
     Planted("missing_barrier_after_write", reversed_runs, {"plain": {"wrong", "order"}, "tsan": {"race"}}),
     Planted("missing_barrier_before_reuse", reversed_runs, {"plain": {"wrong"}, "tsan": {"race"}}, values=256),
+    Planted("missing_wait_for_copies", reversed_runs, {"plain": {"wrong", "order"}}, values=256),
+    Planted("copy_into_what_is_read", reversed_runs, {"plain": {"wrong"}, "tsan": {"race"}}, values=256),
     Planted("missing_syncwarp", swapped, {"plain": {"wrong", "order"}, "tsan": {"race"}}),
     Planted("shuffle_as_barrier", swapped, {"tsan": {"race"}}),
     Planted("two_writers", lambda x: x[::2], {"plain": {"wrong", "order"}, "tsan": {"race"}}),

@@ -13,6 +13,8 @@ from hopfuse_simt import build
 from hopfuse_simt.driver import SimtDriver
 
 FOLDER = Path(__file__).parent
+#: Kernels of bench.first_gpu.
+PROBES = FOLDER.parents[1] / "bench" / "first_gpu" / "probes.cu"
 #: Bytes of a device. Small: a program that fills the memory touches all of it.
 MEMORY = 192 * 2**20
 
@@ -21,7 +23,7 @@ def environment(folder: Path) -> dict[str, str]:
     """Return this process's environment, changed so; files, among them the cache of kernels, are in ``folder``."""
     driver, images = SimtDriver(), folder / "images"
     images.mkdir(parents=True, exist_ok=True)
-    for name, image in driver.images().items():
+    for name, image in (driver.images() | driver.images([PROBES])).items():
         (images / name).write_bytes(image)
     path = os.pathsep.join([str(FOLDER / "bin"), os.environ.get("PATH", "")])
     return os.environ | {

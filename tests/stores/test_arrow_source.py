@@ -249,6 +249,36 @@ def test_a_folder_of_parquet_files_is_a_source(folder, tmp_path):
         open_source(str(folder / "absent"))
 
 
+STORE = """
+from hopfuse.stores import ParquetSource
+
+def open_notes(place, queries):
+    assert not queries
+    return ParquetSource(place.partition(":")[2])
+"""
+
+
+def test_a_store_may_live_in_another_package(folder, tmp_path, monkeypatch):
+    package = tmp_path / "site"
+    (package / "notes_store-1.dist-info").mkdir(parents=True)
+    (package / "notes_store.py").write_text(STORE)
+    (package / "notes_store-1.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: notes-store\nVersion: 1\n"
+    )
+    (package / "notes_store-1.dist-info" / "entry_points.txt").write_text(
+        "[hopfuse.stores]\nnotes = notes_store:open_notes\n"
+    )
+    assert not is_place(f"notes:{folder}")
+    monkeypatch.syspath_prepend(str(package))
+    assert is_place(f"notes:{folder}")
+    made = Index.build(open_source(f"notes:{folder}"))
+    wanted = Index.build(open_source(str(folder)))
+    assert saved_bytes(made, tmp_path / "made") == saved_bytes(wanted, tmp_path / "wanted")
+    with refused(InputError, "unknown", "place") as caught:
+        open_source("absent:x")
+    assert {"notes:", "sqlite:", "postgresql:"} <= set(caught.value.values["allowed"].split(", "))
+
+
 def test_the_program_builds_from_a_folder(folder, tmp_path):
     hopfuse("build", "--from", folder, "--lexical", "--out", tmp_path / "index", "--metadata-type", "year=float64")
     index = Index.open(tmp_path / "index", verify="full")

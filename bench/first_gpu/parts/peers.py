@@ -1,4 +1,7 @@
-"""The benchmarks on the GPU: hopfuse alone, then beside the GPU peers, which are skipped if absent."""
+"""The benchmarks on the GPU: hopfuse alone, then beside the GPU peers, which are skipped if absent.
+
+Each row has calls that begin after a rest, and calls one right after another, with minima, medians and clocks.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,19 @@ from ...settings import Settings
 from ..card import BACKEND, require_card
 from ..journal import FailedError, Journal
 from ..sizes import Sizes
+from . import CALLS
 
 #: Whole searches, for which there is no GPU peer.
 RECIPES = ("phasegraph-hotpotqa", "guided-walk")
 
 
-def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
-    """Note every row at once, so that none is lost if a peer hangs."""
+def run(journal: Journal, sizes: Sizes, folder: Path, *cases: str) -> str:
+    """Run some cases, or all others; note every row at once, so that none is lost if a peer hangs."""
     require_card()
     settings = Settings(quick=sizes.is_quick, repeats=sizes.repeats, backend=BACKEND)
     rows: list[dict[str, Any]] = []
-    for case, about in CASES.items():
+    for case in cases or [name for name in CASES if name not in CALLS]:
+        about = CASES[case]
         for peer in (None, *about.gpu_peers) if about.gpu_peers or case in RECIPES else ():
             rows += launch(case, peer, settings)
             journal.note(rows=rows)

@@ -80,6 +80,44 @@ HOPFUSE_DEVICE void store_four(float* to, const float4& four) {
 #endif
 }
 
+// Copies 16 bytes from global to shared memory, both at multiples of 16, or writes zeros if they are not there, while the thread
+// goes on; with compute capability 7.5, at once. await_copies<N>() returns when all copies of the calling thread are there that
+// it began before its last N calls of end_copies(). A barrier is needed for other threads' copies.
+HOPFUSE_DEVICE void copy_sixteen(void* to, const void* from, bool is_there) {
+#if HOPFUSE_CAPABILITY < 80
+    *static_cast<uint4*>(to) = is_there ? *static_cast<const uint4*>(from) : make_uint4(0, 0, 0, 0);
+#elif defined(__CUDACC__)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(__cvta_generic_to_global(from)),
+                   "r"(is_there ? 16 : 0)
+                 : "memory");
+#else
+    ::simt::copy_sixteen(to, from, is_there);
+#endif
+}
+
+HOPFUSE_DEVICE void end_copies() {
+#if HOPFUSE_CAPABILITY >= 80
+#if defined(__CUDACC__)
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#else
+    ::simt::end_copies();
+#endif
+#endif
+}
+
+template <int Groups>
+HOPFUSE_DEVICE void await_copies() {
+#if HOPFUSE_CAPABILITY >= 80
+#if defined(__CUDACC__)
+    asm volatile("cp.async.wait_group %0;" ::"n"(Groups) : "memory");
+#else
+    ::simt::await_copies(Groups);
+#endif
+#endif
+}
+
 // binary16 numbers as their 16 bits. Widening is exact; narrowing rounds to nearest even and overflows to infinity.
 HOPFUSE_DEVICE float half_bits_to_float(unsigned short bits) {
 #if defined(__CUDACC__)

@@ -55,7 +55,7 @@ def similarity(
     call: SimilarityCall, corpus: ContinuedCorpus, weigh: Callable[[SimilarityCall], NDArray[np.float32]]
 ) -> NDArray[np.float32]:
     """Return the weights of the vectors that remain, (B, N), as ``weigh`` computes them with the others left out."""
-    whole = corpus.all_in_one
+    whole = corpus.concatenated
     found = weigh(call._replace(corpus=whole.corpus, allow=_of_piece(call.allow, whole)))
     return found if whole.place is None else np.take(found, whole.place, axis=1)
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from .. import _native
 from ..types import Incidence
-from .calls import BoostCall, CoverCall, EntitySeedCall, HitArrays, SeedCall
+from .calls import BoostCall, CoverCall, EntitySeedCall, HitArrays, PassageSeedCall
 
 
-def add_passage_seeds(call: SeedCall) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def add_passage_seeds(call: PassageSeedCall) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return nodes and weights, (B, S + k), the same bits as kernels/cuda/add_passage_seeds.cu."""
     made = _empty_seeds(call.node, call.ids.shape[1])
     _native.add_passage_seeds(
@@ -63,11 +63,11 @@ def boost_weights(call: BoostCall) -> NDArray[np.float32]:
     return boosted
 
 
-def _seeds(call: SeedCall | EntitySeedCall | CoverCall) -> dict[str, Any]:
+def _seeds(call: PassageSeedCall | EntitySeedCall | CoverCall) -> dict[str, Any]:
     return {"node": np.ascontiguousarray(call.node), "weight": np.ascontiguousarray(call.weight)}
 
 
-def _hits(call: SeedCall | EntitySeedCall | CoverCall | BoostCall) -> dict[str, Any]:
+def _hits(call: PassageSeedCall | EntitySeedCall | CoverCall | BoostCall) -> dict[str, Any]:
     return {"ids": np.ascontiguousarray(call.ids), "counts": np.ascontiguousarray(call.counts)}
 
 

@@ -65,7 +65,7 @@ def on_host(corpus: Corpus | None) -> dict[str, int]:
     """Return the bytes of a corpus in host memory, by use."""
     if corpus is None:
         return {"host_vectors": 0, "host_codes": 0}
-    held = corpus.all_in_one.corpus.vectors if isinstance(corpus, ContinuedCorpus) else corpus.vectors
+    held = corpus.concatenated.corpus.vectors if isinstance(corpus, ContinuedCorpus) else corpus.vectors
     vectors = 0 if mapping_of(held) is not None else held.nbytes
     return {"host_vectors": vectors, "host_codes": code_bytes(corpus.num_vectors, corpus.dim)}
 

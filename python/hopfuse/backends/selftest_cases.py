@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _native
+from .. import _native, fusion
 from .._arrays.rows import indptr_of_counts
+from ..fusion import METHODS, FusionMethod
 from ..types import Corpus, Graph, Incidence, LabelSets
 from ..types.corpus import STORAGES, Metric, Storage
 from .calls import (
@@ -28,10 +29,10 @@ from .calls import (
     IsingModel,
     KernelOptions,
     NodeRanking,
+    PassageSeedCall,
     PprQueries,
     ProjectCall,
     RowFilter,
-    SeedCall,
     SimilarityCall,
 )
 from .node_weights import NodeWeightCall, NodeWeights, order_weights
@@ -43,30 +44,14 @@ Answer = list[NDArray[Any]]
 BATCHES = (3, 6, 11, 20)
 _NODES, _HUB, _TYPES = 140, 7, 3
 _LISTS = ((30, 30), (12, 40), (5, 20))  # hits of each list, and the number of ids to draw from
-_HOLDERS = np.arange(4, dtype=np.float32)
-#: Options of the fusion methods for three lists.
-_OPTION: dict[str, KernelOptions] = {
-    "boltzmann": {"temperature": 0.5, "wasserstein": 2.0},
-    "linear": {},
-    "max": {"bias": np.full(3, 0.25, np.float32)},
-    "rrf": {"rank_constant": 60.0},
-    "comb_mnz": {"by_holders": _HOLDERS},
-    "comb_anz": {},
-    "comb_min": {},
-    "comb_med": {},
-    "isr": {"by_holders": _HOLDERS},
-    "borda": {"missing": 1.0},
-    "rbc": {"log_phi": -0.1, "one_minus_phi": 0.1},
-    "log_linear": {"epsilon": 1e-9},
-    "power_mean": {"p": 0.5, "epsilon": 1e-9},
-    "tsallis": {"q": np.array([0.5, 1.0, 1.5], np.float32)},
-    "quantum": {"temperature": 0.5, "interference": 1.0, "roots": 1.0},
-    "plackett_luce": {"steps": 3.0, "epsilon": 1e-9},
-    "gumbel": {"epsilon": 1e-9},
-    "condorcet": {},
-    "wmnz": {},
+#: A method for each kernel: by default options, or by those that reach more of it.
+_METHODS: dict[str, FusionMethod] = {
+    **{str(method.kernel): method() for method in METHODS.values()},
+    "boltzmann": fusion.Boltzmann(temperature=0.5, wasserstein=2.0),
+    "max": fusion.Max(bias=(0.25, 0.25, 0.25)),
+    "tsallis": fusion.Tsallis(q=(0.5, 1.0, 1.5)),
+    "quantum": fusion.Quantum(form="sqrt", temperature=0.5),
 }
-_RANKS_ONLY = ("rrf", "isr", "borda", "rbc", "plackett_luce", "condorcet")
 _TIES = sorted(_native.ties(), key=_native.ties().__getitem__)
 #: Calibrations without a rule for ties, by number.
 _CALIBRATIONS = sorted(_native.calibrations().keys() - {"pit"}, key=_native.calibrations().__getitem__)
@@ -121,7 +106,7 @@ def every_case() -> Iterator[Case]:
         yield similarity_case(f"similarity_weights {storage}", storage=storage)
     for kind in ("mask", "few ids"):
         yield similarity_case(f"similarity_weights, a filter each, {kind}", storage="float32", allow=kind)
-    for method in _OPTION:
+    for method in _METHODS:
         yield fuse_case(method)
         yield fuse_case(method, long_lists=True)
     for method in _CALIBRATIONS:
@@ -402,11 +387,11 @@ def fuse_case(method: str, *, long_lists: bool = False) -> Case:
         call = FuseCall(
             lists,
             method=method,
-            calibration="none" if method in _RANKS_ONLY else "pit",
+            calibration="none" if _METHODS[method].calibrations == () else "pit",
             ties="strict",
             calibration_option=_calibration_option(len(lists)),
             pools=np.array([ids.shape[1] - 1 for ids, _, _ in lists], np.int64),
-            option=_OPTION[method],
+            option=_METHODS[method].kernel_options(len(lists)),
             weights=np.array([0.5, 0.25, 0.25], np.float32),
             consensus=0.5,
             prior=np.linspace(0.5, 1.0, 40, dtype=np.float32),
@@ -444,7 +429,7 @@ def _passage_seeds(backend: Backend) -> Answer:
     node = np.stack([rng.permutation(40)[:4] for _ in range(9)]).astype(np.int64)
     node[3:, 3] = -1
     weight = np.where(node < 0, 0.0, rng.random(node.shape) + 0.1)
-    return list(backend.add_passage_seeds(SeedCall(node, weight, *hits, mass=0.5)))
+    return list(backend.add_passage_seeds(PassageSeedCall(node, weight, *hits, mass=0.5)))
 
 
 def _entity_seeds(backend: Backend) -> Answer:

@@ -6,30 +6,32 @@ the same call. May import ``errors``, the checks and ``_arrays``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
 from typing import Any
 
 from .._validation import check_choice
 from ..errors import InputError
-from .base import FusionMethod, refuse_options
-from .boltzmann import Boltzmann
-from .borda import Borda
+from .base import FusionMethod, ScoredList, Scores, held_by, refuse_options
 from .calibration import Calibration
-from .comb import WMNZ, CombANZ, CombMax, CombMed, CombMin, CombMNZ, CombSum
-from .condorcet import Condorcet
-from .gumbel import Gumbel
-from .isr import ISR, LogISR
-from .linear import Linear
-from .log_linear import LogLinear
-from .max import Max
-from .plackett_luce import PlackettLuce
-from .power_mean import PowerMean
+from .custom import Custom
+from .mixtures import Boltzmann, LogLinear, Quantum, Tsallis
 from .prior import Prior
-from .quantum import Quantum
-from .rbc import RBC
-from .rrf import RRF
-from .tsallis import Tsallis
+from .ranks import ISR, RBC, RRF, Borda, Condorcet, LogISR, PlackettLuce
+from .scores import (
+    WMNZ,
+    CombANZ,
+    CombMax,
+    CombMed,
+    CombMin,
+    CombMNZ,
+    CombSum,
+    Gumbel,
+    Linear,
+    Max,
+    PowerMean,
+)
 
 __all__ = [
     "ISR",
@@ -47,6 +49,7 @@ __all__ = [
     "CombMin",
     "CombSum",
     "Condorcet",
+    "Custom",
     "FusionMethod",
     "Gumbel",
     "Linear",
@@ -57,7 +60,10 @@ __all__ = [
     "PowerMean",
     "Prior",
     "Quantum",
+    "ScoredList",
+    "Scores",
     "Tsallis",
+    "held_by",
     "resolve",
 ]
 
@@ -88,7 +94,7 @@ _MANY: tuple[type[FusionMethod], ...] = (
 METHODS: dict[str, type[FusionMethod]] = {method.name: method for method in _MANY}
 
 
-def resolve(method: str | FusionMethod, options: dict[str, Any]) -> FusionMethod:
+def resolve(method: str | FusionMethod | Callable[..., Any], options: dict[str, Any]) -> FusionMethod:
     """Return the method object for the ``method=`` argument of ``fuse`` and its options.
 
     Raises
@@ -105,6 +111,8 @@ def resolve(method: str | FusionMethod, options: dict[str, Any]) -> FusionMethod
     if isinstance(method, FusionMethod):
         refuse_options(options, method)
         return method
+    if callable(method):
+        return Custom(method, options)
     check_choice(method, "method", METHODS)
     if not options:
         return _by_default(method)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +72,17 @@ def per_list(value: Any, num_lists: int, name: str, **limits: Any) -> NDArray[np
 KernelOptions = dict[str, float | NDArray[np.float32]]
 
 
+Scores = dict[int, float]
+"""The scores of a query's documents, by id."""
+
+
+class ScoredList(NamedTuple):
+    """One list of one query, best first: ids (n,) int64 and their calibrated scores (n,) float64."""
+
+    ids: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+
 class KeepsKernelOptions:
     """Base of frozen option objects, which are converted for kernels once per number of lists."""
 
@@ -113,8 +126,8 @@ class FusionMethod(KeepsKernelOptions):
     """
 
     name: ClassVar[str]
-    #: The name of the kernel's method, which several methods may share. Default: ``name``.
-    kernel: ClassVar[str]
+    #: The name of the kernel's method, which several methods may share. Default: ``name``. None: the formula is called.
+    kernel: ClassVar[str | None]
     #: The calibration to use if none is given.
     default_calibration: ClassVar[str] = "pit"
     #: The calibrations that the method accepts; None: all; (): none, because only ranks count.
@@ -128,17 +141,94 @@ class FusionMethod(KeepsKernelOptions):
         if "name" in vars(cls) and "kernel" not in vars(cls):
             cls.kernel = cls.name
 
-    def default_weights(self, num_lists: int) -> NDArray[np.float32]:
-        """Return the default weights, (L,): PhaseGraph's (0.7, 0.3) for two lists, else 1/L each."""
-        return np.array([0.7, 0.3] if num_lists == 2 else [1.0 / num_lists] * num_lists, np.float32)
+    def default_weights(self, num_lists: int) -> tuple[float, ...]:
+        """Return the default weights, L: PhaseGraph's (0.7, 0.3) for two lists, else 1/L each."""
+        return (0.7, 0.3) if num_lists == 2 else (1.0 / num_lists,) * num_lists
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether a fused score is the weighted sum of the scores from fusing each list alone."""
+        return False
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
         """Return the fields of FusionOptions that the method's kernel reads (kernels/include/hopfuse/fusion/)."""
         return {}
 
+    def formula(self, lists: Sequence[ScoredList], weights: Any) -> Scores:
+        """Return the scores of one query's documents in float64, as the method is defined.
+
+        ``weights`` are one per list, ones if the method takes none. Every document of the union has a score; a list may
+        be empty.
+        """
+        raise NotImplementedError
+
 
 class UnitWeights(FusionMethod):
     """Base class of methods whose default weights are 1 each."""
 
-    def default_weights(self, num_lists: int) -> NDArray[np.float32]:
-        return np.ones(num_lists, np.float32)
+    def default_weights(self, num_lists: int) -> tuple[float, ...]:
+        return (1.0,) * num_lists
+
+
+def check_nonnegative(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return calibrated scores that have an energy or a power; raise if one is negative."""
+    if (scores < 0).any():
+        raise InputError(
+            "range",
+            "calibration",
+            "a calibrated score is {given}; it must be at least {allowed}: use {field} 'pit', 'min_max' or 'rank'",
+            given=float(scores.min()),
+            allowed=0,
+        )
+    return scores
+
+
+def values_of(ids: Sequence[NDArray[np.int64]], values: Sequence[NDArray[np.float64]]) -> dict[int, dict[int, float]]:
+    """Return {document: {list: value}} over the union, lists in order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values_of([np.array([4, 2]), np.array([2])], [np.array([1.0, 0.5]), np.array([3.0])])
+    {4: {0: 1.0}, 2: {0: 0.5, 1: 3.0}}
+    """
+    found: dict[int, dict[int, float]] = {}
+    for number, (list_ids, list_values) in enumerate(zip(ids, values, strict=True)):
+        for document, value in zip(list_ids.tolist(), list_values.tolist(), strict=True):
+            found.setdefault(document, {})[number] = value
+    return found
+
+
+def weighted_sum(ids: Sequence[NDArray[np.int64]], values: Sequence[NDArray[np.float64]], weights: Any) -> Scores:
+    """Return the sum of w_l * value_l over the lists that hold a document.
+
+    The sum is correctly rounded, so documents with the same terms in different lists tie.
+    """
+    terms: dict[int, list[float]] = {}
+    for list_ids, list_values, weight in zip(ids, values, weights, strict=True):
+        for document, value in zip(list_ids.tolist(), list_values.tolist(), strict=True):
+            terms.setdefault(document, []).append(float(weight) * value)
+    return {document: math.fsum(parts) for document, parts in terms.items()}
+
+
+def weighted_product(
+    lists: Sequence[ScoredList], values: Sequence[NDArray[np.float64]], weights: Any, epsilon: float
+) -> Scores:
+    """Return the product of (value_l + epsilon)^w_l; a list that lacks the document has value 0."""
+    scores = {}
+    for document, own in values_of([one.ids for one in lists], values).items():
+        logs = [math.log(own.get(number, 0.0) + epsilon) for number in range(len(lists))]
+        scores[document] = math.exp(math.fsum(float(w) * log for w, log in zip(weights, logs, strict=True)))
+    return scores
+
+
+def held_by(lists: Sequence[ScoredList]) -> dict[int, int]:
+    """Return the number of lists that hold each document of the union.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> held_by([ScoredList(np.array([4, 2]), np.zeros(2)), ScoredList(np.array([2]), np.zeros(1))])
+    {4: 1, 2: 2}
+    """
+    return dict(Counter(document for one in lists for document in one.ids.tolist()))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import fusion as methods
-from .._arrays.convert import same_library, to_numpy
+from .._arrays.convert import is_on_device, same_library, to_numpy
 from .._threads import thread_count
 from .._validation import (
     FLOAT32_MAX,
@@ -20,6 +20,7 @@ from .._validation import (
     check_shape,
     check_type,
     check_weights,
+    is_real,
 )
 from ..backends import resolve
 from ..backends.calls import FuseCall
@@ -30,6 +31,7 @@ from ..fusion.calibration import Calibration, CalibrationName, Ties, by_name
 from ..types import Hits
 from ._captured import refuse_per_query
 from ._lists import check_hits, device_list, host_list
+from .calibration import calibrate
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps
@@ -42,7 +44,7 @@ _NO_PRIOR = np.zeros(0, np.float32)
 def fuse(
     lists: Sequence[Hits],
     *,
-    method: str | methods.FusionMethod = "boltzmann",
+    method: str | methods.FusionMethod | Callable[..., Any] = "boltzmann",
     weights: Any = None,
     calibration: CalibrationName | Calibration | None = None,
     ties: Ties | None = None,
@@ -62,9 +64,10 @@ def fuse(
     ----------
     lists : sequence of Hits
         L lists of B queries each, over the same ids; their widths may differ.
-    method : str or FusionMethod
+    method : str, FusionMethod or callable
         A name in ``hopfuse.fusion.METHODS``, such as "boltzmann", "linear", "rrf" or "comb_mnz", or an object of
-        :mod:`hopfuse.fusion`, which documents how each method treats ties, missing documents and empty lists.
+        :mod:`hopfuse.fusion`, which documents how each method treats ties, missing documents and empty lists. A
+        function is called once a query, on the host (:class:`hopfuse.fusion.Custom`).
     weights : array_like (L,) or (B, L), optional
         Finite, at least 0; they need not sum to 1. By default the method's own.
     calibration : str or :class:`hopfuse.fusion.Calibration`, optional
@@ -116,6 +119,10 @@ def fuse(
     rule = calibration_for(chosen, calibration, ties=ties, single=single, equal=equal)
     consensus = check_number(consensus, "consensus", low=0, float32=True)
     pools = _read_pools(pool, lists)
+    if chosen.kernel is None:
+        calibrated = _calibrated(lists, rule, pools, thread_count(threads))
+        w = _read_weights(weights, chosen, len(lists[0]), len(lists)).astype(np.float64)
+        return _by_formula(chosen, calibrated, w, float(consensus), _read_prior(prior), min(k, int(pools.sum())))
     device = device_for(backend, lists[0].ids, "lists[0]")
     call = FuseCall(
         [] if device is not None else [host_list(hits) for hits in lists],
@@ -140,6 +147,81 @@ def fuse(
     hits = resolve(backend).fuse(call)
     wrap = same_library(lists[0].ids)
     return Hits.unchecked(**{name: wrap(array) for name, array in hits.items()})
+
+
+def _calibrated(lists: Sequence[Hits], rule: Calibration, pools: NDArray[np.int64], threads: int) -> list[Hits]:
+    """Return the first hits of each list with calibrated scores."""
+    for at, hits in enumerate(lists):
+        if is_on_device(hits.ids):
+            raise InputError(
+                "unsupported",
+                f"lists[{at}]",
+                "{field} is on a device, and a fusion method in Python runs on the host; move the lists there",
+            )
+    taken = [hits.head(int(most)) for hits, most in zip(lists, pools, strict=True)]
+    return calibrate(taken, rule, backend="cpu", threads=threads)
+
+
+def _by_formula(
+    method: methods.FusionMethod,
+    lists: Sequence[Hits],
+    weights: NDArray[np.float64],
+    consensus: float,
+    factors: NDArray[np.float32],
+    k: int,
+) -> Hits:
+    """Fuse by a method's formula, one query after another."""
+    batch = len(lists[0])
+    ids, scores = np.full((batch, k), -1, np.int64), np.full((batch, k), -np.inf, np.float32)
+    of_query = np.broadcast_to(weights, (batch, len(lists)))
+    for b in range(batch):
+        row = [
+            methods.ScoredList(hits.ids[b, : hits.counts[b]], hits.scores[b, : hits.counts[b]].astype(np.float64))
+            for hits in lists
+        ]
+        held = methods.held_by(row)
+        found = method.formula(row, of_query[b])
+        documents, final = _checked_scores(found, held, method.name, b)
+        final += consensus * np.array([held[document] >= 2 for document in documents.tolist()], bool)
+        known = documents < factors.size
+        final[known] *= factors[documents[known]]
+        single = final.astype(np.float32)
+        order = np.lexsort((documents, -single))[:k]
+        ids[b, : order.size], scores[b, : order.size] = documents[order], single[order]
+    return Hits(ids, scores)
+
+
+def _checked_scores(
+    found: Any, held: Mapping[int, int], method: str, row: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the documents and scores that a formula has returned."""
+    if not isinstance(found, Mapping):
+        raise InputError(
+            "type",
+            "method",
+            "{field} returned {given} for query {row}; it must be a mapping from ids to scores",
+            given=type(found).__name__,
+            row=row,
+        )
+    for document, score in found.items():
+        if document not in held:
+            raise InputError(
+                "unknown",
+                "method",
+                "{field} gives {given!r} a score in query {row}, which is in none of its lists",
+                given=document,
+                row=row,
+            )
+        if not is_real(score) or not abs(score) <= FLOAT32_MAX:
+            raise InputError(
+                "finite",
+                "method",
+                "{field} gives document {document} of query {row} the score {given!r}; scores are finite float32",
+                document=document,
+                row=row,
+                given=score,
+            )
+    return np.array(list(found), np.int64), np.array([float(score) for score in found.values()])
 
 
 def _fuse_on_device(device: DeviceOps, lists: Sequence[Hits], call: FuseCall, needs_nonnegative: str | None) -> Hits:
@@ -251,7 +333,7 @@ def _check_nonnegative(call: FuseCall, method: str) -> None:
 
 def _read_weights(weights: Any, method: methods.FusionMethod, batch: int, lists: int) -> NDArray[np.float32]:
     if weights is None:
-        return method.default_weights(lists)
+        return np.array(method.default_weights(lists), np.float32)
     if not method.weighted:
         raise InputError(
             "unused",

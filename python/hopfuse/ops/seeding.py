@@ -18,7 +18,7 @@ from .._validation import (
     check_whole,
 )
 from ..backends import cpu
-from ..backends.calls import CoverCall, EntitySeedCall, SeedCall
+from ..backends.calls import CoverCall, EntitySeedCall, PassageSeedCall
 from ..backends.placement import device_for
 from ..types import Hits, Incidence, Seeds
 from ._captured import refuse_per_query
@@ -64,7 +64,7 @@ def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
     mass = check_number(mass, "mass", low=0)
     device = device_for("auto", seeds.nodes, "seeds")
     read: Any = to_numpy if device is None else device.adopt
-    call = SeedCall(
+    call = PassageSeedCall(
         read(seeds.nodes, "seeds.nodes"),
         read(seeds.weights, "seeds.weights"),
         read(hits.ids, "hits.ids"),

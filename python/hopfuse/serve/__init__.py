@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from .searches import Search
     from .server import make_server, run, run_stdio
     from .service import Service
-    from .siblings import merge_metrics
     from .snapshots import Query
+    from .worker_metrics import merge_metrics
     from .workers import cards_of
 
 __all__ = [
@@ -66,7 +66,7 @@ _HOMES = {
     "Service": "service",
     "cards_of": "workers",
     "make_app": "app",
-    "merge_metrics": "siblings",
+    "merge_metrics": "worker_metrics",
     "Guesses": "guesses",
     "Proxies": "proxies",
     "new_key": "keys",

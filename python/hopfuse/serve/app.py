@@ -307,7 +307,9 @@ class Routes:
         principal = request.state.principal
         seen = self._service.snapshots_for(principal)
         return json_response(
-            IndexesResponse([about(one, principal, self._service.changes.taken(one.name)) for one in seen.values()])
+            IndexesResponse(
+                [about(one, principal, self._service.changes.accepts_writes(one.name)) for one in seen.values()]
+            )
         )
 
     async def live(self, request: Request) -> Response:

@@ -31,7 +31,7 @@ from .mcp import serve_stdio
 from .memory import share_freed
 from .reloading import Orders, Reloader
 from .service import END_SECONDS, Service
-from .workers import HUP, NOTIFY, Place, check_port, kept_port, notify_ready, run_workers, url_of
+from .workers import HUP, NOTIFY, WorkerSlot, check_port, kept_port, notify_ready, run_workers, url_of
 
 log = logging.getLogger("hopfuse.serve")
 #: Python's switch interval, in seconds. With the default of 5 ms the event loop would wait several times for the
@@ -241,16 +241,16 @@ def allow_files(limits: Limits) -> None:
 def _answer(
     encoders: Mapping[str, Any] | None,
     config: ServeConfig,
-    place: Place,
+    slot: WorkerSlot,
     bound: socket.socket,
     pipe: Connection,
 ) -> None:
     """Serve as a worker until a signal."""
-    start_logging(config.log, place.number)
-    service = Service(config, encoders, place, alone=True)
+    start_logging(config.log, slot.number)
+    service = Service(config, encoders, slot, alone=True)
     end_at_bus_error(service)
     service.open_all()
-    _server(service, Orders(service, pipe, place.folder).begin, start_first=True, alone=True).run(sockets=[bound])
+    _server(service, Orders(service, pipe, slot.folder).begin, start_first=True, alone=True).run(sockets=[bound])
 
 
 def run_stdio(config: ServeConfig, encoders: Mapping[str, Any] | None = None, *, key: str = "") -> None:

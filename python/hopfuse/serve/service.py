@@ -41,10 +41,10 @@ from .options import RetrieverCache
 from .pieces import Piece, pieces_of
 from .schema import PassagesRequest, Timings
 from .searches import ANYONE, Answer, Search
-from .siblings import Siblings
 from .snapshots import Query, Snapshot
 from .threads import DaemonThreads
-from .workers import Place
+from .worker_metrics import WorkerMetrics
+from .workers import WorkerSlot
 from .writing import Changes
 
 log = logging.getLogger("hopfuse.serve")
@@ -63,8 +63,8 @@ class Service:
     config : ServeConfig
     encoders : mapping of str to Encoder, optional
         Encoders of the program's own by the name of the index, instead of those that the configuration names.
-    place : Place, optional
-        The worker's place among several.
+    slot : WorkerSlot, optional
+        The worker's slot among several.
     alone : bool
         Whether the process has no other purpose, so that its objects may be kept from the garbage collector.
 
@@ -89,14 +89,14 @@ class Service:
         self,
         config: ServeConfig,
         encoders: Mapping[str, Any] | None = None,
-        place: Place | None = None,
+        slot: WorkerSlot | None = None,
         *,
         alone: bool = False,
     ) -> None:
         config = config.own()
         self.config, self.metrics, self._alone = config, Metrics(), alone
-        self.worker = None if place is None else place.number
-        self._siblings = None if place is None else Siblings(place, self.metrics)
+        self.worker = None if slot is None else slot.number
+        self._worker_metrics = None if slot is None else WorkerMetrics(slot, self.metrics)
         self.keys, self.requests = Keys(config.keys), Requests(config)
         self.guesses = Guesses(config.limits, self.metrics.wrong_keys_delayed.inc)
         self.log_request = RequestLog(config.log)
@@ -156,8 +156,8 @@ class Service:
             self.serve(snapshot)
             self._follow(snapshot)
         self._opened = []
-        if self._siblings is not None:
-            await self._siblings.start()
+        if self._worker_metrics is not None:
+            await self._worker_metrics.start()
         self.status = "ok"
 
     def refuse_waiting(self) -> None:
@@ -177,8 +177,8 @@ class Service:
         ends = self.ends
         if ends is None:
             ends = time.monotonic() + self.config.limits.drain_seconds + END_SECONDS
-        if self._siblings is not None:
-            await self._siblings.stop()
+        if self._worker_metrics is not None:
+            await self._worker_metrics.stop()
         for follower in self.followers.values():
             await follower.stop()
         self.encoders.close()
@@ -246,7 +246,7 @@ class Service:
             seconds=self.config.follow_seconds,
         )
         if self.config.indexes[name].writable:
-            self.changes.take(name, live, follower.changed)
+            self.changes.accept_writes(name, live, follower.changed)
 
     def serve(self, snapshot: Snapshot) -> None:
         """Search this state of an index from now on; requests in progress keep theirs."""
@@ -312,7 +312,7 @@ class Service:
 
     async def counters(self) -> bytes:
         """Return the text of ``/metrics``, for all workers."""
-        return self.metrics.text() if self._siblings is None else await self._siblings.text()
+        return self.metrics.text() if self._worker_metrics is None else await self._worker_metrics.text()
 
     # ---- A request --------------------------------------------------------------------------------------------------
 

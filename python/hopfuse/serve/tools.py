@@ -127,7 +127,7 @@ class Tool:
 
     def offered(self, service: Service, principal: Principal) -> bool:
         """Return whether the tool is offered to a caller."""
-        takes = self.right != "write" or any(service.changes.taken(name) for name in service.config.indexes)
+        takes = self.right != "write" or any(service.changes.accepts_writes(name) for name in service.config.indexes)
         return takes and principal.may(self.right)
 
     async def call(self, service: Service, given: Any, caller: Caller) -> ToolAnswer:

@@ -47,8 +47,8 @@ WSL = Path("/dev/dxg")
 
 
 @dataclass(frozen=True)
-class Place:
-    """The place of a process among the workers.
+class WorkerSlot:
+    """The slot of a process among the workers.
 
     Attributes
     ----------
@@ -62,9 +62,9 @@ class Place:
     folder: Path
 
 
-#: ``answer(config, place, bound, pipe)`` serves until a signal. Once it listens, it sends ``(0, None)`` by the pipe,
+#: ``answer(config, slot, bound, pipe)`` serves until a signal. Once it listens, it sends ``(0, None)`` by the pipe,
 #: and later ``(order.number, error or None)`` for each :class:`Order` of the parent.
-Answer = Callable[[ServeConfig, Place, socket.socket, connection.Connection], None]
+Answer = Callable[[ServeConfig, WorkerSlot, socket.socket, connection.Connection], None]
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class _Worker:
     ``error`` the answer. ``uses`` is the number of the configuration that it uses.
     """
 
-    place: Place
+    slot: WorkerSlot
     process: Any
     pipe: connection.Connection
     uses: int
@@ -264,12 +264,12 @@ class _Rollout:
         if self.config != before:
             for one in workers:
                 if not one.ready:
-                    log.warning("worker %d is killed, since it starts with the configuration before", one.place.number)
+                    log.warning("worker %d is killed, since it starts with the configuration before", one.slot.number)
                     one.kill()
         use = Order(self.number, "use")
         while failing := (yield from self._failing(workers, use)):
             for one in failing:
-                log.error("worker %d is killed: %s", one.place.number, self._problem(one, use))
+                log.error("worker %d is killed: %s", one.slot.number, self._problem(one, use))
                 one.kill()
         use.remove(self.folder)
         self._reloader.take(found)
@@ -296,7 +296,7 @@ class _Rollout:
             "failed",
             None,
             "worker {worker} did not answer within {seconds:g} s",
-            worker=one.place.number,
+            worker=one.slot.number,
             seconds=CHECK_SECONDS,
         )
 
@@ -307,7 +307,7 @@ class _Parent:
     def __init__(self, answer: Answer, port: socket.socket, cards: list[str], rollout: _Rollout) -> None:
         self._answer, self._port, self._cards, self._rollout = answer, port, cards, rollout
         count = rollout.config.workers
-        self._places = [Place(number, count, rollout.folder) for number in range(count)]
+        self._slots = [WorkerSlot(number, count, rollout.folder) for number in range(count)]
         self._context: Any = get_context("fork")
         self._woken, self._wake = os.pipe()
         self._signals = 0
@@ -316,7 +316,7 @@ class _Parent:
         before = {kind: signal.signal(kind, self._signalled) for kind in (signal.SIGTERM, signal.SIGINT)}
         if HUP is not None:
             before[HUP] = signal.signal(HUP, self._hung_up)
-        workers = [self._start(place) for place in self._places]
+        workers = [self._start(slot) for slot in self._slots]
         try:
             log.info("%d workers of process %d answer at %s", len(workers), os.getpid(), url_of(self._port))
             self._watch(workers)
@@ -335,14 +335,14 @@ class _Parent:
         self._rollout.hups += 1
         os.write(self._wake, b".")
 
-    def _start(self, place: Place) -> _Worker:
+    def _start(self, slot: WorkerSlot) -> _Worker:
         own, its = self._context.Pipe()
-        process = self._context.Process(target=self._work, args=(place, its), name=f"hopfuse-{place.number}")
+        process = self._context.Process(target=self._work, args=(slot, its), name=f"hopfuse-{slot.number}")
         process.start()
         its.close()
-        return _Worker(place, process, own, self._rollout.number)
+        return _Worker(slot, process, own, self._rollout.number)
 
-    def _work(self, place: Place, pipe: connection.Connection) -> None:
+    def _work(self, slot: WorkerSlot, pipe: connection.Connection) -> None:
         """Run as a worker."""
         for kind in (signal.SIGTERM, signal.SIGINT):
             signal.signal(kind, signal.SIG_DFL)
@@ -350,10 +350,10 @@ class _Parent:
             signal.signal(HUP, signal.SIG_IGN)  # the parent's matter; a terminal sends it to all
         threading.Thread(target=_end_with_parent, name="hopfuse-parent", daemon=True).start()
         if self._cards:
-            os.environ["CUDA_VISIBLE_DEVICES"] = self._cards[place.number]
+            os.environ["CUDA_VISIBLE_DEVICES"] = self._cards[slot.number]
         try:
             with _bound(self._port.family, self._port.getsockname(), shared=True) as bound:
-                self._answer(self._rollout.config, place, bound, pipe)
+                self._answer(self._rollout.config, slot, bound, pipe)
         except HopfuseError as error:
             pipe.send((0, error))
 
@@ -390,7 +390,7 @@ class _Parent:
             code = dead.process.exitcode
             log.error(
                 "worker %d ended with exit code %s (%s) and is replaced",
-                dead.place.number,
+                dead.slot.number,
                 code,
                 dead.fault or "no message",
             )
@@ -398,7 +398,7 @@ class _Parent:
         if self._signals:
             return dead
         dead.close()
-        return self._start(dead.place)
+        return self._start(dead.slot)
 
     def _stop(self, workers: list[_Worker]) -> None:
         """Let workers finish open requests; a second signal kills them at once."""

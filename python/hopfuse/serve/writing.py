@@ -194,13 +194,13 @@ class Changes:
         self._waiting: Counter[str] = Counter()  # by key
         metrics.watch_changes(self._waiting.total)
 
-    def take(self, name: str, live: LiveIndex[Index], changed: Callable[[], None]) -> None:
+    def accept_writes(self, name: str, live: LiveIndex[Index], changed: Callable[[], None]) -> None:
         """Accept changes of an index from now on."""
         compact_at = self._config.compact_at
         self._writers[name] = Writer(live, name, changed=changed, compact_at=compact_at, metrics=self._metrics)
         self.compact_if_due(name)
 
-    def taken(self, name: str) -> bool:
+    def accepts_writes(self, name: str) -> bool:
         """Return whether changes of an index are accepted."""
         return name in self._writers
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 from ..errors import InputError
@@ -12,14 +15,43 @@ from .parquet import ParquetSource
 from .tables import check_whole_place
 
 POSTGRESQL = ("postgresql", "postgres")
-#: The module for each scheme; its function ``open_place(url, queries)`` returns the source.
-SCHEMES: dict[str, str] = {
-    **dict.fromkeys(POSTGRESQL, "hopfuse.stores.postgres"),
-    **{
-        name: f"hopfuse.stores.{name}"
-        for name in ("apoc", "chroma", "duckdb", "ladybug", "lancedb", "qdrant", "sqlite")
-    },
-}
+#: Packages name their stores in this group of entry points: a scheme, and a function of ``(url, queries)`` that returns
+#: the source.
+ENTRY_POINTS = "hopfuse.stores"
+OpenPlace = Callable[[str, dict[str, list[str]]], Source]
+
+
+def store_of(scheme: str) -> OpenPlace | None:
+    """Return what opens the places of a scheme: ``open_place`` of a module here, or a function of another package.
+
+    Examples
+    --------
+    >>> from hopfuse.stores.places import store_of
+    >>> store_of("sqlite") is not None, store_of("tables") is None
+    (True, True)
+    """
+    module = "postgres" if scheme == "postgresql" else scheme
+    if module.isidentifier() and find_spec(f"{__package__}.{module}") is not None:
+        opens: OpenPlace | None = getattr(import_module(f"{__package__}.{module}"), "open_place", None)
+        return opens
+    for point in entry_points(group=ENTRY_POINTS, name=scheme):
+        loaded: OpenPlace = point.load()
+        return loaded
+    return None
+
+
+def schemes() -> list[str]:
+    """Return the schemes of all stores.
+
+    Examples
+    --------
+    >>> from hopfuse.stores.places import schemes
+    >>> {"postgresql", "sqlite"} <= set(schemes())
+    True
+    """
+    modules = [module.name for module in pkgutil.iter_modules(import_module(__package__).__path__)]
+    own = [name for name in (*modules, "postgresql") if store_of(name) is not None]
+    return sorted({*own, *(point.name for point in entry_points(group=ENTRY_POINTS))})
 
 
 def is_place(text: str) -> bool:
@@ -31,7 +63,7 @@ def is_place(text: str) -> bool:
     >>> is_place("facts.jsonl")
     False
     """
-    return _scheme(text) is not None or Path(text).is_dir()
+    return _opening(text) is not None or Path(text).is_dir()
 
 
 def open_source(place: str, queries: Mapping[str, Sequence[str]] | None = None) -> Source:
@@ -60,17 +92,16 @@ def open_source(place: str, queries: Mapping[str, Sequence[str]] | None = None) 
     1
     """
     given = {table: list(texts) for table, texts in (queries or {}).items() if texts}
-    scheme = _scheme(place)
-    if scheme is not None:
-        opened: Source = import_module(SCHEMES[scheme]).open_place(place, given)
-        return opened
+    opens = _opening(place)
+    if opens is not None:
+        return opens(place, given)
     if not Path(place).is_dir():
         raise InputError(
             "unknown",
             "place",
             "{field} is {given!r}, which is not a store; allowed: {allowed}",
             given=place,
-            allowed=", ".join(("a folder with passages.parquet", *(f"{known}:" for known in SCHEMES))),
+            allowed=", ".join(("a folder with passages.parquet", *(f"{known}:" for known in schemes()))),
         )
     check_whole_place(place, given)
     return ParquetSource(place)
@@ -88,7 +119,7 @@ def check_followed(place: str) -> None:
     >>> from hopfuse.stores.places import check_followed
     >>> check_followed("postgresql:///news")
     """
-    if is_place(place) and _scheme(place) not in POSTGRESQL:
+    if is_place(place) and place.partition(":")[0] not in POSTGRESQL:
         raise InputError(
             "unsupported",
             "place",
@@ -98,6 +129,7 @@ def check_followed(place: str) -> None:
         )
 
 
-def _scheme(place: str) -> str | None:
-    scheme = place.partition(":")[0]
-    return scheme if ":" in place and scheme in SCHEMES else None
+def _opening(place: str) -> OpenPlace | None:
+    """Return what opens a URL; None for a path."""
+    scheme, colon, _ = place.partition(":")
+    return store_of(scheme) if colon else None

@@ -54,16 +54,16 @@ class ContinuedCorpus(Corpus):
 
     def __init__(self, base: Corpus, whole: NDArray[Any], rows: NDArray[np.int64] | None = None) -> None:
         added = Corpus.from_stored(whole[base.num_vectors :], metric=base.metric, storage=base.storage)
-        all_in_one = CorpusPart(Corpus(whole, base.metric, base.storage), slice(0, len(whole)), None, None)
+        concatenated = CorpusPart(Corpus(whole, base.metric, base.storage), slice(0, len(whole)), None, None)
         if rows is not None:
             mask = np.zeros(len(whole), np.uint8)
             mask[rows] = 1
-            all_in_one = all_in_one._replace(rows=slice(0, rows.size), place=rows, mask=mask)
+            concatenated = concatenated._replace(rows=slice(0, rows.size), place=rows, mask=mask)
         # the fields of a frozen class
         self.__dict__.update(metric=base.metric, storage=base.storage, derived={})
-        self.__dict__.update(all_in_one=all_in_one, pieces=_pieces(all_in_one, base, added))
+        self.__dict__.update(concatenated=concatenated, pieces=_pieces(concatenated, base, added))
 
-    all_in_one: CorpusPart
+    concatenated: CorpusPart
     """A corpus of ``whole``."""
     pieces: tuple[CorpusPart, ...]
     """``base`` and the corpus of what is behind it, without those of which nothing remains."""
@@ -76,7 +76,7 @@ class ContinuedCorpus(Corpus):
     @property
     def precision(self) -> Precision:
         """Precision of the vectors."""
-        return self.all_in_one.corpus.precision
+        return self.concatenated.corpus.precision
 
     def as_float32(self, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
         """Return rows start .. stop-1 as float32, without rounding."""
@@ -88,26 +88,26 @@ class ContinuedCorpus(Corpus):
     @property
     def num_vectors(self) -> int:
         """N."""
-        return int(self.all_in_one.rows.stop)
+        return int(self.concatenated.rows.stop)
 
     @property
     def dim(self) -> int:
         """d."""
-        return self.all_in_one.corpus.dim
+        return self.concatenated.corpus.dim
 
     def checked(self) -> Corpus:
         """Return the corpus itself: all its vectors were checked."""
         return self
 
     def _of(self, rows: slice) -> NDArray[Any]:
-        whole, place = self.all_in_one.corpus.vectors, self.all_in_one.place
+        whole, place = self.concatenated.corpus.vectors, self.concatenated.place
         return whole[rows if place is None else place[rows]]
 
 
-def _pieces(all_in_one: CorpusPart, *corpora: Corpus) -> tuple[CorpusPart, ...]:
+def _pieces(concatenated: CorpusPart, *corpora: Corpus) -> tuple[CorpusPart, ...]:
     """Return the parts of a corpus that are in each of the corpora which it consists of, without empty ones."""
     pieces, begin, first = list[CorpusPart](), 0, 0
-    place, mask = all_in_one.place, all_in_one.mask
+    place, mask = concatenated.place, concatenated.mask
     for corpus in corpora:
         last = first + corpus.num_vectors
         end = last if place is None else int(np.searchsorted(place, last))

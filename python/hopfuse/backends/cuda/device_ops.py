@@ -25,9 +25,9 @@ from ..calls import (
     HitArrays,
     IsingCall,
     NodeRanking,
+    PassageSeedCall,
     PprQueries,
     ProjectCall,
-    SeedCall,
     SimilarityCall,
 )
 from ..node_weights import NodeWeightCall, NodeWeights
@@ -195,7 +195,7 @@ class DeviceOps:
 
     # ---- Seeds -------------------------------------------------------------------------------------------------------
 
-    def add_passage_seeds(self, call: SeedCall) -> tuple[Array, Array]:
+    def add_passage_seeds(self, call: PassageSeedCall) -> tuple[Array, Array]:
         made = _native.device_add_passage_seeds(self._device.queue(), **call._asdict())
         return made["nodes"], made["weights"]
 

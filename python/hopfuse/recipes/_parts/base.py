@@ -200,13 +200,17 @@ class BaseRecipe(Generic[Result]):
         view = self._views.read(allow, asked.size, allow_scope)
         if view is None or asked.size == 0:
             return self._found(asked, view, k, trace)
-        found = self._found(asked, view, k, trace) if allow_scope == "results" else self._alone(asked, view, k, trace)
+        found = (
+            self._found(asked, view, k, trace)
+            if allow_scope == "results"
+            else self._search_groups(asked, view, k, trace)
+        )
         empty = ~np.any(view.passages, axis=1)
         for b in np.flatnonzero(np.asarray(empty)[view.of]).tolist():
             found.notes[b][:] = [nothing_allowed()]
         return found
 
-    def _alone(self, asked: Asked, view: View, k: int, trace: bool) -> Result:
+    def _search_groups(self, asked: Asked, view: View, k: int, trace: bool) -> Result:
         """Return the answers to questions, each from the part of the index that it may see."""
         if not (self.needs.entities and asked.waits_for_names(encoded=self._compares_texts)):
             asked = self._with_vectors(asked)  # of all parts in one call

@@ -165,11 +165,7 @@ class PhaseGraphConfig:
     @property
     def adds_up(self) -> bool:
         """Return whether a fused score is the weighted sum of the scores from fusing each list alone."""
-        if self.fusion.name == "boltzmann":
-            return not getattr(self.fusion, "wasserstein", 0.0)
-        if self.fusion.name == "tsallis":
-            return not isinstance(getattr(self.fusion, "q", None), tuple)
-        return self.fusion.name in ("linear", "comb_sum", "rrf", "rbc")
+        return self.fusion.adds_up
 
     @property
     def by_question(self) -> bool:

@@ -1,4 +1,4 @@
-"""The function fuse, with the steps that all fusion methods share."""
+"""Float64 oracle of fuse: the steps that all methods share. Their formulas are in :mod:`hopfuse.fusion`."""
 
 from __future__ import annotations
 
@@ -9,28 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._validation import (
-    check_choice,
-    check_k,
-    check_length,
-    check_names,
-    check_number,
-    check_shape,
-    check_type,
-    check_weights,
-)
-from ...errors import InputError
-from ...types import Hits
-from ..calibration import calibrate
-from ..ranking import Ranking, best
-from .method import FusionMethod, ScoredList
-from .registry import METHODS
+from .._validation import check_choice, check_k, check_length, check_number, check_shape, check_type, check_weights
+from ..errors import InputError
+from ..fusion import FusionMethod, ScoredList, resolve
+from ..types import Hits
+from .calibration import METHODS as CALIBRATIONS
+from .calibration import calibrate
+from .ranking import Ranking, best
 
 
 def fuse(
     lists: Sequence[Hits | Ranking],
     *,
-    method: str = "boltzmann",
+    method: str | FusionMethod = "boltzmann",
     weights: Any = None,
     calibration: str | None = None,
     ties: str | None = None,
@@ -51,8 +42,8 @@ def fuse(
     Parameters
     ----------
     lists : sequence of L >= 1 Hits with B rows each
-    method : str
-        A name in ``hopfuse.reference.fusion.METHODS``.
+    method : str or FusionMethod
+        A name in ``hopfuse.fusion.METHODS``, or an object with a formula.
     weights : array_like (L,) or (B, L), optional
         Finite, at least 0; they need not sum to 1. By default the method's own.
     calibration : str, optional
@@ -92,10 +83,9 @@ def fuse(
     >>> fuse([dense, graph], method="rrf", rank_constant=1, k=2).row(0)
     [(2, 0.8333333333333333), (1, 0.5)]
     """
-    rule = _method(method, options)
+    rule = resolve(method, options)
     batch = _batch(lists)
-    settings = {**rule.options, **options}
-    rule.check(len(lists), **settings)
+    rule.kernel_options(len(lists))  # checks options that depend on the number of lists
     bonus = _consensus(consensus)
     w = _weights(rule, weights, batch, len(lists))
     factors = _prior_factors(prior, prior_weight)
@@ -105,7 +95,7 @@ def fuse(
     rows = []
     for b in range(batch):
         row = [ScoredList(one.ids[b, : one.counts[b]], one.scores[b, : one.counts[b]]) for one in calibrated]
-        rows.append(_fused_row(rule, row, w[b], bonus, factors, size, settings))
+        rows.append(_fused_row(rule, row, w[b], bonus, factors, size))
     return Ranking.from_rows(rows, size)
 
 
@@ -116,9 +106,8 @@ def _fused_row(
     bonus: float,
     factors: NDArray[np.float64],
     k: int,
-    settings: dict[str, Any],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    scores = rule.score(row, w, **settings)
+    scores = rule.formula(row, w)
     held_by = Counter(document for one in row for document in one.ids.tolist())
     total = [score + bonus if held_by[document] >= 2 else score for document, score in scores.items()]
     ids = np.array(list(scores), np.int64)
@@ -126,12 +115,6 @@ def _fused_row(
     final = np.array(total, np.float64)
     final[known] *= factors[ids[known]]
     return best(ids, final, k)
-
-
-def _method(name: str, options: dict[str, Any]) -> FusionMethod:
-    check_choice(name, "method", METHODS)
-    check_names(options, "options", METHODS[name].options)
-    return METHODS[name]
 
 
 def _batch(lists: Sequence[Hits | Ranking]) -> int:
@@ -149,7 +132,7 @@ def _consensus(consensus: Any) -> float:
 
 
 def _weights(rule: FusionMethod, weights: Any, batch: int, num_lists: int) -> NDArray[np.float64]:
-    if rule.default_weights is None:
+    if not rule.weighted:
         if weights is not None:
             raise InputError(
                 "unused",
@@ -188,7 +171,7 @@ def _capped(lists: Sequence[Hits | Ranking], pool: Any) -> list[Ranking]:
 def _calibrated(
     rule: FusionMethod, lists: Sequence[Ranking], calibration: str | None, ties: str | None, options: dict[str, Any]
 ) -> list[Ranking]:
-    if not rule.calibrations:
+    if rule.calibrations == ():
         named = {"calibration": calibration, "ties": ties, **options}
         for option in (name for name, value in named.items() if value is not None):
             raise InputError(
@@ -198,8 +181,8 @@ def _calibrated(
                 name=rule.name,
             )
         return [calibrate(one, "none") for one in lists]
-    given = rule.calibrations[0] if calibration is None else calibration
-    name = check_choice(given, "calibration", rule.calibrations)
+    given = rule.default_calibration if calibration is None else calibration
+    name = check_choice(given, "calibration", CALIBRATIONS if rule.calibrations is None else rule.calibrations)
     of_list = [dict(options) for _ in lists]
     for bound in ("lower", "upper"):
         if np.ndim(options.get(bound, 0.0)) == 1:

@@ -12,29 +12,29 @@ from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from .metrics import Metrics
-from .workers import Place
+from .workers import WorkerSlot
 
 #: Seconds for a worker to send its metrics; one that does not is reported as down.
 SECONDS = 2.0
 
 
-class Siblings:
+class WorkerMetrics:
     """Exchanges metrics with the other workers of a server.
 
     Parameters
     ----------
-    place : Place
-        The place of this worker.
+    slot : WorkerSlot
+        The slot of this worker.
     metrics : Metrics
     """
 
-    def __init__(self, place: Place, metrics: Metrics) -> None:
-        self._place, self._metrics = place, metrics
+    def __init__(self, slot: WorkerSlot, metrics: Metrics) -> None:
+        self._slot, self._metrics = slot, metrics
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
         """Listen for other workers."""
-        path = self._path(self._place.number)
+        path = self._path(self._slot.number)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)  # left by the worker before
         self._server = await asyncio.start_unix_server(self._send, path)
@@ -46,11 +46,11 @@ class Siblings:
 
     async def text(self) -> bytes:
         """Return the metrics of all workers; each sample has the label ``worker``."""
-        pages = await asyncio.gather(*(self._page(number) for number in range(self._place.count)))
+        pages = await asyncio.gather(*(self._page(number) for number in range(self._slot.count)))
         return await asyncio.to_thread(merge_metrics, dict(enumerate(pages)))
 
     def _path(self, number: int) -> str:
-        return str(self._place.folder / f"{number}.sock")
+        return str(self._slot.folder / f"{number}.sock")
 
     async def _send(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(self._metrics.text())
@@ -58,7 +58,7 @@ class Siblings:
         writer.close()
 
     async def _page(self, number: int) -> bytes | None:
-        if number == self._place.number:
+        if number == self._slot.number:
             return self._metrics.text()
         try:
             async with asyncio.timeout(SECONDS):

@@ -1,0 +1,122 @@
+"""Kernels of this folder on the GPU, by the driver's own calls: launches, arrays, and times by events."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hopfuse.backends.cuda.kernel_compiler import FoundNvrtc
+from hopfuse.backends.cuda.kernel_sources import find_sources
+from hopfuse.errors import BackendError
+
+from ..errors import UnavailableError
+from .card import Card
+
+Array = np.ndarray[Any, Any]
+#: Attributes of a device, by the driver's numbers.
+MULTIPROCESSORS, MAJOR, MINOR, L2_BYTES, COOPERATIVE = 16, 75, 76, 38, 95
+THREADS = 256
+
+
+class Module:
+    """The kernels of a .cu file, and device memory that is freed with it."""
+
+    def __init__(self, card: Card, source: Path) -> None:
+        self._card, self._device, self._held = card, ctypes.c_int(), list[ctypes.c_uint64]()
+        card.ask("cuDeviceGet", ctypes.byref(self._device), 0)
+        self.multiprocessors = self.attribute(MULTIPROCESSORS)
+        self._module = ctypes.c_void_p()
+        card.inside("cuModuleLoadData", ctypes.byref(self._module), self._compiled(source))
+
+    def _compiled(self, source: Path) -> bytes:
+        capability, driver = 10 * self.attribute(MAJOR) + self.attribute(MINOR), ctypes.c_int()
+        self._card.ask("cuDriverGetVersion", ctypes.byref(driver))
+        compiler, options = FoundNvrtc(capability, driver.value), find_sources().compiler_options(source)
+        try:
+            return compiler.compile(source, f"sm_{capability}", options)
+        except BackendError as error:
+            raise UnavailableError(f"{source.name} cannot be compiled here: {error}") from error
+
+    def attribute(self, number: int) -> int:
+        value = ctypes.c_int()
+        self._card.ask("cuDeviceGetAttribute", ctypes.byref(value), number, self._device)
+        return value.value
+
+    def array(self, content: Array) -> ctypes.c_uint64:
+        """Return the address of a copy of an array on the device."""
+        address = ctypes.c_uint64()
+        self._card.inside("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(content.nbytes))
+        self._held.append(address)
+        self._wait("cuMemcpyHtoDAsync_v2", address, content.ctypes.data_as(ctypes.c_void_p), content)
+        return address
+
+    def read(self, address: Any, like: Array) -> Array:
+        """Return an array of the device, with the shape and type of another."""
+        found = np.empty_like(like)
+        self._wait("cuMemcpyDtoHAsync_v2", found.ctypes.data_as(ctypes.c_void_p), address, found)
+        return found
+
+    def _wait(self, call: str, to: Any, source: Any, content: Array) -> None:
+        self._card.inside(call, to, source, ctypes.c_size_t(content.nbytes), ctypes.c_void_p())
+        self._card.inside("cuStreamSynchronize", ctypes.c_void_p())
+
+    def free(self) -> None:
+        """Free all arrays."""
+        while self._held:
+            self._card.inside("cuMemFree_v2", self._held.pop())
+
+    def launcher(
+        self, kernel: str, blocks: int, given: Sequence[Any], is_cooperative: bool = False
+    ) -> Callable[[], None]:
+        """Return a function that launches a kernel."""
+        function, dimensions = ctypes.c_void_p(), (blocks, 1, 1, THREADS, 1, 1, 0)
+        self._card.inside("cuModuleGetFunction", ctypes.byref(function), self._module, kernel.encode())
+        places = (ctypes.c_void_p * len(given))(*(ctypes.addressof(one) for one in given))
+        call, more = ("cuLaunchCooperativeKernel", ()) if is_cooperative else ("cuLaunchKernel", (None,))
+
+        def launch(_kept: Sequence[Any] = given) -> None:
+            self._card.inside(call, function, *dimensions, ctypes.c_void_p(), places, *more)
+
+        return launch
+
+    def resident_blocks(self, kernel: str) -> int:
+        """Return how many blocks of a kernel run at once."""
+        function, blocks = ctypes.c_void_p(), ctypes.c_int()
+        self._card.inside("cuModuleGetFunction", ctypes.byref(function), self._module, kernel.encode())
+        self._card.inside(
+            "cuOccupancyMaxActiveBlocksPerMultiprocessor", ctypes.byref(blocks), function, THREADS, ctypes.c_size_t(0)
+        )
+        return blocks.value * self.multiprocessors
+
+    def seconds(self, launch: Callable[[], None], times: int) -> list[float]:
+        """Return the time of each of some launches by events, after one that is not timed."""
+        begin, end = ctypes.c_void_p(), ctypes.c_void_p()
+        for event in (begin, end):
+            self._card.inside("cuEventCreate", ctypes.byref(event), 0)
+        launch()
+        taken = []
+        for _ in range(times):
+            self._card.inside("cuEventRecord", begin, ctypes.c_void_p())
+            launch()
+            self._card.inside("cuEventRecord", end, ctypes.c_void_p())
+            self._card.inside("cuEventSynchronize", end)
+            milliseconds = ctypes.c_float()
+            self._card.inside("cuEventElapsedTime", ctypes.byref(milliseconds), begin, end)
+            taken.append(milliseconds.value / 1e3)
+        for event in (begin, end):
+            self._card.inside("cuEventDestroy_v2", event)
+        return taken
+
+    def seconds_in_a_row(self, launch: Callable[[], None], times: int) -> float:
+        """Return the wall time of a launch of many, one right after another."""
+        launch()
+        self._card.inside("cuStreamSynchronize", ctypes.c_void_p())
+        begin = time.perf_counter()
+        for _ in range(times):
+            launch()
+        self._card.inside("cuStreamSynchronize", ctypes.c_void_p())
+        return (time.perf_counter() - begin) / times

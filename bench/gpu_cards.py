@@ -1,0 +1,125 @@
+"""GPUs as NVIDIA publishes them, and what one of them has measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+WARP = 32
+REGISTERS_PER_MULTIPROCESSOR, REGISTER_UNIT, RESERVED_SHARED = 1 << 16, 256, 1024
+
+
+class Family(NamedTuple):
+    """Of a compute capability: warps, blocks and bytes of shared memory that a multiprocessor holds."""
+
+    warps: int
+    blocks: int
+    shared: int
+
+
+FAMILIES = {
+    75: Family(32, 16, 64 << 10),
+    86: Family(48, 16, 100 << 10),
+    89: Family(48, 24, 100 << 10),
+    90: Family(64, 32, 228 << 10),
+    120: Family(48, 24, 100 << 10),
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """A GPU as in NVIDIA's architecture papers.
+
+    Bandwidth in GB/s, L2 in MiB, multiprocessors, float32 TFLOP/s without tensor cores, the share of that for float64,
+    the boost clock in GHz, the TFLOP/s of tensor cores for dense 16-bit products with float32 sums, the compute
+    capability, and whether the kernels have run on one.
+    """
+
+    name: str
+    bandwidth: float
+    l2: float
+    multiprocessors: int
+    flops: float
+    double: float
+    clock: float
+    tensor: float
+    capability: int
+    measured: bool = False
+
+    @property
+    def label(self) -> str:
+        """The name, with a mark where nobody has measured."""
+        return self.name if self.measured else f"{self.name} *"
+
+    def holds(self, count: float) -> bool:
+        """Whether L2 holds so many bytes."""
+        return count <= self.l2 * 2**20
+
+    def resident_blocks(self, threads: int, registers: int, shared: int) -> int:
+        """Blocks that run at once on the whole GPU."""
+        family, warps = FAMILIES[self.capability], -(-threads // WARP)
+        allotted = -(-registers * WARP // REGISTER_UNIT) * REGISTER_UNIT
+        by_registers = REGISTERS_PER_MULTIPROCESSOR // allotted // warps if registers else family.blocks
+        by_shared = family.shared // (shared + RESERVED_SHARED)
+        return self.multiprocessors * max(1, min(family.blocks, family.warps // warps, by_registers, by_shared))
+
+
+CARDS = (
+    Card("RTX 3070", 448, 4, 46, 20.3, 1 / 64, 1.73, 40.6, 86),
+    Card("RTX 4070", 504, 36, 46, 29.1, 1 / 64, 2.48, 58.3, 89),
+    Card("RTX 4090", 1008, 72, 128, 82.6, 1 / 64, 2.52, 165.2, 89),
+    Card("RTX 5090", 1792, 96, 170, 104.8, 1 / 64, 2.41, 209.5, 120),
+    Card("T4", 320, 4, 40, 8.1, 1 / 32, 1.59, 65, 75),
+    Card("L4", 300, 48, 58, 30.3, 1 / 64, 2.04, 121, 89),
+    Card("H100 SXM", 3350, 50, 132, 66.9, 1 / 2, 1.98, 989, 90),
+    Card("H200", 4800, 60, 132, 66.9, 1 / 2, 1.98, 989, 90, measured=True),
+)
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What published numbers do not say, calibrated on the parts of six searches on an H200. Only a measurement changes
+    them.
+
+    Attributes
+    ----------
+    bandwidth_share : float
+        Of the published bandwidth, what streams reach.
+    issue_share : float
+        Of the schedulers' cycles, those in which they issue an instruction of a kernel that waits for nothing else.
+    memory_latency, cache_latency : float
+        Seconds of a load from memory, and from L2, while others are under way.
+    step : float
+        Cycles of a warp for an instruction, with those that it waits for.
+    launch : float
+        Seconds that a kernel takes if it does nothing.
+    barrier : float
+        Seconds of a grid barrier, of all blocks.
+    gap : float
+        Seconds between two kernels of a recording.
+    call : float
+        Seconds of a call of the driver around a recording: a copy, the launch of a graph, a wait.
+    """
+
+    bandwidth_share: float
+    issue_share: float
+    memory_latency: float
+    cache_latency: float
+    step: float
+    launch: float
+    barrier: float
+    gap: float
+    call: float
+
+
+CALIBRATED = Constants(
+    bandwidth_share=0.77,
+    issue_share=0.49,
+    memory_latency=340e-9,
+    cache_latency=150e-9,
+    step=5.3,
+    launch=1.5e-6,
+    barrier=2.3e-6,
+    gap=1.5e-6,
+    call=20e-6,
+)

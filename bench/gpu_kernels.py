@@ -1,0 +1,585 @@
+"""What the kernels of a recorded search do, in counts: a row for each kernel, read from its .cu file and its SASS.
+
+A search is a dense list, a walk with its certificate and best passages, and their fusion (bench/first_gpu/search.py),
+of a random graph. Change a kernel, and change its row: bench/gpu_model.py makes times of the counts alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from math import ceil, exp, isqrt, log, log2, sqrt
+from typing import Any, NamedTuple
+
+from .gpu_cards import WARP, Card
+
+#: Seeds of a query, and when the first passes read only nonzero rows of the state, as in kernels/device/ppr_passes.cpp.
+SEEDS, MOST_EARLY, SPARSE = 3, 4, 4
+#: Rows of a tile, entries of a segment, bytes of a sector and of an access to memory, blocks that one block joins.
+TILE, SEGMENT, SECTOR, ACCESS, JOIN_GROUP = 64, 64, 32, 64, 64
+PASS_BYTES = 1 << 23
+THREADS = 256
+#: Of a selection: threads of a block, and keys that a thread reads at once.
+SELECT_THREADS, KEYS_AHEAD = 128, 4
+#: Candidates of a block at least, splits for each multiprocessor (kernels/device/ppr_topk.cpp, selection.cpp).
+SPLIT_CANDIDATES, SPLIT_KEPT, SPLITS = 1 << 10, 32, 8
+#: Of a dense list: scores of a tile, and most splits (kernels/device/device.h); hits of exact scores, and candidates.
+TILE_SCORES, DENSE_SPLITS, DENSE_HITS, DENSE_KEPT = 1 << 23, 264, 32, 64
+
+
+#: Instructions that a scheduler could issue while tensor cores take one mma.sync of 16 x 8 x 16.
+MMA_SLOTS = 8
+
+
+@dataclass(frozen=True)
+class Size:
+    """A graph and a corpus: nodes, stored entries (weighted), passages with vectors, dimensions, bytes of a number.
+
+    ``passes`` is the number of passes that a walk of damping 0.5 takes to 1e-6, and ``limit`` the number that a
+    recording has for it. ``segments`` is the number of segments of long rows, and that of the longest row.
+    """
+
+    name: str
+    nodes: int
+    stored: int
+    vectors: int
+    dim: int
+    item: int = 4
+    passes: int = 16
+    limit: int = 19
+    segments: int = 0
+
+
+SMALL = Size("small", 900, 7_960, 600, 32, 4, 13, 16)
+MUSIQUE = Size("MuSiQue", 72_000, 1_050_000, 11_656, 4096, 4, 15, 18)
+MILLION = Size("million", 1_000_000, 10_000_000, 1_000_000, 1024, 2)
+TEN_MILLION = Size("ten million", 10_000_000, 100_000_000, 10_000_000, 1024, 2, 17, 20)
+#: Of a walk, the first pass whose residual is measured is limit - limit / MEASURED_SHARE (hopfuse/ppr_plan.h).
+MEASURED_SHARE = 4
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a kernel does in a search.
+
+    Attributes
+    ----------
+    part : str
+        The part of the search that it belongs to.
+    kernel : str
+        Its name in kernels/cuda, with L for the lanes.
+    blocks, threads, registers, shared : float
+        Of a launch: blocks, threads of a block, registers of a thread, bytes of shared memory of a block. They tell how
+        many blocks run at once.
+    times, launches : float
+        How often this is done in a search, and by how many launches.
+    memory, cache : float
+        Bytes from and to memory, and sectors of L2 in bytes, each time.
+    doubles, tensor : float
+        Float64 fused operations, and operations of tensor cores, each time.
+    units : float
+        Units of work, such as rows, that a warp of a block takes one after another.
+    far, near, steps : float
+        Of a unit: loads that depend on each other, from memory and from L2, and the instructions of a warp.
+    issued : float
+        Of a mean unit: its instructions, where they are not the steps.
+    first_near, first_steps : float
+        Of a block, before and after its units: the same.
+    barriers : float
+        Grid barriers, each time.
+    """
+
+    part: str
+    kernel: str
+    blocks: float = 1
+    threads: int = THREADS
+    registers: int = 32
+    shared: int = 0
+    times: float = 1
+    launches: float = 1
+    memory: float = 0
+    cache: float = 0
+    doubles: float = 0
+    tensor: float = 0
+    units: float = 1
+    far: float = 0
+    near: float = 0
+    steps: float = 0
+    issued: float = 0
+    first_near: float = 2
+    first_steps: float = 60
+    barriers: float = 0
+
+
+@cache
+def groups_of(entries: float, rows: int, ahead: int) -> tuple[float, float]:
+    """Return mean and variance, over random rows, of the groups of ``ahead`` entries of the longest of some rows."""
+    total, squares, below, term = 0.0, 0.0, 0.0, exp(-entries)
+    for count in range(int(entries + 12 * entries**0.5) + 12):
+        share, groups = (below + term) ** rows - below**rows, -(-count // ahead)
+        total, squares = total + share * groups, squares + share * groups**2
+        below, term = below + term, term * entries / (count + 1)
+    return total, squares - total**2
+
+
+def mean_groups(entries: float, rows: int, ahead: int) -> float:
+    return groups_of(entries, rows, ahead)[0]
+
+
+def most_groups(entries: float, rows: int, ahead: int, units: float, warps: float) -> float:
+    """Return the groups of a unit of the slowest of some warps, which others wait for."""
+    mean, variance = groups_of(entries, rows, ahead)
+    return mean + sqrt(2 * variance * log(max(1.0, warps)) / units)
+
+
+def sort_steps(keys: float, threads: int = SELECT_THREADS) -> float:
+    """Return the instructions of a warp of a block that sorts keys in shared memory by a bitonic network."""
+    runs = ceil(log2(max(2.0, keys)))
+    length, stages = 1 << runs, runs * (runs + 1) // 2
+    return stages * (-(-length // 2 // threads) * 36 + 25)
+
+
+def stream_steps(keys: float, kept: int) -> tuple[float, float]:
+    """Return the turns in which a block streams random keys past a list of the best, and the steps of its sorts.
+
+    Keys wait that are above the last of the list as it was sorted; they are sorted in when they fill the buffer.
+    """
+    at_once = float(KEYS_AHEAD * SELECT_THREADS)
+    room = 2 ** ceil(log2(kept + max(kept, at_once)))
+    waiting, seen = room - kept - at_once, min(keys, at_once)
+    steps = sort_steps(seen + kept)
+    while seen < keys:
+        more = min(keys - seen, waiting * seen / kept)
+        steps += sort_steps(kept + more * kept / seen)
+        seen += more
+    return max(1.0, keys / at_once), steps
+
+
+@dataclass(frozen=True)
+class Search:
+    """A recorded search of ``batch`` questions on a card."""
+
+    size: Size
+    batch: int
+    card: Card
+
+    @property
+    def lanes(self) -> int:
+        """The lanes of a block of queries, as in kernels/device/ppr.cpp."""
+        most = most_lanes(self.size, self.card)
+        return next(width for width in (4, 8, 16, 32) if width >= min(self.batch, most))
+
+    @property
+    def lane_blocks(self) -> int:
+        return -(-self.batch // self.lanes)
+
+    @property
+    def entries(self) -> float:
+        """The mean of a row's entries."""
+        return self.size.stored / self.size.nodes
+
+    @property
+    def tiles(self) -> int:
+        return -(-self.size.nodes // TILE)
+
+    @property
+    def state(self) -> float:
+        """Bytes of a block's state."""
+        return 4.0 * self.size.nodes * self.lanes
+
+    @property
+    def graph(self) -> float:
+        """Bytes of the graph that a pass reads."""
+        return 8.0 * self.size.stored + 16.0 * self.size.nodes
+
+    @property
+    def is_near(self) -> bool:
+        """Whether L2 serves the gathers."""
+        return self.card.holds(2 * self.state)
+
+    @property
+    def all_near(self) -> bool:
+        """Whether L2 serves all that a pass reads."""
+        return self.card.holds(2 * self.state + self.graph)
+
+    @property
+    def is_one_launch(self) -> bool:
+        """Whether all passes but the first ones are one launch, as in kernels/device/ppr_passes.cpp."""
+        return self.card.holds(2 * self.state)
+
+    def loads(self, streams: float, gathers: float) -> dict[str, Any]:
+        """Return dependent loads by where they are served."""
+        far = (0 if self.all_near else streams) + (0 if self.is_near else gathers)
+        return {"far": far, "near": streams + gathers - far}
+
+    def gathered(self) -> dict[str, Any]:
+        """Return the bytes that a gather of each entry's lanes moves from L2 and from memory."""
+        sectors = float(self.size.stored * max(SECTOR, 4 * self.lanes))
+        missed = float(self.size.stored * max(ACCESS, 4 * self.lanes))
+        return {"cache": sectors, "memory": 0.0 if self.is_near else missed * (1 - self.hit_share(missed))}
+
+    def hit_share(self, gathered: float) -> float:
+        """Return the share of random gathers from the state that L2 serves, by Che's approximation of an LRU cache.
+
+        A row is gathered as often as it has entries, and stays while the cache is filled once.
+        """
+        found, streamed = 0.0, self.graph + 2 * self.state
+        for _ in range(60):
+            stays = self.card.l2 * 2**20 / (gathered * (1 - found) + streamed)
+            found = 0.5 * (found + 1 - exp(-self.entries * stays))
+        return found
+
+    def early_shares(self) -> list[tuple[float, float]]:
+        """Return the shares of rows that may be nonzero before and after each of the first passes."""
+        rows, spread = float(SEEDS * min(self.lanes, self.batch)), self.entries + 1
+        if 2 * rows > self.size.nodes:
+            return []
+        count = 2
+        while count < MOST_EARLY and SPARSE * rows * spread**count <= self.size.nodes:
+            count += 1
+        return list(pairwise(min(1.0, rows * spread**number / self.size.nodes) for number in range(count + 1)))
+
+    @property
+    def splits(self) -> int:
+        """The blocks that share a lane's candidates, as in kernels/device/ppr_topk.cpp."""
+        most, count = SPLITS * self.card.multiprocessors, self.size.vectors
+        return max(1, min(most // self.lanes, count // SPLIT_CANDIDATES, isqrt(count // SPLIT_KEPT)))
+
+
+def most_lanes(size: Size, card: Card) -> int:
+    """Return the most lanes of a block, as in kernels/device/ppr.cpp."""
+
+    def moved(lanes: int) -> float:
+        state, gathered = 4 * lanes * size.nodes, float(max(SECTOR, 4 * lanes) * size.stored)
+        if state <= int(card.l2 * 2**20) // 2:
+            gathered /= l2_speedup(card)
+        return (8 * size.stored + 20 * size.nodes + 2 * state + gathered + PASS_BYTES) / lanes
+
+    return min((32, 16, 8, 4), key=moved)
+
+
+#: Float32 operations of a GPU for each byte that it gathers from L2: 256 and 16 in a cycle of a multiprocessor.
+FLOPS_PER_L2_BYTE = 16
+
+
+def l2_speedup(card: Card) -> float:
+    """Return the bandwidth of the L2 cache over that of the memory."""
+    return max(1.0, 1e3 * card.flops / FLOPS_PER_L2_BYTE / card.bandwidth)
+
+
+def join(lanes: int, blocks: int) -> tuple[float, float]:
+    """Return the dependent loads and the steps by which blocks join what they measured, in levels of JOIN_GROUP."""
+    levels = 1 + (blocks > 1) + (blocks > JOIN_GROUP)
+    near = (levels - 1) * 3.0 + (levels - 1) * min(blocks, JOIN_GROUP) * lanes / THREADS
+    return near, levels * (100 + 2 * THREADS / lanes * 6)
+
+
+# ---- Kernels ---------------------------------------------------------------------------------------------------------
+
+
+def start(of: Search) -> Iterator[Work]:
+    """ppr_start_lL: a thread writes an entry of each state."""
+    states = of.size.nodes * of.lanes
+    yield Work(
+        "start, mass, scale", "ppr_start_lL", blocks=states / THREADS, registers=16,
+        memory=0 if of.is_near else 8.0 * states, cache=8.0 * states, near=1, steps=40, first_near=3, first_steps=20,
+    )  # fmt: skip
+
+
+def restart(of: Search) -> Iterator[Work]:
+    """ppr_restart_lL: one block, a warp for each query, clears and ranks a word for each tile."""
+    turns = of.tiles / (WARP * of.lanes)
+    yield Work(
+        "other", "ppr_restart_lL", threads=WARP * of.lanes, registers=64, units=max(1.0, turns), near=2, steps=40,
+        first_near=16, first_steps=800,
+    )  # fmt: skip
+
+
+def early(of: Search) -> Iterator[Work]:
+    """ppr_early_lL: all L threads of a row read its entries, 4 at a time, and test whether their rows are nonzero."""
+    rows = WARP // of.lanes
+    groups = mean_groups(of.entries, rows, 4)
+    if of.size.segments and of.early_shares():
+        yield segments(of, "ppr_early_segments_lL", len(of.early_shares()), len(of.early_shares()), "early passes")
+    for before, _ in of.early_shares():
+        hits = 4 * groups * (1 - (1 - before) ** rows)
+        words = groups * (0.3 if of.tiles * 8 <= 64 << 10 else 1)
+        loads = of.loads(2 + (groups - 1) * (1 - 0.5**rows) + 1, hits)
+        missed = of.gathered()["memory"] * before
+        yield Work(
+            "early passes", "ppr_early_lL", blocks=of.tiles, registers=56, shared=16,
+            memory=(0 if of.all_near else 4.0 * of.size.stored + 8.0 * of.size.nodes) + missed,
+            cache=4.0 * of.size.stored * rows / 4 + of.gathered()["cache"] * before,
+            units=TILE * of.lanes / THREADS, far=loads["far"], near=loads["near"] + words,
+            steps=110 + 75 * groups + 30 * hits, first_near=3,
+        )  # fmt: skip
+
+
+def passes(of: Search) -> Iterator[Work]:
+    """ppr_pass_weighted_lL, a block a tile; or ppr_walk_lL, with a grid barrier after each pass.
+
+    Entries are read 4 at a time; with 4 or 8 lanes, 8 at a time by the threads of a row together.
+    """
+    rows, together = WARP // of.lanes, of.lanes <= 8
+    ahead = 8 if together else 4
+    mean = groups = mean_groups(of.entries, rows, ahead)
+    count = of.size.passes - len(of.early_shares())
+    first = of.size.limit - of.size.limit // MEASURED_SHARE
+    measured = max(0, of.size.passes - first + 1)
+    registers = 64 if together and of.is_one_launch else 48
+    shared = 2056 if of.is_one_launch else 0
+    blocks, units = float(of.tiles), TILE * of.lanes / THREADS
+    if of.is_one_launch:
+        blocks = min(blocks, of.card.resident_blocks(THREADS, registers, shared))
+        units = -(-of.size.nodes * of.lanes // (blocks * THREADS))
+        groups = most_groups(of.entries, rows, ahead, units, blocks * THREADS / WARP)
+    indices = groups if together else 1 + (groups - 1) / 2
+    loads = of.loads(1 + indices + 1, groups)
+    joined, joining = join(of.lanes, int(blocks))
+    row: dict[str, Any] = {
+        "blocks": blocks, "registers": registers, "shared": shared, "units": units,
+        "memory": 0 if of.all_near else of.graph + (0 if of.is_near else 2 * of.state) + of.gathered()["memory"],
+        "cache": of.graph + 2 * of.state + of.gathered()["cache"],
+        "barriers": (2 if of.size.segments else 1) if of.is_one_launch else 0,
+    }  # fmt: skip
+    name = "ppr_walk_lL" if of.is_one_launch else "ppr_pass_weighted_lL"
+    entry_steps = 92 if together else 52
+    row_steps = 180 if together else 130
+    steps, issued = row_steps + entry_steps * groups, row_steps + entry_steps * mean
+    each = 0 if of.is_one_launch else 1
+    if of.size.segments:
+        yield segments(of, "ppr_segments_weighted_lL", count, each * (of.size.limit - len(of.early_shares())))
+    yield Work(
+        "passes",
+        name,
+        times=count - measured,
+        launches=each * (count - measured),
+        **loads,
+        steps=steps,
+        issued=issued,
+        **row,
+    )
+    more = of.loads(1, 0)
+    yield Work(
+        "passes", f"{name}, measured", times=measured, launches=measured * each + (1 - each),
+        far=loads["far"] + more["far"], near=loads["near"] + more["near"], steps=steps + 60,
+        issued=issued + 60,        first_near=2 + joined, first_steps=60 + joining, **row,
+    )  # fmt: skip
+    if not of.is_one_launch:
+        dead = of.size.limit - of.size.passes
+        yield Work(
+            "passes",
+            f"{name}, after the last lane",
+            blocks=of.tiles,
+            registers=48,
+            times=dead,
+            launches=dead,
+            first_near=1,
+        )
+
+
+def segments(of: Search, kernel: str, times: float, launches: float, part: str = "passes") -> Work:
+    """A thread sums a segment of a long row, 4 entries at a time; then one thread of each lane adds the row's sums."""
+    loads = of.loads(SEGMENT / 8, SEGMENT / 4)
+    blocks = of.size.segments * of.lanes / THREADS
+    return Work(part, kernel, blocks, times=times, launches=launches, **loads, steps=13 * SEGMENT,
+                first_near=of.size.segments / 4 + 2)  # fmt: skip
+
+
+def residual(of: Search) -> Iterator[Work]:
+    """ppr_residual_lL: the L threads of a row read L entries and their degrees together.
+
+    Then they read one state after another, because branches keep the loads apart.
+    """
+    rows = WARP // of.lanes
+    chunks = mean_groups(of.entries, rows, of.lanes)
+    serial = mean_groups(of.entries, rows, 1)
+    loads = of.loads(1 + chunks + 2, chunks + serial)
+    joined, joining = join(of.lanes, of.tiles)
+    lane_nodes = float(of.size.nodes * of.lanes)
+    if of.size.segments:
+        yield segments(of, "ppr_residual_segments_lL", 1, 1, "residual")
+    yield Work(
+        "residual", "ppr_residual_lL", blocks=of.tiles, registers=56, shared=2056, units=TILE * of.lanes / THREADS,
+        memory=0 if of.all_near else of.graph + of.state + 8.0 * of.size.nodes + of.gathered()["memory"],
+        cache=of.graph + of.state + SECTOR * of.size.stored + of.gathered()["cache"],
+        doubles=of.size.stored * (1.0 + of.lanes) + 7 * lane_nodes + 7.0 * THREADS * of.tiles,
+        **loads, steps=220 + 42 * serial, first_near=2 + joined, first_steps=100 + joining,
+    )  # fmt: skip
+
+
+def mass(of: Search) -> Iterator[Work]:
+    """ppr_mass_lL: a thread adds a tile of a lane, 4 rows at a time, exactly."""
+    blocks = -(-of.tiles * of.lanes // THREADS)
+    joined, joining = join(of.lanes, blocks)
+    stream = of.loads(0, 1)
+    yield Work(
+        "start, mass, scale", "ppr_mass_lL", blocks=blocks, registers=40, shared=2056, units=TILE // 4, **stream,
+        memory=0 if of.is_near else of.state, cache=of.state + 8.0 * of.size.nodes, steps=4 * 55,
+        doubles=float(of.size.nodes * of.lanes), first_near=2 + joined, first_steps=100 + joining,
+    )  # fmt: skip
+
+
+def scale(of: Search) -> Iterator[Work]:
+    """ppr_scale_lL: the same, and each score is written."""
+    blocks = -(-of.tiles * of.lanes // THREADS)
+    joined, joining = join(of.lanes, blocks)
+    stream = of.loads(0, 1)
+    yield Work(
+        "start, mass, scale", "ppr_scale_lL", blocks=blocks, registers=40, shared=2056, units=TILE // 4, **stream,
+        memory=0 if of.is_near else 2 * of.state, cache=2 * of.state + 8.0 * of.size.nodes, steps=4 * 55,
+        doubles=2.0 * of.size.nodes * of.lanes, first_near=4 + joined, first_steps=200 + joining,
+    )  # fmt: skip
+
+
+def candidate_bytes(of: Search) -> dict[str, Any]:
+    """Return the bytes of one scan of each lane's candidates, which reads 4 bytes of each node's lanes at a time."""
+    scanned = min(of.lanes, of.batch)
+    sectors = of.size.vectors * scanned * min(SECTOR, 4 * of.lanes)
+    return {
+        "memory": 0 if of.is_near else of.size.vectors * scanned * float(ACCESS),
+        "cache": float(sectors) + 12.0 * of.size.vectors * scanned,
+    }
+
+
+def rank(of: Search) -> Iterator[Work]:
+    """ppr_rank: a block for a lane and a split ranks its candidates; the last of a lane merges their lists and proves.
+
+    Branches keep the loads of a thread's keys apart: a candidate, its score, its node, four times a turn.
+    """
+    scanned, keys = min(of.lanes, of.batch), of.size.vectors / of.splits
+    turns, sorts = stream_steps(keys, SPLIT_KEPT)
+    merged = stream_steps(of.splits * SPLIT_KEPT, SPLIT_KEPT) if of.splits > 1 else (0.0, 0.0)
+    loads = of.loads(0, KEYS_AHEAD)
+    loads["near"] += 2 * KEYS_AHEAD
+    yield Work(
+        "rank, finish", "ppr_rank", blocks=scanned * of.splits, threads=SELECT_THREADS, registers=72, shared=8200,
+        units=turns, **loads, steps=200, first_near=8 + merged[0], first_steps=sorts + merged[1] + 1500,
+        **candidate_bytes(of),
+    )  # fmt: skip
+
+
+def finish(of: Search) -> Iterator[Work]:
+    """ppr_finish: the same candidates again, in search of one that the list lacks."""
+    scanned = min(of.lanes, of.batch)
+    turns = of.size.vectors / of.splits / SELECT_THREADS
+    loads = of.loads(0, 0.25)
+    loads["near"] += 2
+    yield Work(
+        "rank, finish", "ppr_finish", blocks=scanned * of.splits, threads=SELECT_THREADS, registers=72, shared=516,
+        units=turns, **loads, steps=60, first_near=12, first_steps=900, **candidate_bytes(of),
+    )  # fmt: skip
+
+
+def queries(of: Search) -> Iterator[Work]:
+    """dense_queries_f32: 16 threads a query."""
+    yield Work(
+        "other", "dense_queries_f32", blocks=-(-of.batch // 16), registers=36, units=of.size.dim / 128, near=1, steps=60
+    )
+
+
+def product(of: Search) -> Iterator[Work]:
+    """dense_score_TYPE of few queries, and dense_product_TYPE of others, in tiles of the corpus."""
+    size, numbers = of.size, float(of.size.vectors * of.size.dim)
+    if of.batch <= 4:
+        yield Work(
+            "product, select", "dense_score_TYPE", blocks=size.vectors / 16, registers=48,
+            memory=size.item * numbers + 8.0 * size.vectors, units=size.dim / 128, far=0.5, steps=60,
+        )  # fmt: skip
+        return
+    tiles = max(1.0, -(-size.vectors * of.batch // TILE_SCORES))
+    scores = 4.0 * size.vectors * of.batch
+    blocks, query_blocks = size.vectors / tiles / 128, -(-of.batch // 32)
+    read = query_blocks * numbers * (size.item + 4 * 32 / 128)
+    row: dict[str, Any] = {
+        "blocks": blocks * query_blocks, "threads": 128, "times": tiles, "launches": tiles,
+        "memory": (size.item * numbers + 2 * scores) / tiles, "cache": read / tiles,
+    }  # fmt: skip
+    if size.item == 2:
+        yield Work(
+            "product, select", "dense_product_f16", registers=119, shared=8320, units=size.dim / 32, far=1, steps=165,
+            issued=268 + 32 * MMA_SLOTS,
+            tensor=2 * 2 * numbers * of.batch / tiles, **row,
+        )  # fmt: skip
+    else:
+        yield Work(
+            "product, select", "dense_product_f32", registers=130, shared=12800, units=size.dim / 8, far=1,
+            steps=60, issued=360, **row,
+        )  # fmt: skip
+
+
+def select(of: Search) -> Iterator[Work]:
+    """dense_select_f32 or dense_keep_u64: a block for a query and a split; dense_keep_u64 merges."""
+    tiles = max(1.0, -(-of.size.vectors * of.batch // TILE_SCORES)) if of.batch > 4 else 1.0
+    rows = of.size.vectors / tiles
+    splits = max(1, min(int(rows) // SPLIT_CANDIDATES, DENSE_SPLITS, SPLITS * of.card.multiprocessors // of.batch))
+    kept, key = (DENSE_HITS, 8.0) if of.batch <= 4 else (DENSE_KEPT, 4.0)
+    turns, sorts = stream_steps(rows / splits, kept)
+    name = "dense_keep_u64" if of.batch <= 4 else "dense_select_f32"
+    yield Work(
+        "product, select", name, blocks=of.batch * splits, threads=SELECT_THREADS, registers=40, shared=8192,
+        times=tiles, launches=tiles, units=turns, near=1 if of.batch <= 4 else 4, steps=150, first_near=4,
+        first_steps=sorts, cache=rows * of.batch * key,
+    )  # fmt: skip
+    if splits > 1:
+        turns, sorts = stream_steps(splits * kept, kept)
+        yield Work(
+            "other", "dense_keep_u64, merging", blocks=of.batch, threads=SELECT_THREADS, registers=40, shared=8192,
+            units=turns, near=1, steps=150, first_near=4, first_steps=sorts,
+        )  # fmt: skip
+
+
+def rescore(of: Search) -> Iterator[Work]:
+    """dense_rescore_TYPE: 16 threads a candidate, 8 numbers of each a turn, which 32 registers read in three steps."""
+    if of.batch > 4 or of.size.item == 4:
+        is_near = of.card.holds(of.size.item * of.size.vectors * of.size.dim)
+        yield Work(
+            "other", "dense_rescore_TYPE", blocks=of.batch * DENSE_KEPT / 16, registers=32, units=of.size.dim / 128,
+            far=0 if is_near else 3, near=3 if is_near else 0, steps=45,
+        )  # fmt: skip
+    yield Work(
+        "other", "topk_emit", blocks=of.batch, threads=SELECT_THREADS, registers=40, first_near=4, first_steps=1000
+    )
+
+
+def fuse(of: Search) -> Iterator[Work]:
+    """fuse_list twice and fuse_f32: a block a query, for few documents."""
+    yield Work("other", "fuse_list", blocks=of.batch, times=2, launches=2, registers=32, first_near=1, first_steps=0)
+    yield Work("other", "fuse_f32", blocks=of.batch, registers=64, first_near=12, first_steps=8000)
+
+
+KERNELS: tuple[Callable[[Search], Iterator[Work]], ...] = (
+    start, restart, early, passes, residual, mass, scale, rank, finish, queries, product, select, rescore, fuse,
+)  # fmt: skip
+#: Kernels for each block of lanes.
+OF_WALK = (start, restart, early, passes, residual, mass, scale, rank, finish)
+
+
+def works(of: Search) -> list[tuple[Work, int]]:
+    """Return the kernels of a search, each with how often the blocks of lanes repeat it."""
+    return [(work, of.lane_blocks if row in OF_WALK else 1) for row in KERNELS for work in row(of)]
+
+
+class Nodes(NamedTuple):
+    """Of a recorded search: launches, the matrix product among them; those of a block of lanes; its grid barriers."""
+
+    launches: int
+    of_block: int
+    barriers: int
+
+
+def nodes(of: Search) -> Nodes:
+    """Return the nodes of a search beside its copies, without early ends."""
+    rows = [
+        (work, row in OF_WALK, count)
+        for row in KERNELS
+        for work in row(of)
+        for count in (of.lane_blocks if row in OF_WALK else 1,)
+    ]
+    return Nodes(
+        round(sum(work.launches * count for work, _, count in rows)),
+        round(sum(work.launches for work, is_of_walk, _ in rows if is_of_walk)),
+        round(sum(work.barriers * work.times for work, _, _ in rows)),
+    )
