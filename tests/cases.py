@@ -101,6 +101,12 @@ def grid_graph(side: int) -> hf.Graph:
     return hf.Graph.from_edges(src, dst, num_nodes=side * side)
 
 
+def entities_graph(rng: np.random.Generator) -> hf.Graph:
+    """Return 300 passages of 1 to 8 of 200 entities: float32 alone does not prove long lists of them."""
+    src = np.repeat(np.arange(300), rng.integers(1, 9, 300))
+    return hf.Graph.from_edges(src, 300 + rng.integers(0, 200, src.size), rng.integers(1, 4, src.size), num_nodes=500)
+
+
 def random_restart(
     rng: np.random.Generator, n: int, batch: int, allowed: NDArray[np.bool_] | None = None, most: int = 4
 ) -> list[dict[int, float]]:

@@ -73,7 +73,7 @@ private:
 };
 
 // The levels of a query's codes: as many as keep its sums of products within int32 (hopfuse/dense_topk.h).
-HF_INLINE int32_t query_levels(const float* q, int32_t dim) {
+HF_INLINE int32_t levels_of(const float* q, int32_t dim) {
     const int32_t most = most_levels(dim);
     if (most == DENSE_LEVELS) return most;
     double sum = 0.0, largest = 0.0;
@@ -82,9 +82,7 @@ HF_INLINE int32_t query_levels(const float* q, int32_t dim) {
         sum += size;
         if (size > largest) largest = size;
     }
-    const double fit = (DENSE_CODE_SUM - 0.5 * dim) / (1.000001 * sum / largest);  // 0 / 0 for a query of zeros
-    if (!(fit > DENSE_LEVELS)) return DENSE_LEVELS;
-    return fit < most ? static_cast<int32_t>(fit) : most;
+    return query_levels(sum, largest, dim, most);
 }
 
 // The inverse of a scale, or 0, a lower bound that needs no care with subnormal numbers.
@@ -153,8 +151,8 @@ void test_tile(const CodedRows& rows, int64_t tile, const QueryCode& q, const in
     const F<16> scale = F<16>::load(rows.codes.scale + first), error = F<16>::load(rows.codes.error + first);
     const F<16> norm_code = F<16>::load(rows.codes.norm_code + first);
     const F<16> approx = F<16>::mul(without_offset<V>(dots, q.offset), F<16>::mul(scale, F<16>::all(q.scale)));
-    const F<16> width =
-        F<16>::fma(F<16>::all(q.norm), error, F<16>::fma(F<16>::all(q.error), norm_code, F<16>::all(1e-36f)));
+    const F<16> width = F<16>::fma(F<16>::all(q.norm), error,
+                                   F<16>::fma(F<16>::all(q.error), norm_code, F<16>::all(DENSE_CODE_UNDERFLOW)));
     const F<16> upper = F<16>::add(approx, width);
     uint32_t hits = F<16>::ge(upper, F<16>::all(candidates.threshold()));
     if (hits == 0) return;

@@ -81,12 +81,6 @@ struct TileNorms {
     double squares[DENSE_TILE];                // sums of c^2, exact
 };
 
-// An upper bound of the root of a sum of squares of float32 numbers, from its canonical value.
-HF_INLINE double root_above(float sum, int32_t dim) {
-    constexpr double unit = 5.9604644775390625e-8, least = 2.8e-45;  // 2^-24, 2^-148
-    return std::sqrt((double(sum) + dim * least) / (1.0 - (step_count(dim) + 6) * unit));
-}
-
 template <class Row>
 class TileEncoder {
 public:
@@ -133,10 +127,9 @@ private:
         float sizes[16];
         F<16>::store(sizes, largest);
         for (int i = 1; i < 16; ++i) sizes[0] = sizes[i] > sizes[0] ? sizes[i] : sizes[0];
-        // With a scale too small to divide by, all codes are 0 and all of x is error, which is still a valid bound.
-        const float scale = sizes[0] / float(DENSE_LEVELS);
-        norms.scale[r] = scale >= 1e-37f ? scale : 0.0f;
-        norms.inverse[r] = scale >= 1e-37f ? 1.0f / scale : 0.0f;
+        const float scale = code_scale(sizes[0], float(DENSE_LEVELS));
+        norms.scale[r] = scale;
+        norms.inverse[r] = scale > 0.0f ? 1.0f / scale : 0.0f;
         norms.squares[r] = 0.0;
     }
 
@@ -178,13 +171,9 @@ private:
     }
 
     void finish(int64_t row, const TileNorms& norms, int r) const {
-        const double unit = v_.cosine ? double(out_.norm[row]) : 1.0;
-        const double rounding = canonical_rounding(v_.dim, v_.cosine) * root_above(norms.dot[r], v_.dim);
-        const double error = root_above(add_tree(F<16>::load(norms.errors[r])), v_.dim) + rounding +
-                             (v_.cosine ? canonical_underflow(v_.dim) : 0.0);
-        out_.scale[row] = static_cast<float>(double(norms.scale[r]) / unit);
-        out_.error[row] = round_up(error / unit);
-        out_.norm_code[row] = round_up(double(norms.scale[r]) * std::sqrt(norms.squares[r]) / unit);
+        const CodeBounds bounds = code_bounds(norms.scale[r], norms.dot[r], add_tree(F<16>::load(norms.errors[r])),
+                                              norms.squares[r], v_.dim, v_.cosine, out_.norm[row]);
+        out_.scale[row] = bounds.scale, out_.error[row] = bounds.error, out_.norm_code[row] = bounds.norm_code;
     }
 
     const DenseVectors& v_;

@@ -47,7 +47,7 @@ void encode_queries(const Search& search, const Vec<int64_t>& chosen, const Quer
         QueryElement* mine = codes + size * size_t(at);
         std::fill_n(mine, size, QueryElement{0});
         int32_t sum = 0;
-        const CodeNorms norms = encode_vector(query, v.dim, query_levels(query, v.dim), [&](int32_t i, int c) {
+        const CodeNorms norms = encode_vector(query, v.dim, levels_of(query, v.dim), [&](int32_t i, int c) {
             put_query_code(mine, layout.stride, layout.vectors, i, c);
             sum += c;
         });
@@ -55,8 +55,8 @@ void encode_queries(const Search& search, const Vec<int64_t>& chosen, const Quer
         const float scale = static_cast<float>(double(norms.scale) / unit);
         out[size_t(at)] = {mine,
                            scale,
-                           round_up(double(norms.norm) / unit),
-                           round_up(double(norms.error) / unit),
+                           float_above(double(norms.norm) / unit),
+                           float_above(double(norms.error) / unit),
                            inverse_of(scale),
                            128 * sum,
                            search.mask(b)};

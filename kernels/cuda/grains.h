@@ -73,6 +73,8 @@ struct GrainSum {
 
     __device__ explicit GrainSum(double anchor)
         : exponent(static_cast<int>(double_to_bits(anchor) >> 52) - 1023), whole(0), grains(0) {}
+    __device__ GrainSum(int of_anchor, unsigned units, unsigned others)
+        : exponent(of_anchor), whole(units), grains(others) {}
 
     __device__ void add(float term) {
         constexpr float units = 33554432.0f, most = 268435456.0f;  // 2^25 and 2^28

@@ -37,21 +37,31 @@ HOPFUSE_DEVICE Measured mass_of_tile(const float* state, const PprScales& scales
 }
 
 template <int L>
-HOPFUSE_DEVICE Measured scale_tile(float* state, const PprScales& scales, const double* eta, const double* total,
-                                   bool clamps, bool loses, const TileRange& rows, int lane) {
+HOPFUSE_DEVICE Measured scale_tile(const float* state, float* x, const PprScales& scales, const double* eta,
+                                   const double* total, bool clamps, bool loses, const TileRange& rows, int lane) {
     const double factor = !clamps || total == nullptr ? 1.0 : ppr_factor(total[lane]);
     const auto read = [&](int64_t row) { return RowState{state[row * L + lane], row_weight<L>(scales, row, lane)}; };
     if (total != nullptr)
         each_row(rows, read, [&](int64_t row, const RowState& own) {
             const float y = !clamps || own.y > 0.0f ? own.y : 0.0f;
-            state[row * L + lane] = narrowed(widened(y) * own.weight * factor);
+            x[row * L + lane] = narrowed(widened(y) * own.weight * factor);
         });
     if (!loses) return Measured{0.0, 0.0};
     WideGrainSum sum;
     HOPFUSE_ROLLED
     for (int64_t row = rows.first; row < rows.last; ++row)
-        sum.add(fabs(widened(state[row * L + lane]) * lost_share<L>(scales, eta, row, lane)));
+        sum.add(fabs(widened(x[row * L + lane]) * lost_share<L>(scales, eta, row, lane)));
     return Measured{sum.value(), 0.0};
+}
+
+HOPFUSE_DEVICE bool is_kept(const PprKept& kept, int lane) {
+    return kept.open[lane] == 0 && (kept.passes == nullptr || kept.passes[lane] == kept.number);
+}
+
+template <int L>
+HOPFUSE_DEVICE void copy_tile(const float* from, float* to, const TileRange& rows, int lane) {
+#pragma unroll 4
+    for (int64_t at = rows.first * L + lane; at < rows.last * L; at += L) to[at] = from[at];
 }
 
 // The part of an entry's factor that is the same in all lanes: w, and 1 / deg of its source if that is.
@@ -169,16 +179,16 @@ using namespace hopfuse;
 //
 // ppr_mass_lL: the sum of max(y, 0) deg per lane. Unit: a tile and a lane; a thread. Shared memory: 2056 bytes.
 //   Registers: <= 64. Bytes: 4 N L.
-// ppr_scale_lL: x^ = fl(max(y, 0) deg / total) if totals are given, fl(y deg) in lanes that a proof ended,
-//   and each lane's lost mass.
+// ppr_scale_lL: x^ = fl(max(y, 0) deg / total) if totals are given, fl(y deg) in lanes that a proof ended, in the first
+//   buffer, and each lane's lost mass.
 //   Unit: a tile and a lane; a thread. Shared memory: 2056 bytes. Registers: <= 64. Bytes: 8 N L.
 // ppr_residual_segments_lL: the sums of the segments of long rows, for ppr_residual.
 //   Unit: a segment and a lane; a thread. Registers: <= 64. Bytes: per segment 64 (12 + w) + 64 * 4 L gathered, 8 L written.
 // ppr_residual_lL: the residual of x^ and each lane's bounds that follow from it and, if they are not null,
-//   fl(x^ + r) in `improved` and fl(r / deg) in `correction`.
+//   fl(x^ + r) in `improved` and fl(r / deg) in `correction`. Nothing where `left` is given and 0.
 //   Unit: a tile; a block. Shared memory: 2056 bytes. Registers: <= 64.
 //   Bytes: nnz (4 + w + 8) + 4 L nnz gathered + 8 N + 8 N L.
-// ppr_keep_lL: copies `from` to lanes that are not open. Unit: an entry. Registers: <= 32. Bytes: 8 N L.
+// ppr_keep_lL: copies `from` to lanes that are kept. Unit: a tile and a lane; a thread. Registers: <= 40. Bytes: 8 N L.
 // ppr_scores_lL: writes rows of `scores` (lanes, N), in the caller's node order. Unit: a score. Registers: <= 32.
 //   Bytes: 8 N L + 4 N.
 #define HOPFUSE_CERTIFY(L)                                                                                             \
@@ -192,16 +202,17 @@ using namespace hopfuse;
         const PprScales scales, const double* eta, const double* total, const int32_t* unproven, const int32_t* keeps, \
         int64_t num_nodes, const PprIterate iterate, const JoinRoom join, double* lost) {                              \
         HOPFUSE_TILE_AND_LANE(L);                                                                                      \
-        HOPFUSE_JOIN_TILES(                                                                                            \
-            L,                                                                                                         \
-            scale_tile<L>(state_of(iterate), scales, eta, total, unproven[lane] != 0, keeps[lane] == 0, rows, lane),   \
-            join);                                                                                                     \
+        HOPFUSE_JOIN_TILES(L,                                                                                          \
+                           scale_tile<L>(state_of(iterate), iterate.even, scales, eta, total, unproven[lane] != 0,     \
+                                         keeps[lane] == 0, rows, lane),                                                \
+                           join);                                                                                      \
         lost[threadIdx.x] = ppr_sum(measured.sum);                                                                     \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256, 4) ppr_residual_segments_l##L(const ResidualArguments a) {       \
-        sum_segments<L>(a);                                                                                            \
+        if (a.left == nullptr || *a.left != 0) sum_segments<L>(a);                                                     \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256, 4) ppr_residual_l##L(const ResidualArguments a) {                \
+        if (a.left != nullptr && *a.left == 0) return;                                                                 \
         HOPFUSE_JOIN_TILES(L, hopfuse::residual<L>(a), a.join);                                                        \
         const int query = static_cast<int>(threadIdx.x);                                                               \
         const Certificate own = certificate_of(a.certified, measured, query);                                          \
@@ -210,9 +221,9 @@ using namespace hopfuse;
         a.per_degree[query] = own.per_degree;                                                                          \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256)                                                                  \
-        ppr_keep_l##L(const float* from, float* to, const int32_t* open, int64_t num_nodes) {                          \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
-        if (at < num_nodes * L && open[at % L] == 0) to[at] = from[at];                                                \
+        ppr_keep_l##L(const float* from, float* to, const PprKept kept, int64_t num_nodes) {                           \
+        HOPFUSE_TILE_AND_LANE(L);                                                                                      \
+        if (is_kept(kept, lane)) copy_tile<L>(from, to, rows, lane);                                                   \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256) ppr_scores_l##L(                                                 \
         const PprIterate iterate, const int32_t* internal_of, int64_t num_nodes, int lanes, float* scores) {           \

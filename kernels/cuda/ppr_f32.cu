@@ -1,7 +1,7 @@
 // Batched Personalized PageRank, float32 walk. Contract and order of operations: hopfuse/ppr.h; the CPU's kernels in
 // kernels/cpu/ppr_*.h give the same bits. L queries (4, 8, 16 or 32) walk together: state[node][lane].
 #include "arguments/ppr_f32.h"
-#include "ppr_walk.h"
+#include "ppr_rows.h"
 
 namespace hopfuse {
 
@@ -18,128 +18,209 @@ HOPFUSE_DEVICE void decide(const PprDecision& d, int64_t number, double sum, int
     if (atomicSub(d.left, 1) == 1) *d.last_pass = number;
 }
 
+// Writes what all rows of a lane have in common to shared memory. Called by whole blocks.
 template <int L>
-HOPFUSE_DEVICE Share share_of_nonzero(const NonzeroRows& nonzero, const DeviceRows& rows, const float* state, int64_t e,
-                                      int lane) {
-    if (nonzero.kind == edges_plain) return share_of_entry<L, edges_plain>(rows, state, e, lane);
-    if (nonzero.kind == edges_weighted) return share_of_entry<L, edges_weighted>(rows, state, e, lane);
-    if (nonzero.kind == edges_typed) return share_of_entry<L, edges_typed>(rows, state, e, lane);
-    return share_of_entry<L, edges_per_type>(rows, state, e, lane);
+HOPFUSE_DEVICE void read_factors(const PassArguments& t, const PprStep& step, LaneFactors* factors) {
+    const int lane = static_cast<int>(threadIdx.x);
+    if (lane < 32) {
+        const unsigned walking = __ballot_sync(WHOLE_WARP, t.decision.walking[lane % L] != 0);
+        if (lane == 0) factors->walking = walking;
+    }
+    if (lane < L) {
+        factors->damping[lane] = t.damping[lane];
+        factors->omega[lane] = step.omega == nullptr || t.accelerates[lane] == 0 ? 1.0f : step.omega[lane];
+        if (step.measured != nullptr) factors->exponent[lane] = GrainSum(t.anchor[lane]).exponent;
+    }
+    __syncthreads();
 }
 
-template <int L, int Kind>
-HOPFUSE_DEVICE float row_sum(const PassArguments& t, const float* current, int64_t row, int64_t begin, int64_t end,
-                             int lane) {
-    if (end - begin <= PPR_SEGMENT) return 0.0f + segment_sum<L, Kind>(t.rows, current, begin, end, lane);
-    return sum_of_segments<L>(t.segments, index_of_row(t.long_rows, row), lane, t.partial);
+// A bit for each of four lanes that walks.
+HOPFUSE_DEVICE unsigned walking_lanes(const LaneFactors& factors, int four) {
+    return factors.walking >> 4 * four & 0xfu;
 }
 
-// What a lane keeps in registers for all its rows.
-struct LaneState {
-    int lane;
-    bool walks;
-    float damping, omega;
+// Four lanes in an order that a loop can use.
+struct FourValues {
+    float of[4];
+
+    __device__ explicit FourValues(const float4& all) : of{all.x, all.y, all.z, all.w} {}
+    __device__ float4 all() const { return make_float4(of[0], of[1], of[2], of[3]); }
 };
 
-HOPFUSE_DEVICE LaneState lane_state(const PassArguments& t, const PprStep& step, int lane) {
-    const float omega = step.omega == nullptr || t.accelerates[lane] == 0 ? 1.0f : step.omega[lane];
-    return LaneState{lane, t.decision.walking[lane] != 0, t.damping[lane], omega};
+// What the end of a row needs besides its sum, read before its entries.
+struct RowInputs {
+    float4 before;
+    float factor;       // that of all lanes
+    uint64_t restarts;  // the tile's word
+};
+
+template <int L>
+HOPFUSE_DEVICE RowInputs read_inputs(const PassArguments& t, const PprStep& step, int64_t row, int four,
+                                     bool has_before) {
+    const bool has_factor = t.factor != nullptr && t.rows.per_lane == 0;
+    return RowInputs{has_before ? read_four(step.next, row * row_threads<L> + four) : four_times(0.0f),
+                     has_factor ? t.factor[row] : 1.0f, t.restart_rows.words[row >> 6]};
 }
 
-// What follows from a row's sum: z, and whether the next state also depends on the one before.
+// What follows from a row's sum: z and the next state of each lane, which is the one before it where a lane does not walk.
 struct RowEnd {
-    float z;
-    bool recurs;
+    float4 z, next;
 };
 
 template <int L>
-HOPFUSE_DEVICE RowEnd end_of_row(const PassArguments& t, const PprStep& step, int64_t row, const LaneState& own,
-                                 float s, bool is_empty) {
-    const int64_t at = row * L + own.lane;
-    const float gd = t.factor == nullptr ? own.damping : t.factor[t.rows.per_lane ? at : row] * own.damping;
-    const bool restarts = holds_row(t.restart_rows.words, row);
-    const float b = restarts ? t.restart[index_of_row(t.restart_rows, row) * L + own.lane] : 0.0f;
-    // Without a restart a node of degree 0 has no mass in either case.
-    const bool is_lone = is_empty || (restarts && t.scale64 != nullptr && !(t.scale64[at] > 0.0));
-    return RowEnd{fmaf(gd, s, b), step.omega != nullptr && !is_lone};
+HOPFUSE_DEVICE RowEnd end_of_row(const PassArguments& t, const PprStep& step, const LaneFactors& factors, int64_t row,
+                                 int four, const RowInputs& inputs, const float4& state, const float4& sum,
+                                 bool is_empty) {
+    const int64_t at = row * row_threads<L> + four;
+    const bool restarts = (inputs.restarts >> (row & 63) & 1u) != 0;
+    const float4 restart =
+        restarts ? read_four(t.restart, index_of_row(t.restart_rows, row) * row_threads<L> + four) : four_times(0.0f);
+    const bool has_factors = t.factor != nullptr && t.rows.per_lane != 0;
+    const float4 own = has_factors ? read_four(t.factor, at) : four_times(inputs.factor);
+    const float4 factor = multiply(own, read_four(factors.damping, four));
+    const FourValues z(multiply_add_four(factor, multiply_add_four(four_times(1.0f), sum, four_times(0.0f)), restart));
+    const FourValues omega(read_four(factors.omega, four)), before(inputs.before), current(state);
+    const unsigned walks = walking_lanes(factors, four);
+    FourValues next = z;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        // Without a restart a node of degree 0 has no mass in either case.
+        const bool is_lone = is_empty || (restarts && t.scale64 != nullptr && !(t.scale64[4 * at + i] > 0.0));
+        if (step.omega != nullptr && !is_lone) next.of[i] = fmaf(omega.of[i], z.of[i] - before.of[i], before.of[i]);
+        if ((walks >> i & 1u) == 0) next.of[i] = current.of[i];
+    }
+    return RowEnd{z.all(), next.all()};
 }
 
-// One row of one lane: writes `next`, returns |z - y|, not yet divided by the node weight.
+// The sum of a row, or of its segments if it is long, for the threads of the row. Called by whole warps.
+template <int L>
+HOPFUSE_DEVICE float4 with_segments(const PassArguments& t, int64_t row, bool is_long, const float4& sum) {
+    const int lane = static_cast<int>(threadIdx.x) % 32, four = lane % row_threads<L>;
+    float4 all = sum;
+    HOPFUSE_ROLLED
+    for (unsigned left = __ballot_sync(WHOLE_WARP, is_long && four == 0); left != 0; left &= left - 1) {
+        const int leader = __ffs(static_cast<int>(left)) - 1;
+        const int64_t at = index_of_row(t.long_rows, __shfl_sync(WHOLE_WARP, row, leader));
+        const float own = sum_of_segments<L>(t.segments, at, lane % L, t.partial);
+        FourValues lanes(sum);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) lanes.of[i] = __shfl_sync(WHOLE_WARP, own, 4 * four + i);
+        if (lane - four == leader) all = lanes.all();
+    }
+    return all;
+}
+
+// The rows of a pass, for sum_spans.
+template <int L>
+struct PassRows {
+    const PassArguments& t;
+    const PprStep& step;
+    const LaneFactors& factors;
+    MeasuredFour* found;  // the thread's, in shared memory
+    int four;
+
+    __device__ int64_t count() const { return t.num_nodes; }
+    __device__ EntrySpan span(int64_t row) const { return EntrySpan{t.rows.indptr[row], t.rows.indptr[row + 1]}; }
+    __device__ RowInputs read(int64_t row) const {
+        if (row >= t.num_nodes) return RowInputs{};
+        return read_inputs<L>(t, step, row, four, step.omega != nullptr);
+    }
+    __device__ void take(int64_t row, int length, const RowInputs& inputs, const float4& own) const {
+        const float4 sum = with_segments<L>(t, row, length > PPR_SEGMENT, own);
+        if (row >= t.num_nodes) return;
+        const int64_t at = row * row_threads<L> + four;
+        const bool needs_state = step.measured != nullptr || walking_lanes(factors, four) != 0xfu;
+        const float4 state = needs_state ? read_four(step.current, at) : four_times(0.0f);
+        const RowEnd end = end_of_row<L>(t, step, factors, row, four, inputs, state, sum, length == 0);
+        store_four(step.next + at * 4, end.next);
+        if (step.measured != nullptr) measure(row, FourValues(end.z), FourValues(state));
+    }
+    // |z - y|, by the degree, and the largest over the node weight.
+    __device__ void measure(int64_t row, const FourValues& z, const FourValues& y) const {
+        const unsigned walks = walking_lanes(factors, four);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            if ((walks >> i & 1u) == 0) continue;
+            const int64_t at = row * L + 4 * four + i;
+            const float change = fabsf(z.of[i] - y.of[i]);
+            const float weight = t.degree == nullptr ? 1.0f : t.degree[t.rows.per_lane ? at : row];
+            GrainSum sum(factors.exponent[4 * four + i], found->whole[i], found->grains[i]);
+            sum.add(weight * change);
+            sum.carry();
+            found->whole[i] = sum.whole, found->grains[i] = sum.grains;
+            const float share = t.attraction == nullptr ? change : over_attraction(change, t.attraction[at]);
+            found->largest[i] = share > found->largest[i] ? share : found->largest[i];
+        }
+    }
+};
+
+// All rows of a pass, by all blocks of a launch, after read_factors.
 template <int L, int Kind>
-HOPFUSE_DEVICE float pass_row(const PassArguments& t, const PprStep& step, int64_t row, const LaneState& own) {
-    const int lane = own.lane;
-    const int64_t at = row * L + lane, begin = t.rows.indptr[row], end = t.rows.indptr[row + 1];
-    float s = 0.0f;
-    if (own.walks || read_together<L, Kind>) s = row_sum<L, Kind>(t, step.current, row, begin, end, lane);
-    if (!own.walks) {
-        step.next[at] = step.current[at];
-        return 0.0f;
-    }
-    const RowEnd found = end_of_row<L>(t, step, row, own, s, begin == end);
-    float following = found.z;
-    if (found.recurs) {
-        const float before = step.next[at];
-        following = fmaf(own.omega, found.z - before, before);
-    }
-    step.next[at] = following;
-    return step.measured != nullptr ? fabsf(found.z - step.current[at]) : 0.0f;
-}
-
-// The rows of the thread's lane: first, first + stride, and so on below last; at most 64 unless `Many`. Returns what it
-// measured.
-template <int L, int Kind, bool Many>
-HOPFUSE_DEVICE Measured pass(const PassArguments& t, const PprStep& step, int64_t first, int64_t stride, int64_t last) {
-    const bool measure = step.measured != nullptr;
-    const int lane = static_cast<int>(threadIdx.x) % L;
-    const LaneState own = lane_state(t, step, lane);
-    GrainSum sum(measure ? t.anchor[lane] : 1.0);
-    float largest = 0.0f;
-    for (int64_t row = first; row < last; row += stride) {
-        const float change = pass_row<L, Kind>(t, step, row, own);
-        if (!measure) continue;
-        const float weight = t.degree == nullptr ? 1.0f : t.degree[t.rows.per_lane ? row * L + lane : row];
-        sum.add(weight * change);
-        if (Many) sum.carry();
-        const float share = t.attraction == nullptr ? change : over_attraction(change, t.attraction[row * L + lane]);
-        largest = share > largest ? share : largest;
-    }
-    return Measured{sum.value(), widened(largest)};
-}
-
-// One pass, by a block for each tile.
-template <int L, int Kind>
-HOPFUSE_DEVICE Measured pass_tile(const PassArguments& t) {
-    const TileRange tile(blockIdx.x, t.num_nodes);
-    return pass<L, Kind, false>(t, t.step, tile.first + threadIdx.x / L, PASS_THREADS / L, tile.last);
+HOPFUSE_DEVICE void pass(const PassArguments& t, const PprStep& step, PassShared* shared) {
+    const int four = static_cast<int>(threadIdx.x) % row_threads<L>;
+    MeasuredFour* const found = shared->found + threadIdx.x;
+    if (step.measured != nullptr) *found = MeasuredFour{};
+    const PassRows<L> rows = {t, step, shared->factors, found, four};
+    sum_spans<L, Kind>(t.rows, step.current, walking_lanes(shared->factors, four) != 0, rows);
 }
 
 // Joins what a measured pass found, and ends lanes. Called by whole blocks.
 template <int L>
-HOPFUSE_DEVICE void end_pass(const PassArguments& a, const PprStep& step, Measured own, JoinShared* shared) {
-    if (!join_grid<L>(own, a.join, shared) || threadIdx.x >= L) return;
+HOPFUSE_DEVICE void end_pass(const PassArguments& a, const PprStep& step, PassShared* shared) {
+    const int lane = static_cast<int>(threadIdx.x) % L;
+    const int exponent = shared->factors.exponent[lane];
+    Measured own = {0.0, 0.0};
+    __syncthreads();
+    for (int thread = lane / 4 + static_cast<int>(threadIdx.x) / L * row_threads<L>; thread < PASS_THREADS;
+         thread += PASS_THREADS / 4) {
+        const MeasuredFour& found = shared->found[thread];
+        own.join(Measured{GrainSum(exponent, found.whole[lane % 4], found.grains[lane % 4]).value(),
+                          widened(found.largest[lane % 4])});
+    }
+    if (!join_grid<L>(own, a.join, &shared->join) || threadIdx.x >= L) return;
     put_measured<L>(own, step.measured);
     if (step.ends != 0) decide(a.decision, step.number, own.sum, static_cast<int>(threadIdx.x));
 }
 
-// Sums a segment of a row longer than one, for entry `at` of `partial`.
+// The segments of rows longer than one, for sum_spans.
+template <int L>
+struct SegmentSums {
+    const LongRows& segments;
+    int64_t num_segments;
+    float* partial;
+    int four;
+
+    struct None {};
+    __device__ int64_t count() const { return num_segments; }
+    __device__ EntrySpan span(int64_t segment) const {
+        return EntrySpan{segments.begin[segment], segments.end[segment]};
+    }
+    __device__ None read(int64_t) const { return None{}; }
+    __device__ void take(int64_t segment, int, None, const float4& sum) const {
+        if (segment < num_segments) store_four(partial + (segment * row_threads<L> + four) * 4, sum);
+    }
+};
+
+// The sums of the segments of long rows, by all blocks of a launch.
 template <int L, int Kind>
-HOPFUSE_DEVICE void sum_segment(const DeviceRows& rows, const LongRows& r, const float* state, int64_t at,
-                                float* partial) {
-    const int64_t segment = at / L;
-    const int lane = static_cast<int>(at % L);
-    if (r.allowed != nullptr)
-        return masked_segment<L>(r, segment, lane, partial, [&](int64_t e, float acc) {
-            return share_of_entry<L, Kind>(rows, state, e, lane).plus(acc);
-        });
-    partial[at] = segment_sum<L, Kind>(rows, state, r.begin[segment], r.end[segment], lane);
+HOPFUSE_DEVICE void sum_segments(const SegmentArguments& a) {
+    const WarpPlace place;
+    if (a.segments.allowed == nullptr) {
+        const SegmentSums<L> sums = {a.segments, a.num_segments, a.partial, place.lane % row_threads<L>};
+        return sum_spans<L, Kind>(a.rows, a.state, true, sums);
+    }
+    HOPFUSE_ROLLED
+    for (int64_t at = place.warp * 32 + place.lane; at < a.num_segments * L; at += place.warps * 32) {
+        const int lane = static_cast<int>(at % L);
+        masked_segment<L>(a.segments, at / L, lane, a.partial,
+                          [&](int64_t e, float acc) { return add_entry<L, Kind>(a.rows, a.state, e, lane, acc); });
+    }
 }
 
 // Runs passes until no lane walks. Called by all blocks of a cooperative launch.
 template <int L, int Kind>
-HOPFUSE_DEVICE void walk(const WalkArguments& a, JoinShared* shared) {
+HOPFUSE_DEVICE void walk(const WalkArguments& a, PassShared* shared) {
     const PassArguments& t = a.passes;
-    const int64_t first = static_cast<int64_t>(blockIdx.x) * PASS_THREADS + threadIdx.x;
-    const int64_t threads = static_cast<int64_t>(gridDim.x) * PASS_THREADS;
     PprStep step = t.step;
     float *current = a.state, *next = step.next;
     HOPFUSE_ROLLED
@@ -148,150 +229,186 @@ HOPFUSE_DEVICE void walk(const WalkArguments& a, JoinShared* shared) {
         if (*t.decision.left == 0) return;
         step.current = current, step.next = next;
         if (a.num_segments > 0) {
-            HOPFUSE_ROLLED
-            for (int64_t at = first; at < a.num_segments * L; at += threads)
-                sum_segment<L, Kind>(t.rows, t.segments, current, at, t.partial);
+            sum_segments<L, Kind>(
+                SegmentArguments{t.rows, t.segments, current, a.num_segments, t.decision.left, t.partial});
             grid_barrier(a.barrier);
         }
         step.measured = step.number < a.first_measured ? nullptr : t.step.measured;
-        const Measured own = pass<L, Kind, true>(t, step, first / L, threads / L, t.num_nodes);
-        if (step.measured != nullptr) end_pass<L>(t, step, own, shared);
+        read_factors<L>(t, step, &shared->factors);
+        pass<L, Kind>(t, step, shared);
+        if (step.measured != nullptr) end_pass<L>(t, step, shared);
         if (step.omega != nullptr) step.omega += L;
         float* const written = next;
         next = current, current = written;
     }
 }
 
-// The sum over entries begin .. end - 1, at most a segment, of a state with few nonzero rows.
 template <int L>
-HOPFUSE_DEVICE float sparse_sum(const DeviceRows& rows, const float* state, const NonzeroRows& nonzero, int64_t begin,
-                                int64_t end, int lane) {
-    constexpr int ahead = 4;
-    float acc = 0.0f;
-    HOPFUSE_ROLLED
-    for (int64_t first = begin; first < end; first += ahead) {
-        bool counts[ahead];
-#pragma unroll
-        for (int i = 0; i < ahead; ++i) {
-            const bool is_entry = first + i < end;
-            counts[i] = holds_row(nonzero.words, rows.indices[is_entry ? first + i : first]) && is_entry;
-        }
-#pragma unroll
-        for (int i = 0; i < ahead; ++i)
-            if (counts[i]) acc = share_of_nonzero<L>(nonzero, rows, state, first + i, lane).plus(acc);
-    }
-    return acc;
-}
+constexpr int early_rows = early_rows_of(L);
+template <int L>
+constexpr int early_tiles = early_rows<L> * (PASS_THREADS / 32) / PPR_TILE;
 
-// One row of one lane in one of the first passes. Returns the next state, and writes it unless it is 0 and there already.
+// The rows of a warp, in one of the first passes: finds entries with nonzero sources, and computes only rows that have one, restart,
+// or are nonzero already. Others stay 0. `reached` is shared memory, a word for each tile of the block.
 template <int L>
-HOPFUSE_DEVICE float early_row(const EarlyPassArguments& a, int64_t row, const LaneState& own) {
+HOPFUSE_DEVICE void early_pass(const EarlyPassArguments& a, const LaneFactors& factors, unsigned long long* reached) {
     const PassArguments& t = a.walk;
-    const PprStep& step = t.step;
-    const int64_t at = row * L + own.lane, begin = t.rows.indptr[row], end = t.rows.indptr[row + 1];
-    const bool has_before = a.before != nullptr && holds_row(a.before, row);
-    float following;
-    if (own.walks) {
-        const float s = end - begin <= PPR_SEGMENT
-                            ? 0.0f + sparse_sum<L>(t.rows, step.current, a.nonzero, begin, end, own.lane)
-                            : sum_of_segments<L>(t.segments, index_of_row(t.long_rows, row), own.lane, t.partial);
-        const RowEnd found = end_of_row<L>(t, step, row, own, s, begin == end);
-        const float before = has_before ? step.next[at] : 0.0f;
-        following = found.recurs ? fmaf(own.omega, found.z - before, before) : found.z;
-    } else {
-        following = holds_row(a.nonzero.words, row) ? step.current[at] : 0.0f;
+    const WarpPlace place;
+    const int four = place.lane % row_threads<L>;
+    const unsigned walks = walking_lanes(factors, four);
+    const int64_t first = place.warp * early_rows<L>, own = first + place.lane;
+    const bool is_row = place.lane < early_rows<L> && own < t.num_nodes;
+    const EntrySpan span = is_row ? EntrySpan{t.rows.indptr[own], t.rows.indptr[own + 1]} : EntrySpan{0, 0};
+    uint64_t some = 0;
+    if (is_row) {
+        some = t.restart_rows.words[own >> 6] | t.long_rows.words[own >> 6] | a.nonzero.words[own >> 6];
+        if (a.before != nullptr) some |= a.before[own >> 6];
     }
-    if (following != 0.0f || has_before) step.next[at] = following;
-    return following;
+    const bool is_long = span.end - span.begin > PPR_SEGMENT;
+    const uint64_t marks =
+        mark_entries<early_rows<L>>(t.rows, a.nonzero.words, is_long ? EntrySpan{span.begin, span.begin} : span);
+    const unsigned chosen = __ballot_sync(WHOLE_WARP, marks != 0 || (some >> (own & 63) & 1u) != 0);
+    HOPFUSE_ROLLED
+    for (int at = 0; at < early_rows<L>; at += warp_rows<L>) {
+        const int index = at + place.lane / row_threads<L>;
+        const int64_t row = first + index;
+        const bool is_chosen = (chosen >> index & 1u) != 0;
+        if (!__any_sync(WHOLE_WARP, is_chosen)) continue;
+        const int64_t begin = __shfl_sync(WHOLE_WARP, span.begin, index),
+                      end = __shfl_sync(WHOLE_WARP, span.end, index);
+        const uint64_t counts = __shfl_sync(WHOLE_WARP, marks, index);
+        const bool has_before = is_chosen && a.before != nullptr && holds_row(a.before, row);
+        RowInputs inputs = {};
+        if (is_chosen) inputs = read_inputs<L>(t, t.step, row, four, has_before);
+        float4 sum = four_times(0.0f);
+        if (is_chosen && walks != 0) sum = sum_marked<L>(t.rows, a.nonzero.kind, t.step.current, begin, counts, four);
+        sum = with_segments<L>(t, row, is_chosen && end - begin > PPR_SEGMENT, sum);
+        if (!is_chosen) continue;
+        const bool needs_state = walks != 0xfu && holds_row(a.nonzero.words, row);
+        const float4 state = needs_state ? read_four(t.step.current, row * row_threads<L> + four) : four_times(0.0f);
+        const float4 next = end_of_row<L>(t, t.step, factors, row, four, inputs, state, sum, begin == end).next;
+        const bool is_nonzero = next.x != 0.0f || next.y != 0.0f || next.z != 0.0f || next.w != 0.0f;
+        if (is_nonzero || has_before) store_four(t.step.next + (row * row_threads<L> + four) * 4, next);
+        if (is_nonzero) atomicOr(reached + row / PPR_TILE % early_tiles<L>, 1ull << (row & 63));
+    }
 }
 
-// One tile in all lanes; `reached` is shared memory.
+// The rows of a block.
 template <int L>
-HOPFUSE_DEVICE void early_pass(const EarlyPassArguments& a, unsigned long long* reached) {
-    const TileRange tile(blockIdx.x, a.walk.num_nodes);
-    const LaneState own = lane_state(a.walk, a.walk.step, static_cast<int>(threadIdx.x) % L);
-    if (threadIdx.x == 0) *reached = 0;
+HOPFUSE_DEVICE void early_block(const EarlyPassArguments& a, LaneFactors* factors, unsigned long long* reached) {
+    const int thread = static_cast<int>(threadIdx.x);
+    if (thread < early_tiles<L>) reached[thread] = 0;
+    read_factors<L>(a.walk, a.walk.step, factors);
+    early_pass<L>(a, *factors, reached);
     __syncthreads();
-    for (int64_t row = tile.first + threadIdx.x / L; row < tile.last; row += PASS_THREADS / L)
-        if (early_row<L>(a, row, own) != 0.0f) atomicOr(reached, 1ull << (row & 63));
-    __syncthreads();
-    if (threadIdx.x == 0) a.reached[blockIdx.x] = *reached;
+    const int64_t tile = static_cast<int64_t>(blockIdx.x) * early_tiles<L> + thread;
+    if (thread < early_tiles<L> && tile * PPR_TILE < a.walk.num_nodes) a.reached[tile] = reached[thread];
 }
 
-// sum_segment of a state with few nonzero rows.
+// The sum of a masked lane's segment, as masked_segment has it. Called by whole warps, whose first L threads are the lanes.
 template <int L>
-HOPFUSE_DEVICE void early_segment(const EarlySegmentArguments& a, int64_t at) {
+HOPFUSE_DEVICE void early_masked_segment(const EarlySegmentArguments& a, int64_t segment) {
     const SegmentArguments& t = a.walk;
     const LongRows& r = t.segments;
-    const int64_t segment = at / L;
-    const int lane = static_cast<int>(at % L);
-    if (r.allowed != nullptr)
-        return masked_segment<L>(r, segment, lane, t.partial, [&](int64_t e, float acc) {
-            if (!holds_row(a.nonzero.words, t.rows.indices[e])) return acc;
-            return share_of_nonzero<L>(a.nonzero, t.rows, t.state, e, lane).plus(acc);
-        });
-    t.partial[at] = sparse_sum<L>(t.rows, t.state, a.nonzero, r.begin[segment], r.end[segment], lane);
+    const int thread = static_cast<int>(threadIdx.x) % 32, lane = thread % L;
+    uint64_t bits = r.allowed[segment * L + lane];
+    const int32_t before = r.before[segment * L + lane];
+    const int32_t earlier = (PPR_SEGMENT - before % PPR_SEGMENT) % PPR_SEGMENT;
+    const bool begins = thread < L && earlier < __popcll(bits);
+    for (int32_t i = 0; i < earlier; ++i) bits &= bits - 1;
+    const int64_t row = r.row_of[segment], last = r.first_of[row + 1];
+    float acc = 0.0f;
+    int left = begins ? PPR_SEGMENT : 0;
+    HOPFUSE_ROLLED
+    for (int64_t at = segment; at < last && __any_sync(WHOLE_WARP, left > 0); ++at) {
+        const EntrySpan span = {r.begin[at], r.end[at]};
+        const uint64_t marks = __shfl_sync(WHOLE_WARP, mark_entries<1>(t.rows, a.nonzero.words, span), 0);
+        if (left <= 0) continue;
+        if (at > segment) bits = r.allowed[at * L + lane];
+        HOPFUSE_ROLLED
+        for (uint64_t some = bits & marks; some != 0; some &= some - 1) {
+            if (__popcll(bits & (some ^ (some - 1))) > left) break;
+            const int64_t e = span.begin + __ffsll(static_cast<long long>(some)) - 1;
+            acc = add_entry<L>(t.rows, a.nonzero.kind, t.state, e, lane, acc);
+        }
+        left -= __popcll(bits);
+    }
+    if (begins) t.partial[(r.first_of[row] + (before + earlier) / PPR_SEGMENT) * L + lane] = acc;
+}
+
+// sum_segments of a state with few nonzero rows: the segments of a warp or, of masked lanes, its segment.
+template <int L>
+HOPFUSE_DEVICE void early_segments(const EarlySegmentArguments& a) {
+    const SegmentArguments& t = a.walk;
+    const WarpPlace place;
+    if (t.segments.allowed != nullptr) {
+        if (place.warp < t.num_segments) early_masked_segment<L>(a, place.warp);
+        return;
+    }
+    const int64_t first = place.warp * early_rows<L>, own = first + place.lane;
+    const bool is_segment = place.lane < early_rows<L> && own < t.num_segments;
+    const EntrySpan span = is_segment ? EntrySpan{t.segments.begin[own], t.segments.end[own]} : EntrySpan{0, 0};
+    const uint64_t marks = mark_entries<early_rows<L>>(t.rows, a.nonzero.words, span);
+    HOPFUSE_ROLLED
+    for (int at = 0; at < early_rows<L>; at += warp_rows<L>) {
+        const int index = at + place.lane / row_threads<L>, four = place.lane % row_threads<L>;
+        const int64_t begin = __shfl_sync(WHOLE_WARP, span.begin, index);
+        const uint64_t counts = __shfl_sync(WHOLE_WARP, marks, index);
+        const float4 sum = sum_marked<L>(t.rows, a.nonzero.kind, t.state, begin, counts, four);
+        if (first + index < t.num_segments) store_four(t.partial + ((first + index) * row_threads<L> + four) * 4, sum);
+    }
 }
 
 }  // namespace hopfuse
 
 using namespace hopfuse;
 
-// Blocks per multiprocessor: other warps hide the latency of the gathers. sm_75 has at most 1024 threads. With five blocks,
-// sm_80 to sm_89 would spill registers where a row's lanes read weighted entries together.
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 800
+// Blocks per multiprocessor: other warps hide the latency of the gathers.
 #define HOPFUSE_PASS_BLOCKS(kind, L) 4
-#elif __CUDA_ARCH__ < 900
-#define HOPFUSE_PASS_BLOCKS(kind, L) (kind == edges_per_type || (kind == edges_weighted && L <= 8) ? 4 : 5)
-#else
-#define HOPFUSE_PASS_BLOCKS(kind, L) (kind == edges_per_type ? 4 : 5)
-#endif
 
 // ppr_segments_KIND_lL: the sums of segments of long rows.
-//   Unit: a segment of one row and a lane; a thread. Block: 256. Shared memory: 0. Registers: <= 64 (occupancy 50 %).
+//   Unit: a segment of one row and four lanes; a thread (of masked lanes, a segment and a lane). Block: 256. Shared memory: 0.
+//   Registers: <= 64 (occupancy 50 %).
 //   Bytes: per segment 64 (4 + w) + 64 * 4 L gathered, 4 L written; 12 L more where lanes are masked.
-#define HOPFUSE_SEGMENTS(name, kind, L)                                                 \
-    extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind, L))     \
-        ppr_segments_##name##_l##L(const SegmentArguments a) {                          \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; \
-        if (*a.left == 0 || at >= a.num_segments * L) return;                           \
-        sum_segment<L, kind>(a.rows, a.segments, a.state, at, a.partial);               \
+#define HOPFUSE_SEGMENTS(name, kind, L)                                             \
+    extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind, L)) \
+        ppr_segments_##name##_l##L(const SegmentArguments a) {                      \
+        if (*a.left != 0) sum_segments<L, kind>(a);                                 \
     }
 
 // ppr_pass_KIND_lL: one pass over all rows: z, the next iterate, copies of frozen lanes, and (if `measured` is not null) the
 // L1 residual and the largest change per lane. If it `ends` lanes, it also decides which lanes end with the pass; `left`
 // counts those that continue, and `last_pass` is the pass that wrote the walk's last iterate.
-//   Unit: a tile of 64 rows; a block of 256 threads, L neighbours for the L lanes of a row. Block: 256.
-//   Shared memory: 2056 bytes (none where nothing is measured). Registers: <= 64 (occupancy 50 %).
+//   Unit: a row and four lanes; a thread, of any number of blocks. Block: 256.
+//   Shared memory: 14736 bytes (384 where nothing is measured). Registers: <= 64 (occupancy 50 %).
 //   Bytes: nnz (4 + w) + 4 L nnz gathered + N (8 + 4) + 8 L N (the iterate before in, the next one out); 4 L N more
-//   where residuals are measured, and 4 L N of node weights there, and 33 L a tile.
+//   where residuals are measured, and 4 L N of node weights there, and 33 L a block.
 #define HOPFUSE_PASS(name, kind, L)                                                 \
     extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind, L)) \
         ppr_pass_##name##_l##L(const PassArguments a) {                             \
         if (*a.decision.left == 0) return;                                          \
-        const Measured own = pass_tile<L, kind>(a);                                 \
-        if (a.step.measured == nullptr) return;                                     \
-        HOPFUSE_DYNAMIC_SHARED(JoinShared, shared);                                 \
-        end_pass<L>(a, a.step, own, shared);                                        \
+        HOPFUSE_DYNAMIC_SHARED(PassShared, shared);                                 \
+        read_factors<L>(a, a.step, &shared->factors);                               \
+        pass<L, kind>(a, a.step, shared);                                           \
+        if (a.step.measured != nullptr) end_pass<L>(a, a.step, shared);             \
     }
 
 // ppr_walk_lL: passes of a walk on a graph without edge types, to its end, in one cooperative launch, with grid barriers
 // between them; the passes after the end of the last lane are left out.
-//   Unit: a row and a lane; a thread, of as many blocks as run at once. Block: 256.
-//   Shared memory: 2056 bytes. Registers: <= 64 (occupancy 50 %). Bytes: those of each pass, from L2.
+//   Unit: a row and four lanes; a thread, of as many blocks as run at once. Block: 256.
+//   Shared memory: 14736 bytes. Registers: <= 64 (occupancy 50 %). Bytes: those of each pass, from L2.
 #define HOPFUSE_WALK(L)                                                                         \
     extern "C" __global__ void __launch_bounds__(256, 4) ppr_walk_l##L(const WalkArguments a) { \
-        HOPFUSE_DYNAMIC_SHARED(JoinShared, shared);                                             \
+        HOPFUSE_DYNAMIC_SHARED(PassShared, shared);                                             \
         walk<L, edges_untyped>(a, shared);                                                      \
     }
 
 // ppr_early_segments_lL: the sums of segments of long rows in the first passes.
-//   Unit: a segment of one row and a lane; a thread. Block: 256. Shared memory: 0. Registers: <= 64 (occupancy 50 %).
-//   Bytes: 4 an entry and, if its source is nonzero, 4 L + w; 4 L a segment.
+//   Unit: max(8, 128 / L) segments; a warp (of masked lanes, one segment). Block: 256. Shared memory: 0.
+//   Registers: <= 64 (occupancy 50 %). Bytes: 4 an entry and, if its source is nonzero, 4 L + 4 + w; 4 L a segment.
 // ppr_early_lL: the first passes, which measure nothing: they read the state of nonzero rows only, and write rows that are or
 //   were nonzero.
-//   Unit: a tile of 64 rows; a block of 256 threads, L neighbours for the L lanes of a row. Block: 256.
-//   Shared memory: 16 bytes. Registers: <= 64 (occupancy 50 %).
+//   Unit: max(8, 128 / L) rows; a warp. Block: 256. Shared memory: 416 bytes. Registers: <= 64 (occupancy 50 %).
 //   Bytes: nnz 4 + N 8 and, of each entry whose source is nonzero, 4 L + w; 4 L of each row that becomes nonzero.
 // ppr_start_lL: the start of a walk.
 //   Unit: an entry of the state; a thread. Block: 256. Shared memory: 0. Registers: <= 32. Bytes: 8 L N written.
@@ -305,12 +422,12 @@ using namespace hopfuse;
         next[at] = 0.0f;                                                                                          \
     }                                                                                                             \
     extern "C" __global__ void __launch_bounds__(256, 4) ppr_early_segments_l##L(const EarlySegmentArguments a) { \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                           \
-        if (*a.walk.left != 0 && at < a.walk.num_segments * L) early_segment<L>(a, at);                           \
+        if (*a.walk.left != 0) early_segments<L>(a);                                                              \
     }                                                                                                             \
     extern "C" __global__ void __launch_bounds__(256, 4) ppr_early_l##L(const EarlyPassArguments a) {             \
-        __shared__ unsigned long long reached;                                                                    \
-        if (*a.walk.decision.left != 0) early_pass<L>(a, &reached);                                               \
+        __shared__ __align__(16) LaneFactors factors;                                                             \
+        __shared__ unsigned long long reached[early_tiles<L>];                                                    \
+        if (*a.walk.decision.left != 0) early_block<L>(a, &factors, reached);                                     \
     }                                                                                                             \
     HOPFUSE_SEGMENTS(plain, edges_plain, L)                                                                       \
     HOPFUSE_SEGMENTS(weighted, edges_weighted, L)                                                                 \

@@ -621,8 +621,7 @@ HOPFUSE_DEVICE void write_evidence(const FinishArguments& a, int lane, int64_t r
     out.proven[row] = shortfall < 1.0 || is_empty ? 1 : 0;
     out.shortfall[row] = is_empty ? 0.0 : shortfall;
     const int64_t before = a.goes_on != 0 ? out.iterations[row] : 0;
-    const int64_t polished = a.polished == nullptr ? 0 : a.polished[lane];
-    out.iterations[row] = before + (is_empty ? 0 : a.passes[lane] + 1 + polished);
+    out.iterations[row] = before + (is_empty ? 0 : a.passes[lane] + 1);
     out.residual[row] = is_empty ? 0.0 : a.residual[lane];
     out.bound[row] = is_empty ? 0.0 : a.bound[lane];
     out.converged[row] = is_met || is_empty ? 1 : 0;

@@ -1,4 +1,4 @@
-// Shared code of the PPR kernels: the contribution of an entry to a row's sum, sets of rows, and sums over rows and tiles.
+// Shared code of the PPR kernels: segments of long rows, sets of rows, and sums over rows and tiles.
 // Contract: hopfuse/ppr.h. Device code only. A lane is a query; tables store L lanes side by side.
 #pragma once
 
@@ -10,99 +10,6 @@
 #include "hopfuse/scalar.h"
 
 namespace hopfuse {
-
-// An entry's share of a row's sum: factor * value, added with one rounding.
-struct Share {
-    float factor, value;
-
-    __device__ float plus(float acc) const { return fmaf(factor, value, acc); }
-};
-
-// The weight of an entry without a type.
-template <int Kind>
-HOPFUSE_DEVICE float weight_of(const float* weights, int64_t e) {
-    const bool is_plain = Kind == edges_plain || (Kind == edges_untyped && weights == nullptr);
-    return is_plain ? 1.0f : weights[e];
-}
-
-template <int L, int Kind>
-HOPFUSE_DEVICE Share share_of_entry(const DeviceRows& rows, const float* state, int64_t e, int lane) {
-    const int64_t u = rows.indices[e];
-    const float y = state[u * L + lane];
-    if (Kind <= edges_untyped) return Share{weight_of<Kind>(rows.weight, e), y};
-    const int type = rows.edge_type == nullptr ? 0 : rows.edge_type[e];
-    if (Kind == edges_typed) {
-        const float eta = rows.eta[type * L + lane];
-        return Share{rows.weight == nullptr ? eta : rows.weight[e] * eta, y};
-    }
-    const int64_t at = u * rows.num_types + type;
-    float factor = rows.per_lane ? rows.scale[at * L + lane] : rows.scale[at];
-    if (!rows.per_lane && rows.eta != nullptr) factor = factor * rows.eta[type * L + lane];
-    return Share{rows.weight == nullptr ? 1.0f : rows.weight[e], y * factor};
-}
-
-// Whether the threads of a row's lanes read its entries together, each every L-th one, so that a warp reads fewer sectors. All
-// of them must then call segment_sum.
-template <int L, int Kind>
-constexpr bool read_together = L <= 8 && Kind <= edges_untyped;
-
-// The sum over `count` entries from `begin` on, at most a segment, which the threads of a row's lanes read together. Loads past
-// the end read the last entry. All shares are read before the first is added, so that the loads overlap.
-template <int L, int Kind>
-HOPFUSE_DEVICE float sum_together(const DeviceRows& rows, const float* state, int64_t begin, int count, int lane) {
-    constexpr int ahead = 8;
-    const unsigned team = ((1u << L) - 1) << (threadIdx.x % 32 / L * L);
-    const int32_t* const indices = rows.indices + begin;
-    const bool is_plain = Kind == edges_plain || (Kind == edges_untyped && rows.weight == nullptr);
-    const float* const weights = is_plain ? nullptr : rows.weight + begin;
-    float acc = 0.0f;
-    HOPFUSE_ROLLED
-    for (int first = 0; first < count; first += ahead) {
-        int32_t source[ahead / L];
-        float weight[ahead / L], y[ahead], w[ahead];
-#pragma unroll
-        for (int j = 0; j < ahead / L; ++j) {
-            const int own = first + j * L + lane < count ? first + j * L + lane : count - 1;
-            source[j] = indices[own];
-            weight[j] = weight_of<Kind>(weights, own);
-        }
-#pragma unroll
-        for (int i = 0; i < ahead; ++i) {
-            const int64_t u = __shfl_sync(team, source[i / L], i % L, L);
-            w[i] = Kind == edges_plain ? 1.0f : __shfl_sync(team, weight[i / L], i % L, L);
-            y[i] = state[u * L + lane];
-        }
-#pragma unroll
-        for (int i = 0; i < ahead; ++i) acc = first + i < count ? fmaf(w[i], y[i], acc) : acc;
-    }
-    return acc;
-}
-
-// The sum over entries begin .. end - 1, at most a segment.
-template <int L, int Kind>
-HOPFUSE_DEVICE float segment_sum(const DeviceRows& rows, const float* state, int64_t begin, int64_t end, int lane) {
-    if constexpr (read_together<L, Kind>)
-        return sum_together<L, Kind>(rows, state, begin, static_cast<int>(end - begin), lane);
-    constexpr int ahead = 4;  // more would be spilled
-    float acc = 0.0f;
-    int64_t e = begin;
-    HOPFUSE_ROLLED
-    for (; e + ahead <= end; e += ahead) {
-        Share shares[ahead];
-#pragma unroll
-        for (int i = 0; i < ahead; ++i) shares[i] = share_of_entry<L, Kind>(rows, state, e + i, lane);
-#pragma unroll
-        for (int i = 0; i < ahead; ++i) acc = shares[i].plus(acc);
-    }
-    Share rest[ahead - 1];
-#pragma unroll
-    for (int i = 0; i < ahead - 1; ++i)
-        if (e + i < end) rest[i] = share_of_entry<L, Kind>(rows, state, e + i, lane);
-#pragma unroll
-    for (int i = 0; i < ahead - 1; ++i)
-        if (e + i < end) acc = rest[i].plus(acc);
-    return acc;
-}
 
 // The number of segments of a long row in a lane; they are cut by the entries that count.
 template <int L>
@@ -134,12 +41,22 @@ HOPFUSE_DEVICE void masked_segment(const LongRows& r, int64_t segment, int lane,
     partial[(r.first_of[row] + (before + earlier) / PPR_SEGMENT) * L + lane] = acc;
 }
 
-// The sum of a long row, the `at`-th one, from those of its segments.
+// The sum of a long row, the `at`-th one, from those of its segments, in order. Many are read before the first is added, so that
+// the loads overlap.
 template <int L, class T>
 HOPFUSE_DEVICE T sum_of_segments(const LongRows& r, int64_t at, int lane, const T* partial) {
+    constexpr int ahead = 64 / sizeof(T);
     const int64_t first = r.first_of[at], last = first + count_segments<L>(r, at, lane);
     T total = T(0);
-    for (int64_t segment = first; segment < last; ++segment) total = total + partial[segment * L + lane];
+    HOPFUSE_ROLLED
+    for (int64_t segment = first; segment < last; segment += ahead) {
+        T sums[ahead];
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) sums[i] = partial[(segment + i < last ? segment + i : last - 1) * L + lane];
+#pragma unroll
+        for (int i = 0; i < ahead; ++i)
+            if (segment + i < last) total = total + sums[i];
+    }
     return total;
 }
 

@@ -130,23 +130,28 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // Converts the first k of canonical keys (B, stride) to hits (B, columns), padded with id -1 and score -inf. The keys are
-// already sorted, or with `sorts` the block sorts them (stride is then a power of two, in shared memory). If `bounds`
+// already sorted, or with `sorts` the block sorts them (stride is then a power of two, in shared memory): all, or if `held` is
+// not null the first held[b], which rescored[b] counts; a query that holds more is incomplete, and has no hits. If `bounds`
 // (B, width), the sorted upper bounds of the rows of the keys, is not null, rescored[b] counts its rows and hits.status[b] tells
 // whether no other row can be a hit (see dense_select_f32). `status` is the query's status so far (hopfuse/query_status.h).
 // Grid: one block a query. Block: 128. Shared memory: 32768 bytes (8 stride where it sorts, else 16). Registers: <= 48
 // (occupancy 25 %), 2 KiB for k = 10. Moved: 8 bytes a key that is sorted, 20 a hit, 8 a bound.
 extern "C" __global__ void __launch_bounds__(128, 6)
     topk_emit(const uint64_t* keys, int64_t stride, int sorts, int64_t k, int64_t columns, const uint64_t* bounds,
-              int width, const int32_t* status, const hopfuse::SelectedHits hits, int64_t* rescored) {
+              int width, const uint32_t* held, const int32_t* status, const hopfuse::SelectedHits hits,
+              int64_t* rescored) {
     using namespace hopfuse;
     HOPFUSE_DYNAMIC_SHARED(uint64_t, buffer);
     const int64_t query = blockIdx.x, thread = threadIdx.x, threads = blockDim.x;
     const uint64_t* mine = keys + query * stride;
+    const bool is_lost = held != nullptr && held[query] > stride;
     if (sorts != 0) {
-        for (int64_t i = thread; i < stride; i += threads) buffer[i] = mine[i];
+        const int64_t count = held == nullptr ? stride : is_lost ? 0 : held[query];
+        for (int64_t i = thread; i < stride; i += threads) buffer[i] = i < count ? mine[i] : 0;
         __syncthreads();
-        bitonic_stages(buffer, static_cast<int>(stride), 0, 2, stride);
+        sort_held(buffer, static_cast<int>(count));
         mine = buffer;
+        if (held != nullptr && thread == 0) rescored[query] = count;
     }
     for (int64_t i = thread; i < columns; i += threads) {
         const uint64_t key = i < k ? mine[i] : 0;
@@ -163,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(128, 6)
         }
     }
     if (thread != 0) return;
-    int32_t known = status_complete;
+    int32_t known = is_lost ? status_incomplete : status_complete;
     if (bounds != nullptr) {
         const uint64_t last = bounds[query * width + width - 1];
         const bool proven = last == 0 || topk_key_score(mine[k - 1]) > topk_key_score(last);

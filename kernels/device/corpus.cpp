@@ -14,7 +14,23 @@ std::span<const T> span_of(const void* data, int64_t size) {
     return {static_cast<const T*>(data), static_cast<size_t>(size)};
 }
 
+int64_t code_tiles(int64_t rows) { return blocks(rows, CODE_ROWS); }
+
+// The steps of 32 dimensions, a multiple of 2.
+int32_t code_steps(int32_t dim) { return (dim + CODE_ALIGNMENT - 1) / CODE_ALIGNMENT * (CODE_ALIGNMENT / CODE_DEPTH); }
+
+// Words of the codes, and padded rows.
+std::pair<int64_t, int64_t> code_sizes(int64_t rows, int32_t dim) {
+    const int64_t tiles = code_tiles(rows);
+    return {tiles * code_steps(dim) * (CODE_ROWS * CODE_DEPTH / 4), tiles * CODE_ROWS};
+}
+
 }  // namespace
+
+size_t code_bytes(int64_t rows, int32_t dim) {
+    const auto [words, padded] = code_sizes(rows, dim);
+    return sizeof(uint32_t) * static_cast<size_t>(words) + 3 * sizeof(float) * static_cast<size_t>(padded);
+}
 
 DeviceCorpus::DeviceCorpus(Queue& queue, const DenseVectors& vectors)
     : rows_(vectors.count), dim_(vectors.dim), type_(vectors.type), cosine_(vectors.cosine) {
@@ -28,7 +44,23 @@ DeviceCorpus::DeviceCorpus(Queue& queue, const DenseVectors& vectors)
     with_rows([&](const auto& kernels, const auto& there) {
         queue.launch(kernels.norms, scoring_grid(rows_, 1), there, rows_, static_cast<int>(dim_), norms_);
     });
+    Device& device = queue.device();
+    if (!device.makes_codes() || rows_ == 0 || dim_ > DENSE_CODED_DIM) return;
+    if (each * static_cast<size_t>(size) < static_cast<size_t>(device.sizes.coded_bytes)) return;
+    if (device.free_bytes() / 2 >= code_bytes(rows_, dim_)) encode(queue);
 }
+
+void DeviceCorpus::encode(Queue& queue) {
+    const auto [words, padded] = code_sizes(rows_, dim_);
+    std::tie(codes_, scale_, error_, norm_code_) =
+        queue.arrays<uint32_t, float, float, float>(words, padded, padded, padded);
+    with_rows([&](const auto& kernels, const auto& there) {
+        queue.launch(kernels.encode, {code_tiles(rows_), CODE_ROWS * LANES}, there, static_cast<int>(dim_),
+                     cosine_ ? 1 : 0, norms_, codes());
+    });
+}
+
+RowCodes DeviceCorpus::codes() const { return {codes_, scale_, error_, norm_code_, rows_, code_steps(dim_)}; }
 
 int64_t RowFilter::most_rows(int64_t rows) const {
     if (!has_lists()) return rows;

@@ -1,6 +1,7 @@
 // A corpus on a device, which dense search and similarity read, and filters of its rows.
 #pragma once
 
+#include "arguments/dense_codes.h"
 #include "arguments/dense_topk.h"
 #include "arguments/similarity_f32.h"
 #include "device.h"
@@ -15,16 +16,22 @@ struct RowKernels {
     KernelOf<DenseProductKernel<Row>> product;
     KernelOf<DenseScoreKernel<Row>> score;
     KernelOf<DenseRescoreKernel<Row>> rescore;
+    KernelOf<DenseEncodeKernel<Row>> encode;
+    KernelOf<DenseRankKernel<Row>> rank;
     KernelOf<SimilarityCosinesKernel<Row>> cosines;
 };
 
 // The most rows of a corpus on a device: those that a key can number.
 constexpr int64_t MOST_ROWS = 0x7fffffff;
 
+// The bytes of the codes of a corpus and of their bounds. Codes are padded to whole tiles.
+size_t code_bytes(int64_t rows, int32_t dim);
+
 // Resident: made once, and read by any queue.
 class DeviceCorpus {
 public:
-    // `vectors.data` is on the host.
+    // `vectors.data` is on the host. The corpus has codes if it is large enough for them to save time (Sizes::coded_bytes), and if
+    // the device has room for as many bytes again besides.
     DeviceCorpus(Queue& queue, const DenseVectors& vectors);
 
     int64_t rows() const { return rows_; }
@@ -32,6 +39,8 @@ public:
     DenseType type() const { return type_; }
     bool is_cosine() const { return cosine_; }
     const Array<float>& norms() const { return norms_; }  // (rows,) canonical
+    bool has_codes() const { return codes_.size() > 0; }
+    RowCodes codes() const;
 
     // Calls f(kernels, vectors) with the kernels of the rows' type and the vectors, (rows, dim).
     template <class F>
@@ -45,6 +54,10 @@ private:
     Array<float> wide_;             // of float32 rows
     Array<unsigned short> narrow_;  // of the others
     Array<float> norms_;
+    Array<uint32_t> codes_;  // or empty, as the next three
+    Array<float> scale_, error_, norm_code_;
+
+    void encode(Queue& queue);
 };
 
 // Which rows may be hits: all, those of a mask, or those of id lists; for all queries or for each. On the host.
@@ -99,21 +112,20 @@ Grid scoring_grid(int64_t columns, int64_t query_groups);
 
 namespace row_kernels {
 
-constexpr RowKernels<float> f32{{{"dense_topk", "dense_norms_f32"}},
-                                {{"dense_topk", "dense_product_f32"}},
-                                {{"dense_topk", "dense_score_f32"}},
-                                {{"dense_topk", "dense_rescore_f32"}},
+constexpr RowKernels<float> f32{{{"dense_topk", "dense_norms_f32"}},           {{"dense_topk", "dense_product_f32"}},
+                                {{"dense_topk", "dense_score_f32"}},           {{"dense_topk", "dense_rescore_f32"}},
+                                {{"dense_codes", "dense_encode_f32"}},         {{"dense_codes", "dense_rank_f32"}},
                                 {{"similarity_f32", "similarity_cosines_f32"}}};
-constexpr RowKernels<unsigned short> f16{{{"dense_topk", "dense_norms_f16"}},
-                                         {{"dense_topk", "dense_product_f16"}},
-                                         {{"dense_topk", "dense_score_f16"}},
-                                         {{"dense_topk", "dense_rescore_f16"}},
-                                         {{"similarity_f32", "similarity_cosines_f16"}}};
-constexpr RowKernels<unsigned short> bf16{{{"dense_topk", "dense_norms_bf16"}},
-                                          {{"dense_topk", "dense_product_bf16"}},
-                                          {{"dense_topk", "dense_score_bf16"}},
-                                          {{"dense_topk", "dense_rescore_bf16"}},
-                                          {{"similarity_f32", "similarity_cosines_bf16"}}};
+constexpr RowKernels<unsigned short> f16{
+    {{"dense_topk", "dense_norms_f16"}},           {{"dense_topk", "dense_product_f16"}},
+    {{"dense_topk", "dense_score_f16"}},           {{"dense_topk", "dense_rescore_f16"}},
+    {{"dense_codes", "dense_encode_f16"}},         {{"dense_codes", "dense_rank_f16"}},
+    {{"similarity_f32", "similarity_cosines_f16"}}};
+constexpr RowKernels<unsigned short> bf16{
+    {{"dense_topk", "dense_norms_bf16"}},           {{"dense_topk", "dense_product_bf16"}},
+    {{"dense_topk", "dense_score_bf16"}},           {{"dense_topk", "dense_rescore_bf16"}},
+    {{"dense_codes", "dense_encode_bf16"}},         {{"dense_codes", "dense_rank_bf16"}},
+    {{"similarity_f32", "similarity_cosines_bf16"}}};
 
 }  // namespace row_kernels
 

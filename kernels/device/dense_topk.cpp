@@ -1,5 +1,7 @@
 #include "dense_topk.h"
 
+#include "dense_scan.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -57,12 +59,15 @@ public:
         const RowFilter& allowed = part.filter();
         const Batch batch = take(vectors_of(queries, range), range.count(), allowed, hits);
         DenseFound found{hits};
-        if (!is_bound_worth_it(allowed) || range.count() <= queue_.sizes().scored_at_once) {
+        if (is_by_codes(allowed, range.count())) {
+            by_codes(batch);
+        } else if (!is_bound_worth_it(allowed) || range.count() <= queue_.sizes().scored_at_once) {
             exhaustively(batch, allowed);
             if (!queue_.fixed()) found.rescored = allowed.total(range.count(), corpus_.rows());
             return found;
+        } else {
+            by_bound(batch);
         }
-        by_bound(batch);
         if (queue_.fixed()) return found;
         std::vector<int64_t> rescored;
         if (reads) read_hits(hits, found, rescored);
@@ -115,11 +120,19 @@ private:
         return part.filter().total(count, corpus_.rows());
     }
 
+    bool has_short_lists(const RowFilter& allowed) const {
+        return allowed.has_lists() && allowed.most_rows(corpus_.rows()) < corpus_.rows() / DENSE_SHORT_LIST;
+    }
+
+    bool is_by_codes(const RowFilter& allowed, int64_t count) const {
+        const int64_t lists = !allowed.has_lists() ? 0 : allowed.shared ? 1 : count;
+        return !has_short_lists(allowed) && is_scanned(queue_, corpus_, k_, lists);
+    }
+
     // Whether candidates fit in shared memory and are fewer than the allowed rows.
     bool is_bound_worth_it(const RowFilter& allowed) const {
-        const int64_t longest = allowed.most_rows(corpus_.rows());
-        const bool is_short = allowed.has_lists() && longest < corpus_.rows() / DENSE_SHORT_LIST;
-        return width_ <= queue_.sizes().widest && width_ < longest && !is_short && corpus_.dim() <= MOST_DIMENSIONS;
+        return width_ <= queue_.sizes().widest && width_ < allowed.most_rows(corpus_.rows()) &&
+               !has_short_lists(allowed) && corpus_.dim() <= MOST_DIMENSIONS;
     }
 
     Batch take(Array<float> vectors, int64_t count, const RowFilter& allowed, const TopkHits& hits) {
@@ -131,6 +144,12 @@ private:
                 status,
                 allowed.shared ? shared_ : DeviceFilter::upload(queue_, allowed, count, corpus_.rows()),
                 hits};
+    }
+
+    void by_codes(const Batch& batch) {
+        const TileMasks mask_of = tile_masks(batch, corpus_.rows());
+        const RowMask mask = mask_of(0, corpus_.rows());
+        scan_codes(queue_, corpus_, vectors_of(batch), batch.status, mask, k_, batch.hits);
     }
 
     // ---- With the bound

@@ -44,6 +44,15 @@ bool keeps_arrays_apart() {
     return text == "separate";
 }
 
+bool wants_codes() {
+    constexpr const char* VARIABLE = "HOPFUSE_CUDA_CODES";
+    const char* const given = std::getenv(VARIABLE);
+    const std::string_view text = given ? given : "";
+    if (text != "" && text != "auto" && text != "never")
+        throw InvalidSetting(VARIABLE, given, "auto, or never for corpora without 8-bit codes on a device");
+    return text != "never";
+}
+
 std::string text_of(const CUuuid& uuid) {
     static constexpr char DIGITS[] = "0123456789abcdef";
     std::string text;
@@ -119,6 +128,7 @@ Device::State::State(const Driver& driver, int ordinal, Code code) : driver(driv
     const double l2 = L2_BYTES_PER_CYCLE * attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * properties.multiprocessors;
     properties.l2_speedup = memory > 0 ? std::max(1.0, l2 / memory) : 1.0;
     keeps_apart = keeps_arrays_apart();
+    makes_codes = wants_codes();
     properties.has_pools = !keeps_apart && attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0;
     properties.has_cooperative = attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
     properties.is_exclusive = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
@@ -220,6 +230,7 @@ const Device::Properties& Device::properties() const { return state_->properties
 const Driver& Device::driver() const { return state_->driver; }
 CUcontext Device::context() const { return state_->context; }
 bool Device::is_counting() const { return state_->is_counting; }
+bool Device::makes_codes() const { return state_->makes_codes; }
 
 // ---- Kernels
 

@@ -49,6 +49,9 @@ struct Sizes {
     int64_t split_rows = 1 << 10, most_splits = 264;
     int64_t widest = 1 << 11, sort_chunk = 1 << 12, sort_keys = 1 << 25;
     int64_t split_blocks = 0;  // also of a scan of ppr_topk; 0: eight times the multiprocessors
+    // A corpus has codes if its vectors take this many bytes; smaller ones are read sooner than the launches of a scan take. The
+    // rows that a scan keeps for a query: a power of two, at least 256.
+    int64_t coded_bytes = int64_t{64} << 20, scanned_rows = 1 << 12;
     // Items of a query that a block sums or weighs: passages of similarity_weights, nodes of node weights.
     int64_t part = 4096;
     // The most entries of a query that fuse sorts in shared memory, a power of two.
@@ -106,6 +109,7 @@ public:
     // What an allocation does that finds no memory, before it tries once more: free what nobody uses any more. It is called on any
     // thread, without a lock held.
     void collect_with(std::function<void()> collect);
+    bool makes_codes() const;  // of corpora, unless the environment variable HOPFUSE_CUDA_CODES is never
     // Memory of its own, not of the pool, freed once all work of the device is over: for what is resident and for recordings.
     Owner fixed_memory(size_t bytes);
     template <class T>

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "hopfuse/query_status.h"
 #include "ppr_settle.h"
 
 namespace hopfuse::device {
@@ -25,77 +26,73 @@ std::vector<LaneBlock> blocks_of(Queue& queue, const GraphRows& graph, int64_t b
     return lane_blocks(batch, most);
 }
 
-// A block whose x^ is final, and what was read about it.
+// The lanes' rows of the answers, (L,); -1 where there is none.
+Array<int64_t> rows_of_lanes(Queue& queue, std::span<const int64_t> rows, int lanes) {
+    std::vector<int64_t> padded(rows.begin(), rows.end());
+    padded.resize(static_cast<size_t>(lanes), -1);
+    return queue.upload(padded);
+}
+
+// A block with its x^ and certificate.
 class Solved {
 public:
-    // Until finish() is called, `meanwhile` runs once while the device walks.
+    // Until finish() or settle() is called, `meanwhile` runs once while the device walks.
     template <class Meanwhile>
     Solved(Queue& queue, const WalkBatch& batch, std::span<const int64_t> rows, int lanes, TopkSearch* proof,
            bool refines, const Meanwhile& meanwhile)
-        : rows_(rows), block_(queue, batch, rows, lanes) {
+        : rows_(rows), block_(queue, batch, rows, lanes), certifier_(queue, block_, rows_of_lanes(queue, rows, lanes)) {
         const Array<double> measured = queue.empty<double>(MEASURED_COLUMNS * block_.width());
         std::optional<TopkProof> attempts;
         if (proof != nullptr) attempts.emplace(queue, *proof, block_, measured);
         walk(queue, block_, attempts ? &*attempts : nullptr, measured);
         meanwhile();
-        certify(queue, refines);
+        certifier_.normalise(queue);
+        if (refines && block_.symmetric) certifier_.correction = queue.empty<float>(block_.states());
+        certifier_.measure(queue);
+        // In a recording, a list that is not settled is final if tol is met, and no step is taken.
+        if (refines || !queue.fixed()) certifier_.plan_polish(queue);
     }
 
-    const Certifier& certifier() const { return *certifier_; }
+    const Certifier& certifier() const { return certifier_; }
 
-    void finish(Queue& queue, TopkSearch& search, const WalkAnswers& answers, bool goes_on) {
-        Finish what{.rows = rows_, .goes_on = goes_on};
-        const auto is_polished = [](int64_t steps) { return steps != 0; };
-        if (std::any_of(polished_.begin(), polished_.end(), is_polished))  // else the device has the certificate
-            what.certificate = &certificate_, what.polished = polished_;
-        search.finish(queue, block_, answers, what);
+    // Writes the answers. `also` queues what else depends on x^; it is called again if x^ changes, and true is returned then.
+    // `found` receives the counts that were read before. A recording takes no float64 steps: few queries need them, which are asked
+    // again, and each would be four launches more for all others.
+    template <class Also>
+    bool finish(Queue& queue, TopkSearch& search, const WalkAnswers& answers, bool goes_on, SettlingCounts& found,
+                const Also& also) {
+        search.finish(queue, block_, answers, {.rows = certifier_.rows, .goes_on = goes_on});
+        also();
+        if (queue.fixed()) return false;
+        found = queue.read(certifier_.counts)[0];
+        if (found.polishing == 0) return false;
+        certifier_.polish(queue);
+        const PolishLanes polished = certifier_.polished();
+        search.finish(queue, block_, answers, {.rows = polished.rows, .goes_on = true, .passes = polished.passes});
+        also();
+        return true;
     }
 
-    // Tries to prove lists that the certificate leaves unproven; returns the queries whose proofs it rejects for good.
-    std::vector<int64_t> settle(Queue& queue, TopkSearch& search, const WalkAnswers& answers) {
-        if (queue.fixed()) {  // on a counting device, which counts the memory
-            const SettlingRoom room(queue, block_);
-            return {};
-        }
-        std::vector<int64_t> passes = passes_;
-        for (size_t lane = 0; lane < passes.size(); ++lane) passes[lane] += polished_[lane] + 1;
-        const Settled settled = device::settle(queue, search, *certifier_, certificate_, rows_, answers, passes);
-        std::vector<int64_t> refused;
-        for (size_t lane = 0; lane < rows_.size(); ++lane)
-            if (by_proof_[lane] && !settled.proven[lane] && !settled.converged[lane]) refused.push_back(rows_[lane]);
-        return refused;
+    // Writes the answers, and tries to prove lists that the certificate leaves unproven. Adds the queries whose proofs it rejects for
+    // good to `refused`; in a recording, the status of their answers says so.
+    void settle(Queue& queue, TopkSearch& search, const WalkAnswers& answers, bool goes_on,
+                std::vector<int64_t>& refused) {
+        Settling settling(queue, search, certifier_, answers);
+        SettlingCounts found{};
+        if (finish(queue, search, answers, goes_on, found, [&] { settling.begin(); }))
+            found = queue.read(certifier_.counts)[0];
+        if (queue.fixed() || found.open > 0) found = settling.run(found);
+        if (found.refused == 0) return;
+        const size_t first = static_cast<size_t>(rows_.front()), past = static_cast<size_t>(rows_.back()) + 1;
+        const std::vector<int32_t> status = queue.read(answers.status.part(first, past - first));
+        for (const int64_t row : rows_)
+            if (status[static_cast<size_t>(row) - first] == status_incomplete) refused.push_back(row);
     }
 
 private:
     const std::span<const int64_t> rows_;
     PprBlock block_;
-    std::optional<Certifier> certifier_;
-    // (L,) of the host; empty if nothing can be read.
-    LaneFlags by_proof_;
-    Certificate certificate_;
-    std::vector<int64_t> passes_, polished_;
-
-    void certify(Queue& queue, bool refines) {
-        certifier_.emplace(queue, block_);
-        certifier_->normalise(queue);
-        if (refines && block_.symmetric) certifier_->correction = queue.empty<float>(block_.states());
-        certifier_->measure(queue);
-        if (queue.fixed()) return;
-        const WalkQueries& queries = block_.queries;
-        auto [limit, passes, unproven, last_pass, residual, bound, per_degree] =
-            queue.read(block_.limit, block_.passes, block_.unproven, block_.last_pass, block_.residual, block_.bound,
-                       block_.per_degree);
-        LaneFlags open(block_.width());
-        by_proof_.resize(block_.width());
-        for (size_t lane = 0; lane < block_.width(); ++lane) {
-            by_proof_[lane] = unproven[lane] == 0;
-            const bool is_exhausted = queries.max_iter > 0 && passes[lane] >= queries.max_iter;
-            open[lane] = limit[lane] > 0 && !by_proof_[lane] && !is_exhausted && bound[lane] > queries.tol;
-        }
-        certificate_ = {std::move(residual), std::move(bound), std::move(per_degree)};
-        passes_ = std::move(passes);
-        polished_ = certifier_->polish(queue, certificate_, open, last_pass[0]);
-    }
+    Certifier certifier_;
 };
 
 constexpr auto nothing = [] {};
@@ -109,10 +106,9 @@ std::vector<int64_t> search_rows(Queue& queue, const WalkBatch& batch, TopkSearc
     for (const LaneBlock& part : blocks_of(queue, batch.rows(), static_cast<int64_t>(rows.size()))) {
         const auto own = rows.subspan(static_cast<size_t>(part.first), static_cast<size_t>(part.count));
         Solved solved(queue, batch, own, part.lanes, proofs ? &search : nullptr, refines, nothing);
-        solved.finish(queue, search, answers, goes_on);
-        if (!refines) continue;
-        const std::vector<int64_t> found = solved.settle(queue, search, answers);
-        refused.insert(refused.end(), found.begin(), found.end());
+        SettlingCounts found;
+        if (refines) solved.settle(queue, search, answers, goes_on, refused);
+        else solved.finish(queue, search, answers, goes_on, found, nothing);
     }
     return refused;
 }
@@ -183,9 +179,9 @@ WalkAnswers ppr(Queue& queue, const std::shared_ptr<const DeviceGraph>& graph, c
         const size_t begin = static_cast<size_t>(part.first), count = static_cast<size_t>(part.count);
         const auto own = std::span<const int64_t>(rows).subspan(begin, count);
         Solved solved(queue, batch, own, part.lanes, nullptr, false, [&] { scores.end(); });
-        solved.finish(queue, search, answers, false);
         const Array<float> out = scores.part(queue, begin * nodes, count * nodes);
-        solved.certifier().scores(queue, out);
+        SettlingCounts found;
+        solved.finish(queue, search, answers, false, found, [&] { solved.certifier().scores(queue, out); });
         scores.begin(queue, out, begin * nodes);
     }
     return answers;

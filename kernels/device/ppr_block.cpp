@@ -6,6 +6,7 @@
 
 #include "arguments/ppr_volume_f32.h"
 #include "hopfuse/ppr_plan.h"
+#include "hopfuse/ppr_proof.h"
 
 namespace hopfuse::device {
 
@@ -93,7 +94,7 @@ PprBlock::PprBlock(Queue& queue, const WalkBatch& of, std::span<const int64_t> c
       count(static_cast<int>(chosen.size())), symmetric(!queries.per_type && !rows.directed),
       per_lane(queries.allow.data() != nullptr || queries.node_weights.has_value() ||
                (queries.eta.data() != nullptr && !queries.per_type)),
-      damping(static_cast<size_t>(width)), first_measured(1), last(0), restarting(0) {
+      damping(static_cast<size_t>(width)), first_measured(1), first_tried(1), last(0), restarting(0) {
     if (queue.fixed()) fix_passes();
     Given given = upload_lanes(queue, chosen);
     read_nodes(queue, chosen);
@@ -107,11 +108,6 @@ PprScales PprBlock::scales() const {
 }
 
 PprIterate PprBlock::iterate() const { return {even, odd, is_placed_ ? nullptr : last_pass.data()}; }
-
-void PprBlock::place(const Array<float>& result, const Array<float>& other) {
-    const Array<float> kept = other;
-    even = result, odd = kept, is_placed_ = true;
-}
 
 EdgeKind PprBlock::edge_kind() const {
     if (queries.per_type) return edges_per_type;
@@ -135,7 +131,10 @@ void PprBlock::fix_passes() {
         const int64_t theory = ppr_pass_limit(symmetric, queries.damping[0], queries.tol, volume_of_all, norm);
         return queries.max_iter > 0 ? std::min(theory, queries.max_iter) : theory;
     };
-    first_measured = per_lane ? 1 : ppr_measured_from(limit_of(volume_of_all));
+    const int64_t least_passes = limit_of(volume_of_all);
+    first_measured = per_lane ? 1 : ppr_measured_from(least_passes);
+    first_tried =
+        per_lane ? 1 : first_proof(least_passes - 1);  // with one pass less, measuring may begin with the same pass
     last = limit_of(smallest);
 }
 

@@ -84,10 +84,12 @@ public:
     const WalkQueries& queries;
     const int lanes, count;
     const bool symmetric;
-    bool per_lane;                 // whether lanes have degrees of their own
-    std::vector<double> damping;   // (L,)
-    int64_t first_measured, last;  // the first pass to measure and the last one, if their number is fixed; else 1 and 0
-    int64_t restarting;            // the most rows that restart
+    bool per_lane;                // whether lanes have degrees of their own
+    std::vector<double> damping;  // (L,)
+    // If the number of passes is fixed: the first one to measure, the first after which a proof may be tried, and the last one;
+    // else 1, 1 and 0.
+    int64_t first_measured, first_tried, last;
+    int64_t restarting;  // the most rows that restart
 
     Array<double> damping64;
     Array<float> damping32;
@@ -126,9 +128,9 @@ public:
     PprScales scales() const;
     RowSet restart_set() const { return {restart_words, restart_rank}; }
     LongRows segments() const { return rows.segments(allowed, before); }
-    // The last iterate, which place() makes the first buffer.
+    // The last iterate; after place(), the first buffer.
     PprIterate iterate() const;
-    void place(const Array<float>& result, const Array<float>& other);
+    void place() { is_placed_ = true; }
     EdgeKind edge_kind() const;
     Array<float> segment_sums(Queue& queue) const;
 

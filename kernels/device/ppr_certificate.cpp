@@ -15,29 +15,30 @@ constexpr auto residual_segments_kernel =
     lane_kernels<ResidualKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_residual_segments"));
 constexpr auto residual_kernel = lane_kernels<ResidualKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_residual"));
 constexpr auto keep_kernel = lane_kernels<KeepKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_keep"));
+constexpr KernelOf<PolishKernel> polish_kernel{{"ppr_settle_f32", "ppr_polish"}};
 constexpr auto scores_kernel = lane_kernels<ScoresKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_scores"));
 
 }  // namespace
 
-bool any(const LaneFlags& lanes) { return std::find(lanes.begin(), lanes.end(), true) != lanes.end(); }
-
-void keep_lanes(Queue& queue, const PprBlock& block, const float* from, float* to, const int32_t* open) {
-    block.launch_states(queue, keep_kernel, from, to, open, block.num_nodes());
+void keep_lanes(Queue& queue, const PprBlock& block, const float* from, float* to, const PprKept& kept) {
+    block.launch_tile_lanes(queue, keep_kernel, from, to, kept, block.num_nodes());
 }
 
-Certifier::Certifier(Queue& queue, PprBlock& of) : block(of) {
-    const size_t segments = static_cast<size_t>(std::max<int64_t>(1, block.rows.num_segments));
-    std::tie(mass_, lost_, partial_) =
-        queue.arrays<double, double, double>(block.width(), block.width(), segments * block.width());
+Certifier::Certifier(Queue& queue, PprBlock& of, const Array<int64_t>& of_answers) : block(of), rows(of_answers) {
+    const size_t lane = block.width(), segments = static_cast<size_t>(std::max<int64_t>(1, block.rows.num_segments));
+    std::tie(mass_, lost_, partial_, counts, stays_, before_, steps_, changed_, passes_) =
+        queue.arrays<double, double, double, SettlingCounts, int32_t, double, int64_t, int64_t, int64_t>(
+            lane, lane, segments * lane, size_t{1}, lane, lane, lane, lane, lane);
 }
 
 void Certifier::normalise(Queue& queue) {
     block.launch_tile_lanes(queue, mass_kernel, block.scales(), block.num_nodes(), block.iterate(), block.join->room(),
                             mass_);
     lose(queue, mass_);
+    block.place();
 }
 
-void Certifier::measure(Queue& queue, float* improved) {
+void Certifier::measure(Queue& queue, float* improved, const int32_t* lanes) {
     const GraphRows& graph = block.rows;
     const ResidualArguments a = {
         .scales = block.scales(),
@@ -57,6 +58,7 @@ void Certifier::measure(Queue& queue, float* improved) {
         .lost = lost_,
         .certified = {.damping = block.damping64, .slack = block.slack, .missed = block.missed, .keeps = block.keeps},
         .symmetric = block.symmetric,
+        .left = lanes,
         .improved = improved,
         .correction = correction,
         .join = block.join->room(),
@@ -67,32 +69,50 @@ void Certifier::measure(Queue& queue, float* improved) {
     block.launch_tiles(queue, residual_kernel, 0, a);
 }
 
-std::vector<int64_t> Certifier::polish(Queue& queue, Certificate& certificate, LaneFlags& open, int64_t last_pass) {
-    std::vector<int64_t> steps(block.width());
-    if (!any(open)) return steps;
-    Array<float> result = block.even, other = block.odd;
-    if (last_pass % 2 != 0) std::swap(result, other);
-    block.place(result, other);
-    measure(queue, other);
-    for (int step = 0; step < PPR_POLISH_STEPS && any(open); ++step) {
-        const Array<int32_t> still_open = queue.upload(std::vector<int32_t>(open.begin(), open.end()));
-        keep_lanes(queue, block, result, other, still_open);
-        std::swap(result, other);
-        block.place(result, other);
-        lose(queue, nullptr);
-        measure(queue, other);
-        const auto [residual, bound, per_degree] = queue.read(block.residual, block.bound, block.per_degree);
-        for (size_t lane = 0; lane < open.size(); ++lane) {
-            if (!open[lane]) continue;
-            const bool gained = bound[lane] < PPR_POLISH_GAIN * certificate.bound[lane];
-            certificate.residual[lane] = residual[lane];
-            certificate.bound[lane] = bound[lane];
-            certificate.per_degree[lane] = per_degree[lane];
-            ++steps[lane];
-            open[lane] = gained && bound[lane] > block.queries.tol;
+void Certifier::plan_polish(Queue& queue) { decide(queue, true); }
+
+void Certifier::polish(Queue& queue) {
+    const int32_t* const left = &counts.data()->polishing;
+    measure(queue, block.odd, left);
+    for (int step = 0, turns = 1; step < PPR_POLISH_STEPS; turns *= 2) {
+        for (const int last = std::min(step + turns, PPR_POLISH_STEPS); step < last; ++step) {
+            keep_lanes(queue, block, block.odd, block.even, {stays_, nullptr, 0});
+            lose(queue, nullptr);
+            measure(queue, block.odd, left);
+            decide(queue, false);
         }
+        if (queue.read(counts)[0].polishing == 0) break;
     }
-    return steps;
+}
+
+void Certifier::decide(Queue& queue, bool begins) {
+    queue.launch(polish_kernel, {1, 32}, PolishArguments{lanes(), polished(), begins});
+}
+
+CertifiedLanes Certifier::lanes() const {
+    return {.rows = rows,
+            .damping = block.damping64,
+            .limit = block.limit,
+            .passes = block.passes,
+            .walking = block.walking,
+            .unproven = block.unproven,
+            .residual = block.residual,
+            .bound = block.bound,
+            .per_degree = block.per_degree,
+            .slack = block.slack,
+            .missed = block.missed,
+            .volume = block.volume,
+            .longest_row = block.longest_row,
+            .volume_stride = block.volume.size() > 1,
+            .longest_stride = block.longest_row.size() > 1,
+            .least = block.least,
+            .tol = block.queries.tol,
+            .max_iter = block.queries.max_iter,
+            .lanes = block.lanes};
+}
+
+PolishLanes Certifier::polished() const {
+    return {.stays = stays_, .bound = before_, .steps = steps_, .rows = changed_, .passes = passes_, .counts = counts};
 }
 
 void Certifier::scores(Queue& queue, float* out) const {

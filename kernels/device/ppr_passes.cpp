@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hopfuse/ppr_proof.h"
+
 namespace hopfuse::device {
 
 namespace {
@@ -32,6 +34,7 @@ const LaneKernels<Function>& of_kind(const KindKernels<Function>& kernels, EdgeK
     return kernels[kind < edges_untyped ? kind : kind - 1];
 }
 
+constexpr int64_t WAVES = 16;      // the most blocks of a pass for each multiprocessor, which runs four at once
 constexpr int LOOK = 4;            // passes between checks of whether any lane is still walking
 constexpr int64_t MOST_EARLY = 4;  // the most passes that are run as if most of the state were 0
 constexpr double SPARSE = 4.0;     // which is so if it has this many times as many rows as may be nonzero
@@ -53,7 +56,8 @@ struct Span {
 };
 
 Span span_of(Queue& queue, const PprBlock& block, bool has_proof) {
-    if (queue.fixed()) return {block.last, block.first_measured};
+    if (queue.fixed())
+        return {block.last, has_proof ? std::min(block.first_measured, block.first_tried) : block.first_measured};
     const auto [limit, measured_from, next_try] = queue.read(block.limit, block.measured_from, block.next_try);
     const int64_t measured = *std::min_element(measured_from.begin(), measured_from.end());
     const int64_t tried = *std::min_element(next_try.begin(), next_try.end());
@@ -125,16 +129,26 @@ void Passes::start(Queue& queue) const {
 }
 
 void Passes::run(Queue& queue, int64_t number, double* measured, bool ends) const {
-    block_.launch_segments(queue, of_kind(segments_kernels, kind_), segments(number));
-    const size_t shared = measured == nullptr ? 0 : sizeof(JoinShared);
-    block_.launch_tiles(queue, of_kind(pass_kernels, kind_), shared, arguments(number, measured, ends));
+    if (block_.rows.num_segments > 0) {
+        // Masked lanes have segments of their own, so a thread has one lane, not four.
+        const int64_t threads = block_.rows.num_segments * (block_.allowed ? block_.lanes : block_.lanes / 4);
+        block_.launch_items(queue, of_kind(segments_kernels, kind_), threads, segments(number));
+    }
+    const int64_t waves = WAVES * int64_t{queue.device().properties().multiprocessors};
+    const size_t shared = measured == nullptr ? sizeof(LaneFactors) : sizeof(PassShared);
+    queue.launch(of_kind(pass_kernels, kind_).of(block_.lanes),
+                 {std::min(blocks_of_rows(), waves), PPR_THREADS, shared}, arguments(number, measured, ends));
 }
 
 void Passes::run_early(Queue& queue, int64_t number, const uint64_t* before, const uint64_t* nonzero,
                        uint64_t* reached) const {
     const NonzeroRows rows = {nonzero, kind_};
-    block_.launch_segments(queue, early_segments_kernel, EarlySegmentArguments{segments(number), rows});
-    block_.launch_tiles(queue, early_kernel, 0,
+    const int64_t together = early_rows_of(block_.lanes), segments_of_all = block_.rows.num_segments;
+    if (segments_of_all > 0) {
+        const int64_t warps = block_.allowed ? segments_of_all : blocks(segments_of_all, together);
+        block_.launch_items(queue, early_segments_kernel, warps * 32, EarlySegmentArguments{segments(number), rows});
+    }
+    block_.launch_items(queue, early_kernel, blocks(block_.num_nodes(), together) * 32,
                         EarlyPassArguments{arguments(number, nullptr, false), rows, before, reached});
 }
 
@@ -147,7 +161,7 @@ bool Passes::run_rest(Queue& queue, int64_t number, int64_t first_measured, int6
                                 .last = last,
                                 .state = read_by(number),
                                 .barrier = block_.join->barrier()};
-    queue.launch(walk_kernel.of(block_.lanes), {at_once, PPR_THREADS, sizeof(JoinShared), true}, rest);
+    queue.launch(walk_kernel.of(block_.lanes), {at_once, PPR_THREADS, sizeof(PassShared), true}, rest);
     return true;
 }
 
@@ -157,8 +171,14 @@ int64_t Passes::blocks_at_once(Queue& queue) const {
     const Device& device = queue.device();
     if (kind_ > edges_weighted || !device.cooperative || !device.properties().has_cooperative) return 0;
     if (2 * sizeof(float) * block_.states() > device.properties().l2_bytes) return 0;
-    const int64_t resident = queue.resident_blocks(walk_kernel.of(block_.lanes), PPR_THREADS, sizeof(JoinShared));
-    return std::min(resident, blocks(block_.rows.num_tiles(), 1));
+    const int64_t resident = queue.resident_blocks(walk_kernel.of(block_.lanes), PPR_THREADS, sizeof(PassShared));
+    return std::min(resident, blocks_of_rows());
+}
+
+// The blocks that all rows keep busy, four lanes a thread; at most those that can join what they measure.
+int64_t Passes::blocks_of_rows() const {
+    const int64_t rows = blocks(block_.num_nodes() * (block_.lanes / 4), PPR_THREADS);
+    return std::min(rows, blocks(block_.rows.num_tiles(), 1));
 }
 
 void walk(Queue& queue, const PprBlock& block, Proof* proof, const Array<double>& measured) {
@@ -181,6 +201,7 @@ void walk(Queue& queue, const PprBlock& block, Proof* proof, const Array<double>
         before = nonzero, nonzero = next;
     }
     if (proof == nullptr && passes.run_rest(queue, early + 1, span.first_measured, span.last, measured)) return;
+    const int64_t look = proof == nullptr ? LOOK : PPR_TRY_EVERY;
     for (int64_t number = early + 1; number <= span.last; ++number) {
         if (number < span.first_measured) {
             passes.run(queue, number);
@@ -188,7 +209,7 @@ void walk(Queue& queue, const PprBlock& block, Proof* proof, const Array<double>
         }
         passes.run(queue, number, measured, true);
         if (proof != nullptr) proof->attempt(number);
-        if (!queue.fixed() && number % LOOK == 0 && queue.read(block.left)[0] == 0) break;
+        if (!queue.fixed() && number % look == 0 && queue.read(block.left)[0] == 0) break;
     }
 }
 

@@ -45,6 +45,7 @@ private:
     PassArguments arguments(int64_t number, double* measured, bool ends) const;
     SegmentArguments segments(int64_t number) const;
     int64_t blocks_at_once(Queue& queue) const;
+    int64_t blocks_of_rows() const;
 };
 
 // Runs passes until all lanes have ended; PprBlock::iterate() is then the last iterate. With `proof`, which passes measure for

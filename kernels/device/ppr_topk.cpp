@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hopfuse/ppr_proof.h"
+
 namespace hopfuse::device {
 
 namespace {
@@ -130,33 +132,25 @@ void TopkSearch::scan(Queue& queue, const RankArguments& by) const {
 }
 
 void TopkSearch::finish(Queue& queue, const PprBlock& block, const WalkAnswers& answers, const Finish& what) {
-    std::span<const double> residual, bound, per_degree;
-    if (what.certificate != nullptr)
-        residual = what.certificate->residual, bound = what.certificate->bound,
-        per_degree = what.certificate->per_degree;
-    std::vector<int64_t> rows(what.rows.begin(), what.rows.end());
-    rows.resize(block.width(), -1);
-    const auto [d_rows, d_passes, d_polished, d_residual, d_bound, d_per_degree] =
-        queue.upload(std::span<const int64_t>(rows), what.passes, what.polished, residual, bound, per_degree);
-    const bool is_given = what.certificate != nullptr;
-    const LaneTurn turn = {.rows = d_rows, .walking = nullptr, .next_try = nullptr, .number = 0};
+    const bool is_refined = what.refined != nullptr;
+    const double* const bound = is_refined ? what.bound : block.bound.data();
+    const LaneTurn turn = {.rows = what.rows, .walking = nullptr, .next_try = nullptr, .number = 0};
     const ErrorArguments error = {.measured = nullptr,
                                   .damping = block.damping64,
-                                  .bound = is_given ? d_bound : block.bound,
-                                  .per_degree = is_given ? d_per_degree : block.per_degree,
-                                  .refined = what.refined != nullptr,
+                                  .bound = bound,
+                                  .per_degree = is_refined ? what.per_degree : block.per_degree.data(),
+                                  .refined = is_refined,
                                   .lanes = block.lanes};
-    const PprIterate iterate = what.refined == nullptr ? block.iterate() : PprIterate{what.refined, nullptr, nullptr};
+    const PprIterate iterate = is_refined ? PprIterate{what.refined, nullptr, nullptr} : block.iterate();
     const RankArguments made = ranking(queue, block, candidates_of(block, iterate, true), turn, error, what.local);
     scan(queue, made);
     queue.launch(finish_kernel, grid_of(block),
                  FinishArguments{.rank = made,
-                                 .residual = is_given ? d_residual : block.residual,
-                                 .bound = is_given ? d_bound : block.bound,
-                                 .polished = what.polished.empty() ? nullptr : d_polished.data(),
+                                 .residual = is_refined ? what.residual : block.residual.data(),
+                                 .bound = bound,
                                  .walking = block.walking,
                                  .limit = block.limit,
-                                 .passes = what.passes.empty() ? block.passes : d_passes,
+                                 .passes = what.passes != nullptr ? what.passes : block.passes.data(),
                                  .seed_status = block.status,
                                  .tol = block.queries.tol,
                                  .goes_on = what.goes_on,
@@ -185,6 +179,7 @@ TopkProof::TopkProof(Queue& queue, TopkSearch& search, const PprBlock& block, co
 }
 
 void TopkProof::attempt(int64_t number) {
+    if (number % PPR_TRY_EVERY != 0) return;
     // Odd passes read the first buffer.
     const Array<float>& read = number % 2 != 0 ? block_.even : block_.odd;
     const Array<float>& written = number % 2 != 0 ? block_.odd : block_.even;
@@ -193,7 +188,7 @@ void TopkProof::attempt(int64_t number) {
     try_.rank.turn.number = number;
     search_.scan(queue_, try_.rank);
     queue_.launch(try_kernel, grid_of(block_), try_);
-    keep_lanes(queue_, block_, read, written, block_.unproven);
+    keep_lanes(queue_, block_, read, written, {block_.unproven, block_.passes, number});
 }
 
 }  // namespace hopfuse::device

@@ -27,15 +27,14 @@ struct WalkAnswers {
     PprAnswers arguments() const;
 };
 
-// What finish() writes.
+// What finish() writes, of x^ and its certificate or, if `refined` has an address, of a refined x^ with another one.
 struct Finish {
-    std::span<const int64_t> rows;             // (L,) of the answers; -1 skips a lane
-    const Certificate* certificate = nullptr;  // null: the one that the device has
-    std::span<const int64_t> polished{};       // (L,) float64 steps, or none
-    bool goes_on = false;                      // whether passes are added to those in the answers
-    std::span<const int64_t> passes{};         // (L,) this plus 1 is the number of passes, instead of the walk's
-    const float* local = nullptr;              // (N, L) a part of each node's error
-    float* refined = nullptr;                  // (N, L) scores to rank in place of x^
+    const int64_t* rows;              // (L,) of the answers; -1 skips a lane
+    bool goes_on = false;             // whether passes are added to those in the answers
+    const int64_t* passes = nullptr;  // (L,) this plus 1 is the number of passes, instead of the walk's
+    float* refined = nullptr;         // (N, L) scores to rank in place of x^
+    const double *residual = nullptr, *bound = nullptr, *per_degree = nullptr;  // (L,) their certificate
+    const float* local = nullptr;                                               // (N, L) a part of each node's error
 };
 
 // Selection of the best `k` of all nodes or of `candidates`; k is at most their number.

@@ -168,12 +168,12 @@ void Selection::sort_chunks(const Array<uint64_t>& keys, int64_t length, int64_t
 }
 
 void Selection::emit(const Array<uint64_t>& keys, int64_t stride, bool sorts, const Array<uint64_t>& bounds,
-                     int64_t width) {
+                     int64_t width, const Array<uint32_t>& held) {
     const size_t shared = sorts ? sizeof(uint64_t) * static_cast<size_t>(stride) : 16;
     const HitArrays& hits = hits_.hits;
     const SelectedHits out{hits.ids, hits.scores, hits.counts, hits_.status};
     queue_.launch(emit_kernel, {queries_, LIST_THREADS, shared}, keys, stride, sorts ? 1 : 0, k_, hits.k, bounds,
-                  static_cast<int>(width), status_, out, hits_.rescored);
+                  static_cast<int>(width), held, status_, out, hits_.rescored);
 }
 
 }  // namespace hopfuse::device

@@ -85,7 +85,7 @@ public:
     void sort(const Array<uint64_t>& keys, int64_t length);
     // Writes the first keys of each query as hits; see topk_emit for the arguments.
     void emit(const Array<uint64_t>& keys, int64_t stride, bool sorts = false, const Array<uint64_t>& bounds = {},
-              int64_t width = 0);
+              int64_t width = 0, const Array<uint32_t>& held = {});
 
 private:
     void keep_all(int64_t rows, const MakeKeys& make_keys);

@@ -174,6 +174,7 @@ struct Device::State {
     CUmemoryPool pool = nullptr;
     FreeBlocks free_blocks;  // without pools
     size_t most_kept = 0;
+    bool makes_codes = true;   // of corpora
     bool keeps_apart = false;  // every array is an allocation of its own, of no pool, for tools that check memory
     // What is allocated for this many bytes.
     size_t allocated(size_t nbytes) const {

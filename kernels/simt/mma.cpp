@@ -101,4 +101,28 @@ void multiply_add(const MatrixParts* const* lanes, simt_mma chosen) {
         }
 }
 
+void multiply_add(const ByteMatrixParts* const* lanes) {
+    const bool is_small = lanes[0]->is_small;
+    const int depth = is_small ? 16 : 32, words = is_small ? 1 : 4;
+    const auto number = [](uint32_t word, int which) {
+        return static_cast<int32_t>(static_cast<int8_t>(word >> (8 * which)));
+    };
+    int32_t rows[16][32], columns[8][32];
+    for (int lane = 0; lane < 32; ++lane) {
+        const int group = lane / 4, within = 4 * (lane % 4);
+        for (int i = 0; i < 4 * words; ++i)  // number i of a lane's rows
+            rows[group + (i / 4 % 2) * 8][within + i / 8 * 16 + i % 4] = number(lanes[lane]->rows[i / 4], i % 4);
+        for (int i = 0; i < depth / 4; ++i)
+            columns[group][within + i / 4 * 16 + i % 4] = number(lanes[lane]->columns[i / 4], i % 4);
+    }
+    for (int lane = 0; lane < 32; ++lane)
+        for (int i = 0; i < (is_small ? 2 : 4); ++i) {
+            const int row = lane / 4 + i / 2 * 8, column = 2 * (lane % 4) + i % 2;
+            int32_t sum = 0;  // of at most 32 products below 2^14 + 1
+            for (int j = 0; j < depth; ++j) sum += rows[row][j] * columns[column][j];
+            int32_t& total = lanes[lane]->sums[i];
+            total = static_cast<int32_t>(static_cast<uint32_t>(total) + static_cast<uint32_t>(sum));
+        }
+}
+
 }  // namespace simt

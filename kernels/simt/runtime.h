@@ -33,7 +33,8 @@ enum class WarpKind : int {
     all,
     any,
     match_any,
-    mma
+    mma,
+    mma_bytes
 };
 
 // Each returns when the operation is complete for the calling thread, or never: an error ends the launch.
@@ -51,6 +52,15 @@ struct MatrixParts {
     bool is_bfloat;
 };
 void mma(const MatrixParts& parts, Site site);
+
+// The same of 8-bit integers, in the layout of mma.m8n8k16 and mma.m16n8k32: 8 rows and a depth of 16, or 16 rows and 32. Sums wrap.
+struct ByteMatrixParts {
+    int32_t* sums;            // (rows / 4,)
+    const uint32_t* rows;     // (1,) or (4,) of four numbers
+    const uint32_t* columns;  // (1,) or (2,)
+    bool is_small;
+};
+void mma(const ByteMatrixParts& parts, Site site);
 
 // Before an atomic: counts it, and in shuffled order lets other threads run first. After it: a thread that repeats an atomic
 // without changing anything is waiting for another thread, which gets to run.

@@ -155,6 +155,7 @@ std::string name_of(WarpKind kind) {
         case WarpKind::any: return "__any_sync";
         case WarpKind::match_any: return "__match_any_sync";
         case WarpKind::mma: return "mma.sync";
+        case WarpKind::mma_bytes: return "mma.sync";
     }
     return "?";
 }
@@ -354,11 +355,12 @@ void check_request(const Thread& self, const Warp& warp) {
     });
 }
 
-void multiply(Thread* const* lanes) {
-    const MatrixParts* parts[32];
+template <class Parts, class... Unit>
+void multiply(Thread* const* lanes, Unit... unit) {
+    const Parts* parts[32];
     for (int i = 0; i < 32; ++i)
-        parts[i] = reinterpret_cast<const MatrixParts*>(static_cast<uintptr_t>(lanes[i]->request.value));
-    multiply_add(parts, static_cast<simt_mma>(now.call->mma));
+        parts[i] = reinterpret_cast<const Parts*>(static_cast<uintptr_t>(lanes[i]->request.value));
+    multiply_add(parts, unit...);
 }
 
 void complete_if_all_there(const Thread& self, Warp& warp) {
@@ -375,7 +377,8 @@ void complete_if_all_there(const Thread& self, Warp& warp) {
         ++count;
     });
     if (!all) return;
-    if (self.request.kind == WarpKind::mma) multiply(lanes);
+    if (self.request.kind == WarpKind::mma) multiply<MatrixParts>(lanes, static_cast<simt_mma>(now.call->mma));
+    else if (self.request.kind == WarpKind::mma_bytes) multiply<ByteMatrixParts>(lanes);
     else
         for (size_t i = 0; i < count; ++i) lanes[i]->result = result_for(*lanes[i]);
     warp.waiting &= ~mask;
@@ -403,6 +406,10 @@ uint64_t warp_operation(WarpKind kind, unsigned mask, uint64_t value, int value_
 
 void mma(const MatrixParts& parts, Site site) {
     warp_operation(WarpKind::mma, 0xffffffffu, reinterpret_cast<uintptr_t>(&parts), sizeof(void*), 0, 32, site);
+}
+
+void mma(const ByteMatrixParts& parts, Site site) {
+    warp_operation(WarpKind::mma_bytes, 0xffffffffu, reinterpret_cast<uintptr_t>(&parts), sizeof(void*), 0, 32, site);
 }
 
 // ------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from cases import random_graph
+from cases import entities_graph, random_graph
 from compare import assert_bitwise
 from devices import on_device, on_host
 from hopfuse import _native
@@ -201,6 +201,87 @@ def test_results_outlive_the_next_replay(runtime: Any) -> None:
         assert_same(here, system.core(*given))
 
 
+# ---- Lists that are proven -------------------------------------------------------------------------------------------
+
+
+class Passages:
+    """Lists of passages among entities, deep enough that float32 alone does not prove them."""
+
+    SHAPES = SHAPES[1:]
+
+    def __init__(self, k: int, **options: Any) -> None:
+        self.graph = entities_graph(np.random.default_rng(9))
+        self.k, self.options = k, {"candidates": np.arange(300), **options}
+
+    def core(self, nodes: Any, weights: Any) -> dict[str, hf.Hits]:
+        return {"graph": hf.ppr_topk(self.graph, hf.Seeds(nodes, weights), self.k, **self.options)}
+
+    def captured(self) -> hf.Captured:
+        return hf.capture(self.core, self.SHAPES, backend="recorder")
+
+    @staticmethod
+    def questions(batch: int) -> list[np.ndarray[Any, Any]]:
+        rng = np.random.default_rng(9)
+        nodes = np.stack([300 + rng.choice(200, WIDTH, False) for _ in range(batch)])
+        return [nodes, rng.random(nodes.shape) + 0.01]
+
+
+@pytest.mark.parametrize("device", [False, True])
+@pytest.mark.parametrize(
+    ("k", "options"),
+    [
+        (60, {"damping": 0.5}),
+        (60, {"damping": 0.85}),
+        (60, {"damping": 0.85, "prove": "set"}),
+        (100, {"damping": 0.3}),
+        (60, {"damping": 0.5, "max_iter": 14}),
+        (20, {"damping": 0.5, "allow": np.arange(500) != 7}),
+        (10, {"damping": 0.0}),
+    ],
+)
+def test_lists_are_proven_as_in_the_plain_call(runtime: Any, k: int, options: dict[str, Any], device: bool) -> None:
+    """By a schedule of every look that there may be; nothing is read, and no query is asked again."""
+    system, given = Passages(k, **options), Passages.questions(33)
+    captured, before = system.captured(), _asked_again()
+    expected = system.core(*given)
+    made = captured(*(on_device(array) for array in given)) if device else captured(*given)
+    assert_same(on_host(made) if device else made, expected)
+    assert _asked_again() == before
+    assert expected["graph"].proven.any() or options["damping"] == 0.0
+    runtime.events.clear()
+    captured(*(on_device(array) for array in given) if device else given)
+    assert kinds(runtime)["replay"] == 1
+
+
+def test_looks_without_lanes_do_nothing(runtime: Any) -> None:
+    """A recording has those of the slowest query: they take a warp's time, or that of blocks which end at once."""
+    runtime.cooperative = False
+    system, given = Passages(60, damping=0.5), Passages.questions(1)
+    kernels, _ = replayed(runtime, system.captured(), *given)
+    counts = Counter(kernel.removesuffix("_l4") for kernel in kernels)
+    looks = counts["ppr_settle_plan"]
+    assert counts["ppr_refine_measure"] == counts["ppr_settle_around"] == looks == 5  # after 1, 3, 5, 7 and 10 passes
+    ran = Counter(
+        kernel.removesuffix("_l4")
+        for (kernel, _, _), counted in zip(runtime.launches, runtime.counters, strict=True)
+        if counted.barriers
+    )
+    assert ran["ppr_refine_measure"] == ran["ppr_residual"] == 1  # the first of them proves the list
+
+
+@pytest.mark.parametrize("device", [False, True])
+def test_a_query_whose_proof_is_rejected_is_asked_again(runtime: Any, device: bool) -> None:
+    """Its walk ended with a proof that the certificate rejects, and max_iter forbids passes that would refine it."""
+    system, given = Passages(100, damping=0.3, max_iter=15, tol=1e-9), Passages.questions(32)
+    captured, before = system.captured(), _asked_again()
+    made = captured(*(on_device(array) for array in given)) if device else captured(*given)
+    asked = _asked_again() - before
+    expected = system.core(*given)
+    assert_same(on_host(made) if device else made, expected)
+    walked_twice = (expected["graph"].iterations > 2 * 15).sum()
+    assert asked >= walked_twice > 0
+
+
 # ---- What a recording cannot prove -----------------------------------------------------------------------------------
 
 
@@ -355,10 +436,7 @@ def _asked_again() -> int:
     return int(calls.get("capture", {}).get("queries_rerun", 0))
 
 
-def test_a_core_that_reads_back_or_decides_is_refused(runtime: Any) -> None:
-    system = System(stop="proven")
-    with refused(InputError, "unsupported", "stop"):
-        system.captured()(*questions(2))
+def test_a_core_that_returns_no_array_is_refused(runtime: Any) -> None:
     with refused(InputError, "type", "core", given="int"):
         hf.capture(lambda *arrays: 3, SHAPES, backend="recorder")(*questions(2))
     assert not runtime.fixed

@@ -9,7 +9,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from cases import paths_to_hubs, random_graph, random_lists, twins_and_likes
+from cases import entities_graph, paths_to_hubs, random_graph, random_lists, random_restart, twins_and_likes
 from emulated_device import SimtRuntime
 from hopfuse.errors import BackendError
 from hopfuse_simt import SimtModule
@@ -165,6 +165,35 @@ def ranks(runtime: SimtRuntime) -> None:
         hf.ppr_topk(graph, restart, k, damping=0.5)
 
 
+def settling(runtime: SimtRuntime) -> None:
+    """One list that is proven at once, and others after one pass, after three, and after one with local bounds."""
+    rng = np.random.default_rng(9)
+    graph = entities_graph(rng)
+    drawn = [{300 + int(v): 1.0 for v in rng.choice(200, 4, False)} for _ in range(5)]
+    restart = [drawn[0], drawn[1], drawn[2], drawn[4]]
+    made = hf.ppr_topk(graph, restart, 60, candidates=np.arange(300), damping=0.5, max_iter=60)
+    assert (made.iterations - made.iterations.min()).tolist() == [0, 1, 3, 2]
+    kinds = {kernel.removesuffix("_l4") for kernel, _, _ in runtime.launches}
+    assert {"ppr_settle_plan", "ppr_refine_end", "ppr_refine_around"} <= kinds
+
+
+def refusal(runtime: SimtRuntime) -> None:
+    """Walks that end with a proof which the certificate rejects, and that may not be refined."""
+    rng = np.random.default_rng(9)
+    graph = entities_graph(rng)
+    nodes = [300 + rng.choice(200, 4, False) for _ in range(32)]
+    restart = [dict(zip(row.tolist(), rng.random(4) + 0.01, strict=True)) for row in nodes]
+    made = hf.ppr_topk(graph, restart, 100, candidates=np.arange(300), damping=0.3, max_iter=15, tol=1e-9)
+    assert (made.iterations > 2 * 15).any()  # they walk again
+
+
+def polish(runtime: SimtRuntime) -> None:
+    """Scores that float32 cannot bring to tol at once."""
+    rng = np.random.default_rng(4)
+    hf.ppr(random_graph(rng, 190, 600, hub=3), random_restart(rng, 190, 6), damping=0.95, tol=1e-7)
+    assert any(kernel.startswith("ppr_keep") for kernel, _, _ in runtime.launches)
+
+
 def walks(runtime: SimtRuntime) -> None:
     """Passes after the first two, by two blocks of one launch, with rows of several segments that both blocks sum."""
     graph = random_graph(np.random.default_rng(7), 150, 300, hub=3)
@@ -199,8 +228,11 @@ CASES: dict[str, Case] = {
     "moved": moved,
     "pairs": pairs,
     "parts": parts,
+    "polish": polish,
     "proofs": proofs,
     "ranks": ranks,
+    "refusal": refusal,
+    "settling": settling,
     "thirty": thirty,
     "walks": walks,
     "wide": wide,

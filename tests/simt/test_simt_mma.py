@@ -160,6 +160,32 @@ def test_what_is_below_the_largest_number(modules: dict[int, SimtModule], unit: 
     np.testing.assert_array_equal(found, 1.0 + kept * 2.0**-24)
 
 
+@pytest.mark.parametrize("capability", [75, 90])
+def test_bytes_are_multiplied_exactly(modules: dict[int, SimtModule], capability: int) -> None:
+    """By the formulas of the PTX ISA for mma.m16n8k32; sums wrap."""
+    rng = np.random.default_rng(5)
+    a, b = rng.integers(-128, 128, (16, 32)), rng.integers(-128, 128, (32, 8))
+    a[0], b[:, 0] = -128, -128
+    c = rng.integers(-(2**31), 2**31, (16, 8))
+    sums, rows, columns = np.zeros((32, 4), np.int32), np.zeros((32, 4), np.uint32), np.zeros((32, 2), np.uint32)
+    for lane in range(32):
+        group, thread = lane >> 2, lane % 4
+        for i in range(16):
+            row = group if i < 4 or 8 <= i < 12 else group + 8
+            column = thread * 4 + (i & 3) + (16 if i >= 8 else 0)
+            rows[lane, i // 4] |= np.uint32((int(a[row, column]) & 255) << 8 * (i % 4))
+        for i in range(8):
+            row = thread * 4 + (i & 3) + (16 if i >= 4 else 0)
+            columns[lane, i // 4] |= np.uint32((int(b[row, group]) & 255) << 8 * (i % 4))
+        for i in range(4):
+            sums[lane, i] = c[group + (8 if i >= 2 else 0), thread * 2 + (i & 1)]
+    modules[capability].launch("mma_bytes", 1, 32, 0, [sums, rows, columns])
+    expected = (c + a @ b + 2**31) % 2**32 - 2**31
+    for lane in range(32):
+        for i in range(4):
+            assert sums[lane, i] == expected[(lane >> 2) + (8 if i >= 2 else 0), lane % 4 * 2 + (i & 1)]
+
+
 def test_every_lane_of_the_warp_takes_part(modules: dict[int, SimtModule]) -> None:
     sums, rows, columns = np.zeros((32, 4), np.float32), np.zeros((32, 4), np.uint32), np.zeros((32, 2), np.uint32)
     with pytest.raises(SimtError, match=r"mma\.sync .*the block has no lane 16"):

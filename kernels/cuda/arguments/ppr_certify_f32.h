@@ -23,17 +23,25 @@ struct ResidualArguments {
     const double* lost;     // (L,)
     PprCertified certified;
     int32_t symmetric;
-    float* improved;    // (N, L) or null
-    float* correction;  // (N, L) or null
+    const int32_t* left;  // (1,) lanes that need it, or null
+    float* improved;      // (N, L) or null
+    float* correction;    // (N, L) or null
     JoinRoom join;
     double *residual, *bound, *per_degree;  // (L,)
+};
+
+// Lanes that are copied, (L,) each: those that are not open and, unless `passes` is null, have ended with a pass.
+struct PprKept {
+    const int32_t* open;
+    const int64_t* passes;
+    int64_t number;
 };
 
 using MassKernel = void(PprScales, int64_t, PprIterate, JoinRoom, double*);
 using ScaleKernel = void(PprScales, const double*, const double*, const int32_t*, const int32_t*, int64_t, PprIterate,
                          JoinRoom, double*);
 using ResidualKernel = void(ResidualArguments);
-using KeepKernel = void(const float*, float*, const int32_t*, int64_t);
+using KeepKernel = void(const float*, float*, PprKept, int64_t);
 using ScoresKernel = void(PprIterate, const int32_t*, int64_t, int32_t, float*);
 
 }  // namespace hopfuse

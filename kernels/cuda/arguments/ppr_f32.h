@@ -6,6 +6,9 @@
 
 namespace hopfuse {
 
+// The rows, or segments, that a warp of one of the first passes has; as many as are added together, four lanes a thread.
+constexpr int early_rows_of(int lanes) { return 128 / lanes > 8 ? 128 / lanes : 8; }
+
 // The control state of lanes during a walk.
 struct PprDecision {
     const int64_t *measured_from, *limit;
@@ -44,6 +47,25 @@ struct PassArguments {
     JoinRoom join;
     PprDecision decision;
     PprStep step;
+};
+
+// The shared memory of a block of a pass: what the rows of a lane have in common and, where the pass measures, what the threads
+// have found in their four lanes, and room to join it.
+struct LaneFactors {
+    alignas(16) float damping[32], omega[32];
+    int32_t exponent[32];  // of the residual's anchor
+    uint32_t walking;      // a bit for each lane that walks
+};
+
+struct MeasuredFour {
+    alignas(16) uint32_t whole[4], grains[4];
+    float largest[4];
+};
+
+struct PassShared {
+    LaneFactors factors;
+    MeasuredFour found[JOIN_THREADS];
+    JoinShared join;
 };
 
 struct SegmentArguments {

@@ -6,8 +6,7 @@
 namespace hopfuse {
 
 constexpr int SCAN_THREADS = 256, SCAN_WARPS = SCAN_THREADS / 32;
-constexpr int SCAN_READS =
-    4;  // of a thread, of four lanes each; loaded before any is compared, so that the loads overlap
+constexpr int SCAN_READS = 4;  // of a thread, each of four lanes, before any is compared: the loads overlap
 constexpr int SELECT_THREADS = 256;
 constexpr int SELECT_KEPT = 512;  // the most hits that a round of selection finds
 
@@ -37,8 +36,7 @@ struct CandidateGroups {
     // (L, count) the largest key of a candidate, or 0. Its lowest bit, which no key of a score above 0 has, is set if a candidate
     // without such a score may hold mass.
     uint64_t* keys;
-    float*
-        reach;  // (L, count) the largest reach (ppr_topk_f32.cu) of a candidate that may hold mass; else minus infinity
+    float* reach;   // (L, count) the largest of a candidate that may hold mass (ppr_topk_f32.cu), or minus infinity
     int32_t count;  // a multiple of SCAN_WARPS
     int32_t tiles;  // of a group; the last ones may be beyond the last candidate
 };
@@ -125,7 +123,6 @@ struct TryArguments {
 struct FinishArguments {
     RankArguments rank;
     const double *residual, *bound;  // (L,) and so on
-    const int64_t* polished;         // float64 steps, or null: none
     const int32_t* walking;
     const int64_t *limit, *passes;
     const int32_t* seed_status;

@@ -43,7 +43,7 @@ using DenseKeepKernel = void(const uint64_t* keys, int64_t stride, int columns, 
 using DenseSortChunkKernel = void(uint64_t* keys, int64_t length, int chunk, int64_t first_size, int64_t last_size);
 using DenseSortStepKernel = void(uint64_t* keys, int64_t pairs, int64_t length, int64_t size, int64_t distance);
 using TopkEmitKernel = void(const uint64_t* keys, int64_t stride, int sorts, int64_t k, int64_t columns,
-                            const uint64_t* bounds, int width, const int32_t* status, SelectedHits hits,
-                            int64_t* rescored);
+                            const uint64_t* bounds, int width, const uint32_t* held, const int32_t* status,
+                            SelectedHits hits, int64_t* rescored);
 
 }  // namespace hopfuse

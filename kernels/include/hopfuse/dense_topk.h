@@ -76,6 +76,7 @@
 // ALIASING  No output overlaps an input or another output.
 #pragma once
 
+#include "hopfuse/dense_codes.h"
 #include "hopfuse/execution.h"
 #include "hopfuse/integers.h"
 
@@ -88,11 +89,6 @@ constexpr int DENSE_GROUP = 4;       // adjacent dimensions in a tile
 constexpr int DENSE_STEP = 12;       // tiles are padded to a multiple of this
 constexpr int DENSE_BLOCK_STEP = 4;  // a block scanned at a time has a multiple of this many tiles
 constexpr int DENSE_SHORT_LIST = 8;
-constexpr int DENSE_LEVELS = 127;                   // of row codes, on either side of 0
-constexpr int DENSE_WIDE_LEVELS = 127 * 256 + 127;  // the most levels of query codes
-constexpr int DENSE_CODED_DIM = 1 << 16;            // the most dimensions of codes
-constexpr int DENSE_CODE_SUM = 0x7fffffff / 255;    // S
-static_assert(int64_t{DENSE_LEVELS} * DENSE_CODED_DIM <= DENSE_CODE_SUM, "127 levels fit, whatever the query");
 constexpr double DENSE_STEP_ERROR = 1.0 / 131072;  // t: the assumed error of a matrix unit's step
 constexpr float DENSE_SOUND = 8.5e37f;             // the largest sum of squares that needs no further check
 

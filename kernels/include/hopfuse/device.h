@@ -207,4 +207,34 @@ HOPFUSE_DEVICE void multiply_add(float (&sums)[4], const unsigned (&rows)[4], co
 #endif
 }
 
+// Adds to `sums`, which wrap, the matrix product of 16 rows and 8 columns of depth 32 of signed bytes. Called by all lanes of a warp,
+// each with its part, g = lane / 4 and t = lane % 4:
+//   sums[i]     row g + 8 (i / 2), column 2 t + i % 2
+//   rows[i]     row g + 8 (i % 2), depths 4 t + 16 (i / 2) and the next three, the first in the lowest byte
+//   columns[i]  column g, depths 4 t + 16 i and the next three
+HOPFUSE_DEVICE void multiply_add_bytes(int (&sums)[4], const unsigned (&rows)[4], const unsigned (&columns)[2]) {
+#if HOPFUSE_CAPABILITY >= 80
+#if !defined(__CUDACC__)
+    ::simt::mma({sums, rows, columns, false}, {__FILE__, __LINE__});
+#else
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+        "%3};"
+        : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+        : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(columns[0]), "r"(columns[1]));
+#endif
+#else
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {  // 8 rows of depth 16 each
+#if !defined(__CUDACC__)
+        ::simt::mma({sums + part % 2 * 2, rows + part, columns + part / 2, true}, {__FILE__, __LINE__});
+#else
+        asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                     : "+r"(sums[part % 2 * 2]), "+r"(sums[part % 2 * 2 + 1])
+                     : "r"(rows[part]), "r"(columns[part / 2]));
+#endif
+    }
+#endif
+}
+
 }  // namespace hopfuse

@@ -189,7 +189,7 @@ def ppr_topk(
         :func:`ppr`, a set of 100 half as long again, and an order of 100 twice as long.
         Nodes with the same edges tie exactly and are proven to; other ties remain unproven. The ids of a smaller k are
         a prefix of those of a larger k. Scores of a query that stopped early differ from the exact ones by at most
-        ``score_bounds``. :func:`capture` requires "tol".
+        ``score_bounds``.
     prove : {"order", "set"}
         What ``proven`` asserts and what stops a query: "order" is the set of the hits and their order, "set" the set
         only, which takes fewer passes. With "set", hits are ordered by the returned scores, so the hits of a smaller k
@@ -234,13 +234,6 @@ def ppr_topk(
     if device is not None:
         if walk == "local":
             raise _not_local("a device, which walks by passes; pass walk='auto', or seeds on the host")
-        if device.runtime.fixed and stop != "tol":
-            raise InputError(
-                "unsupported",
-                "stop",
-                "{field} is {given!r} in a captured core, which cannot stop early; pass stop='tol'",
-                given=stop,
-            )
         rankings = _read_candidates(graph, candidates, len(restart))
         if len(rankings) != 1 or rankings[0].queries is not None:
             raise InputError(
