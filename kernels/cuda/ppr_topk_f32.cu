@@ -416,42 +416,71 @@ struct LaneGroups {
     }
 };
 
-// The candidates of some groups, by number; the last ones may not exist.
+// Some candidates of a thread: their rows, or -1, and scores.
+struct RowScores {
+    int32_t row[KEYS_PER_THREAD];
+    float x[KEYS_PER_THREAD];
+};
+
+// A lane's candidates of some groups, by number; the last ones may not exist.
 struct GroupRows {
     const Candidates& c;
+    int lane;
     const int32_t* groups;
     unsigned tiles, tile_rows;
     int64_t apart;  // the candidates between two tiles of a group
 
-    __device__ GroupRows(const Candidates& of, const CandidateGroups& g, const int32_t* numbers)
-        : c(of), groups(numbers), tiles(static_cast<unsigned>(g.tiles)),
+    __device__ GroupRows(const Candidates& of, const CandidateGroups& g, int own, const int32_t* numbers)
+        : c(of), lane(own), groups(numbers), tiles(static_cast<unsigned>(g.tiles)),
           tile_rows(static_cast<unsigned>(of.tile_rows())), apart(static_cast<int64_t>(g.count) * of.tile_rows()) {}
 
     __device__ int count(int of_groups) const { return of_groups * static_cast<int>(tiles * tile_rows); }
 
     // The row of candidate number j, or -1.
-    __device__ int64_t row(int j) const {
-        const unsigned tile = static_cast<unsigned>(j) / tile_rows;
-        const int64_t i = static_cast<int64_t>(groups[tile / tiles]) * tile_rows + tile % tiles * apart +
-                          static_cast<unsigned>(j) % tile_rows;
+    __device__ int64_t row(unsigned j) const {
+        const unsigned tile = j / tile_rows;
+        const int64_t i = groups[tile / tiles] * static_cast<int64_t>(tile_rows) + tile % tiles * apart + j % tile_rows;
         return i < c.count ? c.row(i) : -1;
     }
-};
 
-// Those of a lane as keys, of at least some score, below those of an earlier round.
-struct RowKeys {
-    const GroupRows& rows;
-    int lane;
-    float least;
-    uint64_t ceiling;
-
-    __device__ uint64_t key(int j) const {
-        const int64_t row = rows.row(j);
-        const float x = row < 0 ? 0.0f : rows.c.score(row, lane);
-        const uint64_t key = x > 0.0f && x >= least ? make_topk_key(x, rows.c.node_of[row]) : 0;
-        return key < ceiling ? key : 0;
+    // Reads a thread's candidates of a step. No load waits for another's score.
+    __device__ RowScores read(int64_t first, int end) const {
+        RowScores read;
+        float value[KEYS_PER_THREAD], weight[KEYS_PER_THREAD];
+#pragma unroll
+        for (int item = 0; item < KEYS_PER_THREAD; ++item) {
+            const int64_t j = first + item * SELECT_THREADS;
+            read.row[item] = j < end ? static_cast<int32_t>(row(static_cast<unsigned>(j))) : -1;
+        }
+#pragma unroll
+        for (int item = 0; item < KEYS_PER_THREAD; ++item) {
+            const int64_t at = read.row[item] < 0 ? 0 : read.row[item];
+            value[item] = c.state[at * c.lanes + lane];
+            weight[item] = c.final ? 1.0f : c.weight(at, lane);
+        }
+#pragma unroll
+        for (int item = 0; item < KEYS_PER_THREAD; ++item) read.x[item] = c.score(value[item], weight[item]);
+        return read;
     }
 };
+
+// These as keys, of at least some score, below those of an earlier round.
+struct RowKeys {
+    const GroupRows& rows;
+    float least;
+    uint64_t ceiling;
+};
+
+HOPFUSE_DEVICE void read_keys(const RowKeys& source, int64_t first, int, int end, uint64_t (&keys)[KEYS_PER_THREAD]) {
+    const RowScores read = source.rows.read(first, end);
+#pragma unroll
+    for (int item = 0; item < KEYS_PER_THREAD; ++item) {
+        const float x = read.x[item];
+        const bool is_hit = read.row[item] >= 0 && x > 0.0f && x >= source.least;
+        const uint64_t key = is_hit ? make_topk_key(x, source.rows.c.node_of[read.row[item]]) : 0;
+        keys[item] = key < source.ceiling ? key : 0;
+    }
+}
 
 // Returns a key that at least `want` of the groups' keys reach, at least 1: the one at that place of the largest keys of
 // SELECT_KEPT sets of groups. Called by a whole block. `others`: whether a candidate without a score above 0 may hold mass.
@@ -488,14 +517,14 @@ HOPFUSE_DEVICE uint64_t reached_by(const LaneGroups& groups, int64_t want, RankS
 HOPFUSE_DEVICE int64_t select(const RankArguments& a, const Candidates& c, const LaneGroups& groups, int lane,
                               int64_t want, uint64_t* best, RankShared* shared, bool* others) {
     const int kept = a.list.rounds.kept;
-    const GroupRows rows(c, a.groups, shared->groups);
+    const GroupRows rows(c, a.groups, lane, shared->groups);
     uint64_t floor = reached_by(groups, want < kept ? want : kept, shared, others);
     uint64_t ceiling = ~static_cast<uint64_t>(0);
     int64_t done = 0;
     while (done < want && ceiling != 0) {
         uint64_t* const list = best + done;
         for (int i = static_cast<int>(threadIdx.x); i < kept; i += SELECT_THREADS) list[i] = 0;
-        const RowKeys source = {rows, lane, floor > 1 ? topk_key_score(floor) : 0.0f, ceiling};
+        const RowKeys source = {rows, floor > 1 ? topk_key_score(floor) : 0.0f, ceiling};
         groups.each(
             shared, [&](uint64_t key, float) { return key >= floor; },
             [&](int chosen) {
@@ -521,16 +550,15 @@ HOPFUSE_DEVICE float largest_outside(const RankArguments& a, const Candidates& c
     const float cut = list.score(last);
     const uint64_t least_key = make_topk_key(cut, 0x7fffffff);
     const int64_t last_id = topk_key_row(list.keys[last]), last_row = list.row(last);
-    const GroupRows rows(c, a.groups, shared->groups);
+    const GroupRows rows(c, a.groups, lane, shared->groups);
     float mine = -infinite32();
     const auto take = [&](float reach) { mine = reach > mine ? reach : mine; };
-    const auto reach_of = [&](int64_t row, float x) { return margin.reach(c, a.list, row, lane, x); };
     // Takes a candidate without a score above 0, or with that of the last hit.
     const auto take_rare = [&](int64_t row, float x) {
         if (x > 0.0f) {
             if (c.node_of[row] > last_id && !are_twins(list.twins, row, last_row, lane)) take(infinite32());
         } else if (may_hold_mass(list.twins, row, lane)) {
-            take(reach_of(row, x));
+            take(margin.reach(c, a.list, row, lane, x));
         }
     };
     groups.each(
@@ -542,24 +570,21 @@ HOPFUSE_DEVICE float largest_outside(const RankArguments& a, const Candidates& c
         [&](int chosen) {
             const int count = rows.count(chosen);
             HOPFUSE_ROLLED
-            for (int at = static_cast<int>(threadIdx.x); at < count; at += SELECT_STEP) {
-                float x[KEYS_PER_THREAD];
+            for (int64_t at = threadIdx.x; at < count; at += SELECT_STEP) {
+                const RowScores read = rows.read(at, count);
                 unsigned rare = 0;
 #pragma unroll
                 for (int item = 0; item < KEYS_PER_THREAD; ++item) {
-                    const int j = at + item * SELECT_THREADS;
-                    const int64_t row = j < count ? rows.row(j) : -1;
-                    x[item] = row < 0 ? infinite32() : c.score(row, lane);
-                }
-#pragma unroll
-                for (int item = 0; item < KEYS_PER_THREAD; ++item) {
-                    if (x[item] > 0.0f && x[item] < cut) take(reach_of(rows.row(at + item * SELECT_THREADS), x[item]));
-                    else if (!(x[item] > 0.0f) || (tied && x[item] == cut)) rare |= 1u << item;
+                    const float x = read.x[item];
+                    if (read.row[item] < 0) continue;
+                    if (x > 0.0f && x < cut) take(margin.reach(c, a.list, read.row[item], lane, x));
+                    else if (!(x > 0.0f) || (tied && x == cut)) rare |= 1u << item;
                 }
                 HOPFUSE_ROLLED
                 for (; rare != 0; rare &= rare - 1) {
-                    const int64_t row = rows.row(at + (__ffs(static_cast<int>(rare)) - 1) * SELECT_THREADS);
-                    if (row >= 0) take_rare(row, c.score(row, lane));
+                    const int item = __ffs(static_cast<int>(rare)) - 1;
+                    const int64_t row = rows.row(static_cast<unsigned>(at + item * SELECT_THREADS));
+                    take_rare(row, c.score(row, lane));
                 }
             }
         });

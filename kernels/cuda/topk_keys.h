@@ -53,6 +53,17 @@ HOPFUSE_DEVICE void sort_held(uint64_t* buffer, int held) {
     bitonic_stages(buffer, count, 0, 2, count);
 }
 
+// Reads a thread's keys of a step, 0 beyond `end`. Sources whose loads would else wait for each other overload it.
+template <class Source>
+HOPFUSE_DEVICE void read_keys(const Source& source, int64_t first, int apart, int end,
+                              uint64_t (&keys)[KEYS_PER_THREAD]) {
+#pragma unroll
+    for (int item = 0; item < KEYS_PER_THREAD; ++item) {
+        const int64_t j = first + item * apart;
+        keys[item] = j < end ? source.key(static_cast<int>(j)) : 0;
+    }
+}
+
 // Streams source.key(begin .. end) past a list, which is empty at the start if `fresh`. The buffer holds the list and, after
 // it, keys above its last one, and above `floor`, that are still to be sorted in. `room`, the size of the buffer, is a power of two and at least
 // width + KEYS_PER_THREAD * blockDim.x.
@@ -67,11 +78,7 @@ HOPFUSE_DEVICE void keep_best(const Source& source, int begin, int end, uint64_t
     uint64_t threshold = buffer[width - 1] > floor ? buffer[width - 1] : floor;
     for (int64_t at = begin; at < end; at += step) {
         uint64_t keys[KEYS_PER_THREAD];
-#pragma unroll
-        for (int item = 0; item < KEYS_PER_THREAD; ++item) {
-            const int64_t j = at + item * threads + thread;
-            keys[item] = j < end ? source.key(static_cast<int>(j)) : 0;
-        }
+        read_keys(source, at + thread, threads, end, keys);
 #pragma unroll
         for (int item = 0; item < KEYS_PER_THREAD; ++item)
             if (keys[item] > threshold) buffer[width + atomicAdd(num_waiting, 1)] = keys[item];

@@ -8,7 +8,7 @@ import pytest
 from audit import entries
 from nvrtc import SOURCES, Nvrtc
 
-(DENSE,) = (path for path in SOURCES if path.name == "dense_topk.cu")
+DENSE, RANK = (path for path in SOURCES if path.name in ("dense_topk.cu", "ppr_topk_f32.cu"))
 WIDE = re.compile(r"\.v4\.[bfu]32|\.v2\.[bfu]64")
 
 
@@ -28,3 +28,9 @@ def test_float32_products_add_by_fma_alone(product: str) -> None:
     arithmetic = set(re.findall(r"\b((?:mul|add|sub|fma)\.\w*\.?f32(?:x2)?)\b", product))
     assert arithmetic <= {"fma.rn.f32", "fma.rn.f32x2"}, arithmetic
     assert arithmetic
+
+
+def test_a_scan_of_candidates_reads_four_lanes_at_once(compiler: Nvrtc, architecture: int) -> None:
+    """The rows of a step, and whatever else has a number for each lane."""
+    scan = entries(compiler.build(RANK, architecture).ptx)["ppr_scan"]
+    assert len(re.findall(r"\bld\.global[.\w]*\.v4\.[bfu]32", scan)) >= 4 + 3

@@ -80,7 +80,7 @@ MUTANTS = [
     Mutant(
         "candidates of groups with hits are not looked at again",
         "ppr_topk_f32.cu",
-        "if (x[item] > 0.0f && x[item] < cut)",
+        "if (x > 0.0f && x < cut)",
         "if (false)",
         "ranks",
         "plain",
