@@ -1,6 +1,6 @@
 // Matrix products of rows and float32 queries, which find candidates: sums that differ from the exact ones by less than a bound.
-// Of 16-bit rows by matrix units, with the bound of hopfuse/dense_topk.h; of float32 rows, and where no unit multiplies the rows'
-// type, by float32 arithmetic: topk.cu derives the bound of float32 sums in any order.
+// By matrix units, with the bounds of hopfuse/dense_topk.h; where no unit multiplies the rows' type, and where units multiply the
+// parts of float32 rows in no less time, by float32 arithmetic: topk.cu derives the bound of float32 sums in any order.
 #pragma once
 
 #include "arguments/dense_topk.h"
@@ -12,28 +12,42 @@
 namespace hopfuse {
 
 // The part of a product that is this block's. Positions in it fit 32 bits: 128 rows of at most 2^20 numbers.
-template <class Row, int Queries>
+template <class Row>
 struct ProductPart {
     const typename Row::Element* rows;  // (num_rows, dim)
+    const float* row_norms;             // (num_rows,)
     const float* queries;               // (num_queries, dim)
+    const uint4* parts;                 // of queries: arguments/dense_topk.h
     const float* norms;                 // (num_queries,)
     int num_rows, num_queries, dim;
     float* out;
     int64_t stride;  // between queries in out
 
-    __device__ ProductPart(const typename Row::Element* all_rows, int64_t count, const QueryVectors& q,
-                           float* all_out) {
-        const int64_t query_blocks = (q.batch + Queries - 1) / Queries;
-        const int64_t first_query = blockIdx.x % query_blocks * Queries;
-        const int64_t first_row = blockIdx.x / query_blocks * PRODUCT_ROWS;
-        rows = all_rows + first_row * q.dim;
+    __device__ ProductPart(const ProductRows<typename Row::Element>& given, const QueryVectors& q,
+                           const unsigned short* all_parts, float* all_out) {
+        const int64_t query_blocks = (q.batch + PRODUCT_QUERIES - 1) / PRODUCT_QUERIES;
+        const int64_t first_query = blockIdx.x % query_blocks * PRODUCT_QUERIES;
+        const int64_t first_row = blockIdx.x / query_blocks * PRODUCT_ROWS, left = given.count - first_row;
+        rows = given.rows + first_row * q.dim;
+        row_norms = given.norms + first_row;
         queries = q.data + first_query * q.dim;
+        parts = reinterpret_cast<const uint4*>(all_parts + first_query * query_parts_size(q.dim));
         norms = q.norm + first_query;
-        num_rows = static_cast<int>(count - first_row < PRODUCT_ROWS ? count - first_row : PRODUCT_ROWS);
-        num_queries = static_cast<int>(q.batch - first_query < Queries ? q.batch - first_query : Queries);
+        num_rows = static_cast<int>(left < PRODUCT_ROWS ? left : PRODUCT_ROWS);
+        num_queries =
+            static_cast<int>(q.batch - first_query < PRODUCT_QUERIES ? q.batch - first_query : PRODUCT_QUERIES);
         dim = q.dim;
-        out = all_out + first_query * count + first_row;
-        stride = count;
+        out = all_out + first_query * given.count + first_row;
+        stride = given.count;
+    }
+
+    // Only queries first .. first + count - 1 of the block, as far as there are any.
+    __device__ ProductPart some(int first, int count) const {
+        ProductPart found = *this;
+        found.queries += first * dim;
+        found.num_queries = num_queries - first < count ? num_queries - first : count;
+        found.out += first * stride;
+        return found;
     }
 
     __device__ void put(int query, int row, float product) const {
@@ -53,138 +67,219 @@ struct ProductPart {
 
 // ---- Matrix units ----------------------------------------------------------------------------------------------------
 //
-// A query times a power of two is the sum of a high and a low 16-bit part. A warp multiplies 32 rows, which its threads read
-// straight into registers, and all queries of the block, whose parts are in shared memory. Thread 4 g + t has eight adjacent
-// dimensions, from 8 t on, of rows g + 8 j and queries g + 8 j: the order of dimensions in a sum is free.
+// Numbers times a power of two are sums of a high and a low 16-bit part. A warp multiplies 32 rows and all queries of the block:
+// the rows' numbers with the queries' parts, or where rows are float32 numbers the parts of both, but for low parts with each
+// other. Thread 4 g + t has eight adjacent dimensions, from 8 t on, of rows g + 8 j and queries g + 8 j: the order of dimensions
+// in a sum is free. Numbers are copied to shared memory some steps of 32 dimensions ahead: a thread's rows to places of its own,
+// the queries' parts for all.
 
 // 2^(14 - e) for 2^e <= size < 2^(e + 1).
-HOPFUSE_DEVICE float query_scale(float size) {
+HOPFUSE_DEVICE float part_scale(float size) {
     return bits_to_float((268u - ((float_to_bits(size) >> 23) & 255u)) << 23);
 }
 
 // 1 / scale, exactly.
 HOPFUSE_DEVICE float inverse_scale(float scale) { return bits_to_float((254u << 23) - float_to_bits(scale)); }
 
-// Eight numbers of a row from dimension `at` on, 0 beyond the end. Rows of a multiple of eight numbers are aligned to 16 bytes.
-HOPFUSE_DEVICE uint4 read_eight(const unsigned short* row, int at, int dim) {
-    if (dim % 8 == 0) return at < dim ? *reinterpret_cast<const uint4*>(row + at) : make_uint4(0, 0, 0, 0);
-    unsigned number[8];
-#pragma unroll
-    for (int i = 0; i < 8; ++i) number[i] = at + i < dim ? row[at + i] : 0;
-    return make_uint4(number[0] | number[1] << 16, number[2] | number[3] << 16, number[4] | number[5] << 16,
-                      number[6] | number[7] << 16);
+// The parts of two numbers, each of `first` in the lower half.
+template <class Parts>
+HOPFUSE_DEVICE void split_pair(float first, float second, unsigned& low, unsigned& high) {
+    const unsigned short top[2] = {Parts::narrow(first), Parts::narrow(second)};
+    high = top[0] | static_cast<unsigned>(top[1]) << 16;
+    low = Parts::narrow(first - Parts::widen(top[0])) |
+          static_cast<unsigned>(Parts::narrow(second - Parts::widen(top[1]))) << 16;
 }
+
+// Eight numbers of a row, as they are multiplied with parts of queries: 16-bit rows as they are.
+template <class Row>
+struct UnitLine {
+    static constexpr int COPIES = 1, PARTS = 1;
+    static __device__ void take(const uint4 (&raw)[COPIES], float, uint4 (&parts)[PARTS]) { parts[0] = raw[0]; }
+};
+template <>
+struct UnitLine<Float32Row> {
+    static constexpr int COPIES = 2, PARTS = 2;  // high, low
+    static __device__ void take(const uint4 (&raw)[COPIES], float scale, uint4 (&parts)[PARTS]) {
+        const auto split = [&](unsigned first, unsigned second, unsigned& high, unsigned& low) {
+            split_pair<Float16Row>(bits_to_float(first) * scale, bits_to_float(second) * scale, low, high);
+        };
+        split(raw[0].x, raw[0].y, parts[0].x, parts[1].x);
+        split(raw[0].z, raw[0].w, parts[0].y, parts[1].y);
+        split(raw[1].x, raw[1].y, parts[0].z, parts[1].z);
+        split(raw[1].z, raw[1].w, parts[0].w, parts[1].w);
+    }
+};
 
 template <class Row>
 struct MatrixProduct {
-    using Part = ProductPart<Row, PRODUCT_QUERIES>;
+    using Part = ProductPart<Row>;
+    using Line = UnitLine<Row>;
+    using Element = typename Row::Element;
+    static constexpr bool IS_BFLOAT = Row::IS_BFLOAT, IS_WIDE = Line::PARTS == 2;
     static constexpr int WARP = 32, WARP_ROWS = PRODUCT_ROWS / (PRODUCT_THREADS / WARP), LINES = WARP_ROWS / 8;
-    static constexpr int ROW_TILES = WARP_ROWS / 16, QUERY_TILES = PRODUCT_QUERIES / 8, PARTS = 2;
-    static constexpr int PAIRS = PRODUCT_DEPTH / 2, SPLIT_STEP = PRODUCT_THREADS / PAIRS;
-    static constexpr int SPLITS = PRODUCT_QUERIES / SPLIT_STEP;
+    static constexpr int ROW_TILES = WARP_ROWS / 16, QUERY_TILES = PRODUCT_QUERIES / 8, CHUNKS = PRODUCT_DEPTH / 8;
+    static constexpr int PER_COPY = 16 / sizeof(Element);
+    static constexpr bool IS_ASYNCHRONOUS = HOPFUSE_CAPABILITY >= 80;
+    static constexpr int STAGES = IS_ASYNCHRONOUS && !IS_WIDE ? 3 : 2;
+    static constexpr int ROW_COPIES = LINES * Line::COPIES;
+    static constexpr int PART_COPIES = PRODUCT_QUERIES * 2 * CHUNKS / PRODUCT_THREADS;
 
-    // Parts of queries in two buffers: one is multiplied while the other is filled.
+    struct Stage {
+        uint4 rows[ROW_COPIES][PRODUCT_THREADS];
+        uint4 parts[2][PRODUCT_QUERIES][CHUNKS];  // low, high
+    };
     struct Shared {
-        uint4 parts[2][PARTS][PRODUCT_QUERIES][PRODUCT_DEPTH / 8];  // low, high
-        float scale[PRODUCT_QUERIES];
+        Stage stages[STAGES];
     };
 
     __device__ static void multiply(const Part& part, float norm_floor, Shared& shared) {
         const int thread = static_cast<int>(threadIdx.x), lane = thread % WARP, group = lane / 4, member = lane % 4;
         const int first_row = thread / WARP * WARP_ROWS + group;
+        const int steps = (part.dim + PRODUCT_DEPTH - 1) / PRODUCT_DEPTH;
         float sums[ROW_TILES][QUERY_TILES][4] = {};
-        if (thread < PRODUCT_QUERIES)
-            shared.scale[thread] = thread < part.num_queries ? query_scale(part.norms[thread] + norm_floor) : 1.0f;
-        uint4 now[LINES], next[LINES];
-        float numbers[SPLITS][2];
-        read_rows(part, first_row, 8 * member, now);
-        read_queries(part, 0, numbers);
-        __syncthreads();
-        split(numbers, shared, 0);
-        int buffer = 0;
+        float scales[LINES];
+#pragma unroll
+        for (int j = 0; j < LINES; ++j)
+            scales[j] = IS_WIDE ? part_scale(part.row_norms[row_at(part, first_row + 8 * j)] + norm_floor) : 1.0f;
+        Ahead ahead{part, first_row, 8 * member};
+#pragma unroll
+        for (int stage = 0; stage + 1 < STAGES; ++stage) {
+            ahead.read(stage, steps, shared.stages[stage]);
+            ahead.write(shared.stages[stage]);
+        }
+        int now = 0, next = STAGES - 1;
         HOPFUSE_ROLLED
-        for (int depth = 0; depth < part.dim; depth += PRODUCT_DEPTH) {
+        for (int step = 0; step < steps; ++step) {
+            await_copies<STAGES - 2>();
             __syncthreads();
-            read_rows(part, first_row, depth + PRODUCT_DEPTH + 8 * member, next);
-            read_queries(part, depth + PRODUCT_DEPTH, numbers);
-#pragma unroll
-            for (int tile = 0; tile < QUERY_TILES; ++tile)
-                if (8 * tile < part.num_queries) {
-                    const int query = 8 * tile + group;
-                    add_products(now, shared.parts[buffer][0][query][member], shared.parts[buffer][1][query][member],
-                                 tile, sums);
-                }
-            buffer = 1 - buffer;
-            split(numbers, shared, buffer);
-#pragma unroll
-            for (int j = 0; j < LINES; ++j) now[j] = next[j];
+            ahead.read(step + STAGES - 1, steps, shared.stages[next]);
+            multiply_stage(shared.stages[now], part.num_queries, scales, sums);
+            ahead.write(shared.stages[next]);
+            now = now + 1 < STAGES ? now + 1 : 0;
+            next = next + 1 < STAGES ? next + 1 : 0;
         }
 #pragma unroll
         for (int tile = 0; tile < QUERY_TILES; ++tile)
 #pragma unroll
-            for (int i = 0; i < ROW_TILES * 4; ++i) {
+            for (int i = 0; i < 4 * ROW_TILES; ++i) {
                 const int query = 8 * tile + 2 * member + i % 2, row = first_row + i / 2 * 8;
-                part.put(query, row, sums[i / 4][tile][i % 4] * inverse_scale(shared.scale[query]));
+                if (query >= part.num_queries) continue;
+                const float product =
+                    sums[i / 4][tile][i % 4] * inverse_scale(part_scale(part.norms[query] + norm_floor));
+                part.put(query, row, IS_WIDE ? product * inverse_scale(scales[i / 2]) : product);
             }
     }
 
 private:
-    // Eight dimensions of every eighth row; a row beyond the end is the last one again.
-    __device__ static void read_rows(const Part& part, int first, int at, uint4 (&lines)[LINES]) {
+    // A row beyond the end is the last one again.
+    __device__ static int row_at(const Part& part, int row) { return row < part.num_rows ? row : part.num_rows - 1; }
+
+    // Copies of a step's numbers. Without asynchronous copies, they are in registers until those in use have been read.
+    struct Ahead {
+        const Part& part;
+        int first_row, first;
+        uint4 held_rows[IS_ASYNCHRONOUS ? 1 : ROW_COPIES], held_parts[IS_ASYNCHRONOUS ? 1 : PART_COPIES];
+
+        __device__ Ahead(const Part& of, int row, int at) : part(of), first_row(row), first(at) {}
+
+        __device__ void read(int step, int steps, Stage& to) {
+            const bool is_aligned = part.dim % PER_COPY == 0;
+#pragma unroll
+            for (int copy = 0; copy < ROW_COPIES; ++copy) {
+                const int at = step * PRODUCT_DEPTH + first + copy % Line::COPIES * PER_COPY;
+                const Element* const row = part.rows + row_at(part, first_row + copy / Line::COPIES * 8) * part.dim;
+                uint4& place = to.rows[copy][threadIdx.x];
+                if constexpr (IS_ASYNCHRONOUS) {
+                    if (is_aligned) copy_sixteen(&place, at < part.dim ? row + at : row, at < part.dim);
+                    else place = read_apart(row, at);
+                } else {
+                    held_rows[copy] = !is_aligned     ? read_apart(row, at)
+                                      : at < part.dim ? *reinterpret_cast<const uint4*>(row + at)
+                                                      : make_uint4(0, 0, 0, 0);
+                }
+            }
+#pragma unroll
+            for (int copy = 0; copy < PART_COPIES; ++copy) {
+                const int number = number_of(copy), query = number / (2 * CHUNKS);
+                const bool is_there = step < steps && query < part.num_queries;
+                const int64_t at = (int64_t{query} * steps + step) * (2 * CHUNKS) + number % (2 * CHUNKS);
+                const uint4* const from = part.parts + (is_there ? at : 0);
+                if constexpr (IS_ASYNCHRONOUS) copy_sixteen(&part_in(to, number), from, is_there);
+                else held_parts[copy] = is_there ? *from : make_uint4(0, 0, 0, 0);
+            }
+            end_copies();
+        }
+
+        __device__ void write(Stage& to) {
+            if constexpr (!IS_ASYNCHRONOUS) {
+#pragma unroll
+                for (int copy = 0; copy < ROW_COPIES; ++copy) to.rows[copy][threadIdx.x] = held_rows[copy];
+#pragma unroll
+                for (int copy = 0; copy < PART_COPIES; ++copy) part_in(to, number_of(copy)) = held_parts[copy];
+            }
+        }
+
+    private:
+        __device__ static int number_of(int copy) { return static_cast<int>(threadIdx.x) + copy * PRODUCT_THREADS; }
+
+        // In global memory, a query's low and high parts of a step follow each other.
+        __device__ static uint4& part_in(Stage& stage, int number) {
+            return stage.parts[number / CHUNKS % 2][number / (2 * CHUNKS)][number % CHUNKS];
+        }
+
+        // As many numbers as 16 bytes hold, one by one, 0 beyond the end.
+        __device__ uint4 read_apart(const Element* row, int at) const {
+            unsigned words[4];
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const int first_number = at + i * PER_COPY / 4;
+                words[i] = first_number < part.dim ? bits_of(row[first_number]) : 0;
+                if (PER_COPY == 8 && first_number + 1 < part.dim) words[i] |= bits_of(row[first_number + 1]) << 16;
+            }
+            return make_uint4(words[0], words[1], words[2], words[3]);
+        }
+        __device__ static unsigned bits_of(float value) { return float_to_bits(value); }
+        __device__ static unsigned bits_of(unsigned short bits) { return bits; }
+    };
+
+    __device__ static void multiply_stage(const Stage& stage, int num_queries, const float (&scales)[LINES],
+                                          float (&sums)[ROW_TILES][QUERY_TILES][4]) {
+        const int lane = static_cast<int>(threadIdx.x) % WARP, group = lane / 4, member = lane % 4;
+        uint4 lines[Line::PARTS][LINES];
 #pragma unroll
         for (int j = 0; j < LINES; ++j) {
-            const int row = first + 8 * j < part.num_rows ? first + 8 * j : part.num_rows - 1;
-            lines[j] = read_eight(part.rows + row * part.dim, at, part.dim);
+            uint4 raw[Line::COPIES], parts[Line::PARTS];
+#pragma unroll
+            for (int i = 0; i < Line::COPIES; ++i) raw[i] = stage.rows[j * Line::COPIES + i][threadIdx.x];
+            Line::take(raw, scales[j], parts);
+#pragma unroll
+            for (int i = 0; i < Line::PARTS; ++i) lines[i][j] = parts[i];
         }
-    }
-
-    // The thread's two dimensions of every eighth query, 0 beyond the end.
-    __device__ static void read_queries(const Part& part, int depth, float (&numbers)[SPLITS][2]) {
-        const int at = depth + 2 * (static_cast<int>(threadIdx.x) % PAIRS);
 #pragma unroll
-        for (int i = 0; i < SPLITS; ++i) {
-            const int query = static_cast<int>(threadIdx.x) / PAIRS + i * SPLIT_STEP;
+        for (int tile = 0; tile < QUERY_TILES; ++tile)
+            if (8 * tile < num_queries) {
+                const uint4 low = stage.parts[0][8 * tile + group][member],
+                            high = stage.parts[1][8 * tile + group][member];
 #pragma unroll
-            for (int j = 0; j < 2; ++j)
-                numbers[i][j] =
-                    query < part.num_queries && at + j < part.dim ? part.queries[query * part.dim + at + j] : 0.0f;
-        }
-    }
-
-    __device__ static void split(const float (&numbers)[SPLITS][2], Shared& shared, int buffer) {
-        const int pair = static_cast<int>(threadIdx.x) % PAIRS;
-#pragma unroll
-        for (int i = 0; i < SPLITS; ++i) {
-            const int query = static_cast<int>(threadIdx.x) / PAIRS + i * SPLIT_STEP;
-            unsigned low = 0, high = 0;
-#pragma unroll
-            for (int j = 0; j < 2; ++j) {
-                const float scaled = numbers[i][j] * shared.scale[query];
-                const unsigned short rounded = Row::narrow(scaled);
-                high |= static_cast<unsigned>(rounded) << (16 * j);
-                low |= static_cast<unsigned>(Row::narrow(scaled - Row::widen(rounded))) << (16 * j);
+                for (int m = 0; m < ROW_TILES; ++m) add_products(lines, m, low, high, sums[m][tile]);
             }
-            reinterpret_cast<unsigned*>(shared.parts[buffer][0][query])[pair] = low;
-            reinterpret_cast<unsigned*>(shared.parts[buffer][1][query])[pair] = high;
-        }
     }
 
     // Sums of 32 dimensions start at 0, with the low parts, so that they lose little; then they are added to the rest.
-    __device__ static void add_products(const uint4 (&lines)[LINES], const uint4& low, const uint4& high, int tile,
-                                        float (&sums)[ROW_TILES][QUERY_TILES][4]) {
+    __device__ static void add_products(const uint4 (&lines)[Line::PARTS][LINES], int m, const uint4& low,
+                                        const uint4& high, float (&total)[4]) {
+        float sum[4] = {};
+        add_half(sum, lines[0], m, low);
+        if constexpr (IS_WIDE) add_half(sum, lines[1], m, high);
+        add_half(sum, lines[0], m, high);
 #pragma unroll
-        for (int m = 0; m < ROW_TILES; ++m) {
-            const uint4 &top = lines[2 * m], &bottom = lines[2 * m + 1];
-            const unsigned first[4] = {top.x, bottom.x, top.y, bottom.y},
-                           second[4] = {top.z, bottom.z, top.w, bottom.w};
-            float sum[4] = {};
-            multiply_add<Row::IS_BFLOAT>(sum, first, {low.x, low.y});
-            multiply_add<Row::IS_BFLOAT>(sum, second, {low.z, low.w});
-            multiply_add<Row::IS_BFLOAT>(sum, first, {high.x, high.y});
-            multiply_add<Row::IS_BFLOAT>(sum, second, {high.z, high.w});
-#pragma unroll
-            for (int i = 0; i < 4; ++i) sums[m][tile][i] = sums[m][tile][i] + sum[i];
-        }
+        for (int i = 0; i < 4; ++i) total[i] = total[i] + sum[i];
+    }
+
+    __device__ static void add_half(float (&sum)[4], const uint4 (&lines)[LINES], int m, const uint4& columns) {
+        const uint4 &top = lines[2 * m], &bottom = lines[2 * m + 1];
+        multiply_add<IS_BFLOAT>(sum, {top.x, bottom.x, top.y, bottom.y}, {columns.x, columns.y});
+        multiply_add<IS_BFLOAT>(sum, {top.z, bottom.z, top.w, bottom.w}, {columns.z, columns.w});
     }
 };
 
@@ -210,26 +305,33 @@ HOPFUSE_DEVICE float4 read_four(const typename Row::Element* line, int at, int d
     return make_float4(number[0], number[1], number[2], number[3]);
 }
 
-template <class Row, int Queries>
+template <class Row>
 struct TiledProduct {
-    using Part = ProductPart<Row, Queries>;
+    using Part = ProductPart<Row>;
     static constexpr int DEPTH = 8, WARP = 32, WARP_ROWS = 64, GROUP = 4;
     static constexpr int ROW_LANES = 8, QUERY_LANES = 4, ROW_GROUPS = WARP_ROWS / (ROW_LANES * GROUP);
     static constexpr int QUERY_WARPS = PRODUCT_THREADS / WARP / (PRODUCT_ROWS / WARP_ROWS);
     // Whether the sums of PRODUCT_DEPTH dimensions begin at 0, as those of matrix units, and are then added to the rest.
     static constexpr bool ADDS_PARTS = sizeof(typename Row::Element) == 2;
+    // Queries multiplied at once, or half as many where there are no more: with the sums of parts, registers for half as many.
+    static constexpr int FEW = PRODUCT_QUERIES / 2, QUERIES = ADDS_PARTS ? FEW : PRODUCT_QUERIES;
 
     // Four numbers more than a line has, so that threads write to different banks.
     struct alignas(16) Shared {
         float rows[2][DEPTH][PRODUCT_ROWS + 4];
-        float queries[2][DEPTH][Queries + 4];
+        float queries[2][DEPTH][QUERIES + 4];
     };
 
     __device__ static void multiply(const Part& part, float, Shared& shared) {
-        if constexpr (Queries > PRODUCT_QUERIES) {
-            if (part.num_queries > PRODUCT_QUERIES) return multiply_some<Queries>(part, shared);
+        if constexpr (!ADDS_PARTS) {
+            if (part.num_queries > FEW) return multiply_some<QUERIES>(part, shared);
+            return multiply_some<FEW>(part, shared);
+        } else {
+            multiply_some<FEW>(part.some(0, FEW), shared);
+            if (part.num_queries <= FEW) return;
+            __syncthreads();
+            multiply_some<FEW>(part.some(FEW, FEW), shared);
         }
-        multiply_some<PRODUCT_QUERIES>(part, shared);
     }
 
 private:
@@ -369,14 +471,21 @@ private:
 
 // ---- By the rows' type -----------------------------------------------------------------------------------------------
 
+// Float32 rows take three products of parts. That is less time than float32 arithmetic takes where units multiply more than three
+// times as many numbers: on compute capability 8.0, 9.0 and 10.0 (A100 16, H100 15, B200 28 times), not on cards for graphics (8.6,
+// 8.9 and 12.0: 2 times) or on 7.5, which has no asynchronous copies for their 32 bytes a thread.
+template <class Row>
+constexpr bool HAS_UNITS = !Row::IS_BFLOAT || HOPFUSE_CAPABILITY >= 80;
+template <>
+constexpr bool HAS_UNITS<Float32Row> =
+    HOPFUSE_CAPABILITY >= 80 && HOPFUSE_CAPABILITY <= 100 && HOPFUSE_CAPABILITY % 10 == 0;
+
 template <bool HasUnits, class Row>
 struct ChosenProduct : MatrixProduct<Row> {};
 template <class Row>
-struct ChosenProduct<false, Row> : TiledProduct<Row, PRODUCT_QUERIES> {};
+struct ChosenProduct<false, Row> : TiledProduct<Row> {};
 
 template <class Row>
-struct ProductOf : ChosenProduct<!Row::IS_BFLOAT || HOPFUSE_CAPABILITY >= 80, Row> {};
-template <>
-struct ProductOf<Float32Row> : TiledProduct<Float32Row, PRODUCT_QUERIES_F32> {};
+struct ProductOf : ChosenProduct<HAS_UNITS<Row>, Row> {};
 
 }  // namespace hopfuse

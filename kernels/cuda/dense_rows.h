@@ -13,6 +13,7 @@ namespace hopfuse {
 
 struct Float32Row {
     using Element = float;
+    static constexpr bool IS_BFLOAT = false;
     __device__ static float widen(float value) { return value; }
     __device__ static float4 widen_four(const float* four) { return *reinterpret_cast<const float4*>(four); }
 };

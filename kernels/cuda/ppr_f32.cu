@@ -1,22 +1,12 @@
 // Batched Personalized PageRank, float32 walk. Contract and order of operations: hopfuse/ppr.h; the CPU's kernels in
 // kernels/cpu/ppr_*.h give the same bits. L queries (4, 8, 16 or 32) walk together: state[node][lane].
 #include "arguments/ppr_f32.h"
+#include "ppr_ends.h"
 #include "ppr_rows.h"
 
 namespace hopfuse {
 
 constexpr int PASS_THREADS = 256;
-
-// Decides after a measured pass whether a lane's walk ends with it. Called by one thread, with the lane's residual.
-HOPFUSE_DEVICE void decide(const PprDecision& d, int64_t number, double sum, int lane) {
-    if (d.walking[lane] == 0) return;
-    const float residual = static_cast<float>(sum);
-    const bool small = number >= d.measured_from[lane] && residual * d.shrink[lane] <= d.theta[lane];
-    if (!small && number < d.limit[lane]) return;
-    d.walking[lane] = 0;
-    d.passes[lane] = number;
-    if (atomicSub(d.left, 1) == 1) *d.last_pass = number;
-}
 
 // Writes what all rows of a lane have in common to shared memory. Called by whole blocks.
 template <int L>
@@ -50,8 +40,7 @@ struct FourValues {
 // What the end of a row needs besides its sum, read before its entries.
 struct RowInputs {
     float4 before;
-    float factor;       // that of all lanes
-    uint64_t restarts;  // the tile's word
+    float factor;  // that of all lanes
 };
 
 template <int L>
@@ -59,7 +48,7 @@ HOPFUSE_DEVICE RowInputs read_inputs(const PassArguments& t, const PprStep& step
                                      bool has_before) {
     const bool has_factor = t.factor != nullptr && t.rows.per_lane == 0;
     return RowInputs{has_before ? read_four(step.next, row * row_threads<L> + four) : four_times(0.0f),
-                     has_factor ? t.factor[row] : 1.0f, t.restart_rows.words[row >> 6]};
+                     has_factor ? t.factor[row] : 1.0f};
 }
 
 // What follows from a row's sum: z and the next state of each lane, which is the one before it where a lane does not walk.
@@ -72,7 +61,7 @@ HOPFUSE_DEVICE RowEnd end_of_row(const PassArguments& t, const PprStep& step, co
                                  int four, const RowInputs& inputs, const float4& state, const float4& sum,
                                  bool is_empty) {
     const int64_t at = row * row_threads<L> + four;
-    const bool restarts = (inputs.restarts >> (row & 63) & 1u) != 0;
+    const bool restarts = holds_row(t.restart_rows.words, row);
     const float4 restart =
         restarts ? read_four(t.restart, index_of_row(t.restart_rows, row) * row_threads<L> + four) : four_times(0.0f);
     const bool has_factors = t.factor != nullptr && t.rows.per_lane != 0;
@@ -93,7 +82,7 @@ HOPFUSE_DEVICE RowEnd end_of_row(const PassArguments& t, const PprStep& step, co
 }
 
 // The sum of a row, or of its segments if it is long, for the threads of the row. Called by whole warps.
-template <int L>
+template <int L, int Ahead>
 HOPFUSE_DEVICE float4 with_segments(const PassArguments& t, int64_t row, bool is_long, const float4& sum) {
     const int lane = static_cast<int>(threadIdx.x) % 32, four = lane % row_threads<L>;
     float4 all = sum;
@@ -101,7 +90,7 @@ HOPFUSE_DEVICE float4 with_segments(const PassArguments& t, int64_t row, bool is
     for (unsigned left = __ballot_sync(WHOLE_WARP, is_long && four == 0); left != 0; left &= left - 1) {
         const int leader = __ffs(static_cast<int>(left)) - 1;
         const int64_t at = index_of_row(t.long_rows, __shfl_sync(WHOLE_WARP, row, leader));
-        const float own = sum_of_segments<L>(t.segments, at, lane % L, t.partial);
+        const float own = sum_of_segments<L, float, Ahead>(t.segments, at, lane % L, t.partial);
         FourValues lanes(sum);
 #pragma unroll
         for (int i = 0; i < 4; ++i) lanes.of[i] = __shfl_sync(WHOLE_WARP, own, 4 * four + i);
@@ -111,40 +100,40 @@ HOPFUSE_DEVICE float4 with_segments(const PassArguments& t, int64_t row, bool is
 }
 
 // The rows of a pass, for sum_spans.
-template <int L>
+template <int L, int Ahead>
 struct PassRows {
     const PassArguments& t;
     const PprStep& step;
-    const LaneFactors& factors;
-    MeasuredFour* found;  // the thread's, in shared memory
-    int four;
+    PassShared* shared;
 
+    __device__ int four() const { return static_cast<int>(threadIdx.x) % row_threads<L>; }
+    __device__ unsigned walks() const { return walking_lanes(shared->factors, four()); }
     __device__ int64_t count() const { return t.num_nodes; }
-    __device__ EntrySpan span(int64_t row) const { return EntrySpan{t.rows.indptr[row], t.rows.indptr[row + 1]}; }
+    __device__ EntrySpan span(int64_t row) const { return EntrySpan(t.rows.indptr[row], t.rows.indptr[row + 1]); }
     __device__ RowInputs read(int64_t row) const {
         if (row >= t.num_nodes) return RowInputs{};
-        return read_inputs<L>(t, step, row, four, step.omega != nullptr);
+        return read_inputs<L>(t, step, row, four(), step.omega != nullptr);
     }
     __device__ void take(int64_t row, int length, const RowInputs& inputs, const float4& own) const {
-        const float4 sum = with_segments<L>(t, row, length > PPR_SEGMENT, own);
+        const float4 sum = with_segments<L, Ahead>(t, row, length > PPR_SEGMENT, own);
         if (row >= t.num_nodes) return;
-        const int64_t at = row * row_threads<L> + four;
-        const bool needs_state = step.measured != nullptr || walking_lanes(factors, four) != 0xfu;
+        const int64_t at = row * row_threads<L> + four();
+        const bool needs_state = step.measured != nullptr || walks() != 0xfu;
         const float4 state = needs_state ? read_four(step.current, at) : four_times(0.0f);
-        const RowEnd end = end_of_row<L>(t, step, factors, row, four, inputs, state, sum, length == 0);
+        const RowEnd end = end_of_row<L>(t, step, shared->factors, row, four(), inputs, state, sum, length == 0);
         store_four(step.next + at * 4, end.next);
         if (step.measured != nullptr) measure(row, FourValues(end.z), FourValues(state));
     }
     // |z - y|, by the degree, and the largest over the node weight.
     __device__ void measure(int64_t row, const FourValues& z, const FourValues& y) const {
-        const unsigned walks = walking_lanes(factors, four);
+        MeasuredFour* const found = shared->found + threadIdx.x;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            if ((walks >> i & 1u) == 0) continue;
-            const int64_t at = row * L + 4 * four + i;
+            if ((walks() >> i & 1u) == 0) continue;
+            const int64_t at = row * L + 4 * four() + i;
             const float change = fabsf(z.of[i] - y.of[i]);
             const float weight = t.degree == nullptr ? 1.0f : t.degree[t.rows.per_lane ? at : row];
-            GrainSum sum(factors.exponent[4 * four + i], found->whole[i], found->grains[i]);
+            GrainSum sum(shared->factors.exponent[4 * four() + i], found->whole[i], found->grains[i]);
             sum.add(weight * change);
             sum.carry();
             found->whole[i] = sum.whole, found->grains[i] = sum.grains;
@@ -157,11 +146,10 @@ struct PassRows {
 // All rows of a pass, by all blocks of a launch, after read_factors.
 template <int L, int Kind>
 HOPFUSE_DEVICE void pass(const PassArguments& t, const PprStep& step, PassShared* shared) {
-    const int four = static_cast<int>(threadIdx.x) % row_threads<L>;
-    MeasuredFour* const found = shared->found + threadIdx.x;
-    if (step.measured != nullptr) *found = MeasuredFour{};
-    const PassRows<L> rows = {t, step, shared->factors, found, four};
-    sum_spans<L, Kind>(t.rows, step.current, walking_lanes(shared->factors, four) != 0, rows);
+    if (step.measured != nullptr) shared->found[threadIdx.x] = MeasuredFour{};
+    constexpr int ahead = Kind <= edges_weighted && L > 8 ? 16 : 8;  // more would be spilled
+    const PassRows<L, ahead> rows = {t, step, shared};
+    sum_spans<L, Kind>(t.rows, step.current, rows.walks() != 0, rows);
 }
 
 // Joins what a measured pass found, and ends lanes. Called by whole blocks.
@@ -177,9 +165,7 @@ HOPFUSE_DEVICE void end_pass(const PassArguments& a, const PprStep& step, PassSh
         own.join(Measured{GrainSum(exponent, found.whole[lane % 4], found.grains[lane % 4]).value(),
                           widened(found.largest[lane % 4])});
     }
-    if (!join_grid<L>(own, a.join, &shared->join) || threadIdx.x >= L) return;
-    put_measured<L>(own, step.measured);
-    if (step.ends != 0) decide(a.decision, step.number, own.sum, static_cast<int>(threadIdx.x));
+    end_measured<L>(a, step, own, &shared->join);
 }
 
 // The segments of rows longer than one, for sum_spans.
@@ -193,7 +179,7 @@ struct SegmentSums {
     struct None {};
     __device__ int64_t count() const { return num_segments; }
     __device__ EntrySpan span(int64_t segment) const {
-        return EntrySpan{segments.begin[segment], segments.end[segment]};
+        return EntrySpan(segments.begin[segment], segments.end[segment]);
     }
     __device__ None read(int64_t) const { return None{}; }
     __device__ void take(int64_t segment, int, None, const float4& sum) const {
@@ -217,34 +203,40 @@ HOPFUSE_DEVICE void sum_segments(const SegmentArguments& a) {
     }
 }
 
-// Runs passes until no lane walks. Called by all blocks of a cooperative launch.
+// Runs passes until no lane walks. Called by all blocks of a cooperative launch. The step is in shared memory, because registers
+// are few.
 template <int L, int Kind>
 HOPFUSE_DEVICE void walk(const WalkArguments& a, PassShared* shared) {
     const PassArguments& t = a.passes;
-    PprStep step = t.step;
-    float *current = a.state, *next = step.next;
+    PprStep& step = shared->step;
     HOPFUSE_ROLLED
-    for (; step.number <= a.last; ++step.number) {
-        if (step.number > t.step.number) grid_barrier(a.barrier);
+    for (int64_t number = t.step.number; number <= a.last; ++number) {
+        if (number > t.step.number) grid_barrier(a.barrier);
         if (*t.decision.left == 0) return;
-        step.current = current, step.next = next;
+        if (threadIdx.x == 0) {
+            const int64_t done = number - t.step.number;
+            step = t.step;
+            step.number = number;
+            step.current = done % 2 == 0 ? a.state : t.step.next;
+            step.next = done % 2 == 0 ? t.step.next : a.state;
+            if (step.omega != nullptr) step.omega += done * L;
+            if (number < a.first_measured) step.measured = nullptr;
+        }
+        __syncthreads();
         if (a.num_segments > 0) {
             sum_segments<L, Kind>(
-                SegmentArguments{t.rows, t.segments, current, a.num_segments, t.decision.left, t.partial});
+                SegmentArguments{t.rows, t.segments, step.current, a.num_segments, t.decision.left, t.partial});
             grid_barrier(a.barrier);
         }
-        step.measured = step.number < a.first_measured ? nullptr : t.step.measured;
         read_factors<L>(t, step, &shared->factors);
         pass<L, Kind>(t, step, shared);
         if (step.measured != nullptr) end_pass<L>(t, step, shared);
-        if (step.omega != nullptr) step.omega += L;
-        float* const written = next;
-        next = current, current = written;
     }
 }
 
+// Rows, or segments, that a warp of one of the first passes has, and tiles of a block.
 template <int L>
-constexpr int early_rows = early_rows_of(L);
+constexpr int early_rows = warp_rows<L> > EARLY_ROWS ? warp_rows<L> : EARLY_ROWS;
 template <int L>
 constexpr int early_tiles = early_rows<L> * (PASS_THREADS / 32) / PPR_TILE;
 
@@ -258,15 +250,15 @@ HOPFUSE_DEVICE void early_pass(const EarlyPassArguments& a, const LaneFactors& f
     const unsigned walks = walking_lanes(factors, four);
     const int64_t first = place.warp * early_rows<L>, own = first + place.lane;
     const bool is_row = place.lane < early_rows<L> && own < t.num_nodes;
-    const EntrySpan span = is_row ? EntrySpan{t.rows.indptr[own], t.rows.indptr[own + 1]} : EntrySpan{0, 0};
+    const EntrySpan span = is_row ? EntrySpan(t.rows.indptr[own], t.rows.indptr[own + 1]) : EntrySpan(0, 0);
     uint64_t some = 0;
     if (is_row) {
         some = t.restart_rows.words[own >> 6] | t.long_rows.words[own >> 6] | a.nonzero.words[own >> 6];
         if (a.before != nullptr) some |= a.before[own >> 6];
     }
-    const bool is_long = span.end - span.begin > PPR_SEGMENT;
+    const int length = span.length();
     const uint64_t marks =
-        mark_entries<early_rows<L>>(t.rows, a.nonzero.words, is_long ? EntrySpan{span.begin, span.begin} : span);
+        mark_entries<early_rows<L>>(t.rows, a.nonzero.words, span.begin, length > PPR_SEGMENT ? 0 : length);
     const unsigned chosen = __ballot_sync(WHOLE_WARP, marks != 0 || (some >> (own & 63) & 1u) != 0);
     HOPFUSE_ROLLED
     for (int at = 0; at < early_rows<L>; at += warp_rows<L>) {
@@ -274,19 +266,19 @@ HOPFUSE_DEVICE void early_pass(const EarlyPassArguments& a, const LaneFactors& f
         const int64_t row = first + index;
         const bool is_chosen = (chosen >> index & 1u) != 0;
         if (!__any_sync(WHOLE_WARP, is_chosen)) continue;
-        const int64_t begin = __shfl_sync(WHOLE_WARP, span.begin, index),
-                      end = __shfl_sync(WHOLE_WARP, span.end, index);
+        const int64_t begin = __shfl_sync(WHOLE_WARP, span.begin, index);
+        const int count = __shfl_sync(WHOLE_WARP, length, index);
         const uint64_t counts = __shfl_sync(WHOLE_WARP, marks, index);
         const bool has_before = is_chosen && a.before != nullptr && holds_row(a.before, row);
         RowInputs inputs = {};
         if (is_chosen) inputs = read_inputs<L>(t, t.step, row, four, has_before);
         float4 sum = four_times(0.0f);
         if (is_chosen && walks != 0) sum = sum_marked<L>(t.rows, a.nonzero.kind, t.step.current, begin, counts, four);
-        sum = with_segments<L>(t, row, is_chosen && end - begin > PPR_SEGMENT, sum);
+        sum = with_segments<L, 4>(t, row, is_chosen && count > PPR_SEGMENT, sum);
         if (!is_chosen) continue;
         const bool needs_state = walks != 0xfu && holds_row(a.nonzero.words, row);
         const float4 state = needs_state ? read_four(t.step.current, row * row_threads<L> + four) : four_times(0.0f);
-        const float4 next = end_of_row<L>(t, t.step, factors, row, four, inputs, state, sum, begin == end).next;
+        const float4 next = end_of_row<L>(t, t.step, factors, row, four, inputs, state, sum, count == 0).next;
         const bool is_nonzero = next.x != 0.0f || next.y != 0.0f || next.z != 0.0f || next.w != 0.0f;
         if (is_nonzero || has_before) store_four(t.step.next + (row * row_threads<L> + four) * 4, next);
         if (is_nonzero) atomicOr(reached + row / PPR_TILE % early_tiles<L>, 1ull << (row & 63));
@@ -321,8 +313,9 @@ HOPFUSE_DEVICE void early_masked_segment(const EarlySegmentArguments& a, int64_t
     int left = begins ? PPR_SEGMENT : 0;
     HOPFUSE_ROLLED
     for (int64_t at = segment; at < last && __any_sync(WHOLE_WARP, left > 0); ++at) {
-        const EntrySpan span = {r.begin[at], r.end[at]};
-        const uint64_t marks = __shfl_sync(WHOLE_WARP, mark_entries<1>(t.rows, a.nonzero.words, span), 0);
+        const EntrySpan span(r.begin[at], r.end[at]);
+        const uint64_t marks =
+            __shfl_sync(WHOLE_WARP, mark_entries<1>(t.rows, a.nonzero.words, span.begin, span.length()), 0);
         if (left <= 0) continue;
         if (at > segment) bits = r.allowed[at * L + lane];
         HOPFUSE_ROLLED
@@ -347,8 +340,8 @@ HOPFUSE_DEVICE void early_segments(const EarlySegmentArguments& a) {
     }
     const int64_t first = place.warp * early_rows<L>, own = first + place.lane;
     const bool is_segment = place.lane < early_rows<L> && own < t.num_segments;
-    const EntrySpan span = is_segment ? EntrySpan{t.segments.begin[own], t.segments.end[own]} : EntrySpan{0, 0};
-    const uint64_t marks = mark_entries<early_rows<L>>(t.rows, a.nonzero.words, span);
+    const EntrySpan span = is_segment ? EntrySpan(t.segments.begin[own], t.segments.end[own]) : EntrySpan(0, 0);
+    const uint64_t marks = mark_entries<early_rows<L>>(t.rows, a.nonzero.words, span.begin, span.length());
     HOPFUSE_ROLLED
     for (int at = 0; at < early_rows<L>; at += warp_rows<L>) {
         const int index = at + place.lane / row_threads<L>, four = place.lane % row_threads<L>;
@@ -364,12 +357,14 @@ HOPFUSE_DEVICE void early_segments(const EarlySegmentArguments& a) {
 using namespace hopfuse;
 
 // Blocks per multiprocessor: other warps hide the latency of the gathers.
-#define HOPFUSE_PASS_BLOCKS(kind, L) 4
+#define HOPFUSE_PASS_BLOCKS(kind, L) (kind >= edges_typed ? 3 : 4)
 
 // ppr_segments_KIND_lL: the sums of segments of long rows.
 //   Unit: a segment of one row and four lanes; a thread (of masked lanes, a segment and a lane). Block: 256. Shared memory: 0.
 //   Registers: <= 64 (occupancy 50 %).
 //   Bytes: per segment 64 (4 + w) + 64 * 4 L gathered, 4 L written; 12 L more where lanes are masked.
+// ppr_segments_typed_lL: likewise. Block: 256. Registers: <= 80 (occupancy 37 %).
+// ppr_segments_per_type_lL: likewise. Block: 256. Registers: <= 80 (occupancy 37 %).
 #define HOPFUSE_SEGMENTS(name, kind, L)                                             \
     extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind, L)) \
         ppr_segments_##name##_l##L(const SegmentArguments a) {                      \
@@ -380,9 +375,11 @@ using namespace hopfuse;
 // L1 residual and the largest change per lane. If it `ends` lanes, it also decides which lanes end with the pass; `left`
 // counts those that continue, and `last_pass` is the pass that wrote the walk's last iterate.
 //   Unit: a row and four lanes; a thread, of any number of blocks. Block: 256.
-//   Shared memory: 14736 bytes (384 where nothing is measured). Registers: <= 64 (occupancy 50 %).
+//   Shared memory: 14800 bytes (400 where nothing is measured). Registers: <= 64 (occupancy 50 %).
 //   Bytes: nnz (4 + w) + 4 L nnz gathered + N (8 + 4) + 8 L N (the iterate before in, the next one out); 4 L N more
 //   where residuals are measured, and 4 L N of node weights there, and 33 L a block.
+// ppr_pass_typed_lL: likewise. Block: 256. Shared memory: 14800 bytes. Registers: <= 80 (occupancy 37 %).
+// ppr_pass_per_type_lL: likewise. Block: 256. Shared memory: 14800 bytes. Registers: <= 80 (occupancy 37 %).
 #define HOPFUSE_PASS(name, kind, L)                                                 \
     extern "C" __global__ void __launch_bounds__(256, HOPFUSE_PASS_BLOCKS(kind, L)) \
         ppr_pass_##name##_l##L(const PassArguments a) {                             \
@@ -396,9 +393,9 @@ using namespace hopfuse;
 // ppr_walk_lL: passes of a walk on a graph without edge types, to its end, in one cooperative launch, with grid barriers
 // between them; the passes after the end of the last lane are left out.
 //   Unit: a row and four lanes; a thread, of as many blocks as run at once. Block: 256.
-//   Shared memory: 14736 bytes. Registers: <= 64 (occupancy 50 %). Bytes: those of each pass, from L2.
+//   Shared memory: 14800 bytes. Registers: <= 80 (occupancy 37 %). Bytes: those of each pass, from L2.
 #define HOPFUSE_WALK(L)                                                                         \
-    extern "C" __global__ void __launch_bounds__(256, 4) ppr_walk_l##L(const WalkArguments a) { \
+    extern "C" __global__ void __launch_bounds__(256, 3) ppr_walk_l##L(const WalkArguments a) { \
         HOPFUSE_DYNAMIC_SHARED(PassShared, shared);                                             \
         walk<L, edges_untyped>(a, shared);                                                      \
     }
@@ -408,7 +405,7 @@ using namespace hopfuse;
 //   Registers: <= 64 (occupancy 50 %). Bytes: 4 an entry and, if its source is nonzero, 4 L + 4 + w; 4 L a segment.
 // ppr_early_lL: the first passes, which measure nothing: they read the state of nonzero rows only, and write rows that are or
 //   were nonzero.
-//   Unit: max(8, 128 / L) rows; a warp. Block: 256. Shared memory: 416 bytes. Registers: <= 64 (occupancy 50 %).
+//   Unit: max(8, 128 / L) rows; a warp. Block: 256. Shared memory: 432 bytes. Registers: <= 64 (occupancy 50 %).
 //   Bytes: nnz 4 + N 8 and, of each entry whose source is nonzero, 4 L + w; 4 L of each row that becomes nonzero.
 // ppr_start_lL: the start of a walk.
 //   Unit: an entry of the state; a thread. Block: 256. Shared memory: 0. Registers: <= 32. Bytes: 8 L N written.

@@ -99,7 +99,7 @@ HOPFUSE_DEVICE float add_entry(const DeviceRows& rows, int kind, const float* st
 // Entries that count, of at most 64 from `begin` on, added in their order; `marks` has a bit for each of them.
 template <int L, int Kind>
 HOPFUSE_DEVICE float4 sum_marked(const DeviceRows& rows, const float* state, int64_t begin, uint64_t marks, int four) {
-    constexpr int ahead = Kind == edges_per_type ? 2 : 4;
+    constexpr int ahead = Kind == edges_per_type ? 1 : 2;  // the other rows of a warp are read meanwhile
     float4 acc = four_times(0.0f);
     HOPFUSE_ROLLED
     while (marks != 0) {
@@ -132,29 +132,34 @@ HOPFUSE_DEVICE float4 sum_marked(const DeviceRows& rows, int kind, const float* 
     return sum_marked<L, edges_per_type>(rows, state, begin, marks, four);
 }
 
-// The entries of a row, or of a segment.
+// The entries of a row, or of a segment, of which no more than the lower half of the end's number is kept.
 struct EntrySpan {
-    int64_t begin, end;
+    int64_t begin;
+    uint32_t end;
 
+    __device__ EntrySpan(int64_t first, int64_t last) : begin(first), end(static_cast<uint32_t>(last)) {}
     // At most one more than a segment has.
     __device__ int length() const {
-        return end - begin > PPR_SEGMENT ? PPR_SEGMENT + 1 : static_cast<int>(end - begin);
+        constexpr uint32_t most = PPR_SEGMENT + 1;
+        const uint32_t all = end - static_cast<uint32_t>(begin);
+        return static_cast<int>(all < most ? all : most);
     }
 };
 
 // Which entries of a warp's spans have a source in `words`: 32 entries at a time. Lane i, below Spans, has span i, of at most 64
 // entries, and gets its bits; spans that follow each other are read as one. Called by whole warps.
 template <int Spans>
-HOPFUSE_DEVICE uint64_t mark_entries(const DeviceRows& rows, const uint64_t* words, const EntrySpan& own) {
+HOPFUSE_DEVICE uint64_t mark_entries(const DeviceRows& rows, const uint64_t* words, int64_t own_begin, int length) {
     constexpr int ahead = 4;
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int64_t following = __shfl_down_sync(WHOLE_WARP, own.begin, 1);
-    const unsigned gaps = __ballot_sync(WHOLE_WARP, lane >= Spans - 1 || following != own.end);
+    const int64_t following = __shfl_down_sync(WHOLE_WARP, own_begin, 1);
+    const unsigned gaps = __ballot_sync(WHOLE_WARP, lane >= Spans - 1 || following != own_begin + length);
     uint64_t marks = 0;
     HOPFUSE_ROLLED
     for (int span = 0; span < Spans;) {
         const int last = span + __ffs(static_cast<int>(gaps >> span)) - 1;
-        const int64_t begin = __shfl_sync(WHOLE_WARP, own.begin, span), end = __shfl_sync(WHOLE_WARP, own.end, last);
+        const int64_t begin = __shfl_sync(WHOLE_WARP, own_begin, span);
+        const int64_t end = __shfl_sync(WHOLE_WARP, own_begin + length, last);
         HOPFUSE_ROLLED
         for (int64_t first = begin; first < end; first += 32 * ahead) {
             int32_t source[ahead];
@@ -169,15 +174,14 @@ HOPFUSE_DEVICE uint64_t mark_entries(const DeviceRows& rows, const uint64_t* wor
 #pragma unroll
             for (int i = 0; i < ahead; ++i) {
                 const uint64_t found = __ballot_sync(WHOLE_WARP, counts[i]);
-                const int64_t at = first + 32 * i - own.begin;  // of the span's entry that is the lowest bit
+                const int64_t at = first + 32 * i - own_begin;  // of the span's entry that is the lowest bit
                 if (at >= 0 && at < PPR_SEGMENT) marks |= found << at;
                 if (at < 0 && at > -32) marks |= found >> -at;
             }
         }
         span = last + 1;
     }
-    const int64_t count = own.end - own.begin;
-    return count < PPR_SEGMENT ? marks & ((static_cast<uint64_t>(1) << count) - 1) : marks;
+    return length < PPR_SEGMENT ? marks & ((static_cast<uint64_t>(1) << length) - 1) : marks;
 }
 
 // Entries of a row that its threads read together, each every T-th one.
@@ -221,11 +225,11 @@ struct Chunk {
 template <int L, int Kind, class Items>
 HOPFUSE_DEVICE void sum_spans(const DeviceRows& rows, const float* state, bool gathers, const Items& items) {
     using Entries = Chunk<L, Kind>;
-    constexpr int ahead = Kind == edges_per_type ? 2 : 4;
+    constexpr int ahead = Kind >= edges_typed ? 2 : 4;
     const int four = static_cast<int>(threadIdx.x) % row_threads<L>;
     const uint32_t last = static_cast<uint32_t>(items.count()), stride = gridDim.x * blockDim.x / row_threads<L>;
     uint32_t at = (blockIdx.x * blockDim.x + threadIdx.x) / row_threads<L>;
-    const auto span_of = [&](uint32_t i) { return i < last ? items.span(i) : EntrySpan{0, 0}; };
+    const auto span_of = [&](uint32_t i) { return i < last ? items.span(i) : EntrySpan(0, 0); };
     EntrySpan next = span_of(at);
     int64_t begin = next.begin;
     int left = next.length();

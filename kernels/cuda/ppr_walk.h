@@ -43,9 +43,8 @@ HOPFUSE_DEVICE void masked_segment(const LongRows& r, int64_t segment, int lane,
 
 // The sum of a long row, the `at`-th one, from those of its segments, in order. Many are read before the first is added, so that
 // the loads overlap.
-template <int L, class T>
+template <int L, class T, int ahead = 64 / sizeof(T)>
 HOPFUSE_DEVICE T sum_of_segments(const LongRows& r, int64_t at, int lane, const T* partial) {
-    constexpr int ahead = 64 / sizeof(T);
     const int64_t first = r.first_of[at], last = first + count_segments<L>(r, at, lane);
     T total = T(0);
     HOPFUSE_ROLLED

@@ -59,8 +59,8 @@ HOPFUSE_DEVICE void keep_split(const Source& source, int64_t split, int64_t coun
 // has an error of at most g sum |q_i x_i| <= g ||q|| ||x|| (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
 // section 3.1, (3.5); the 8 are the additions of zeros and of partial sums beyond dim). Underflow below 2^-126 adds at most
 // n 2^-126 for the products and the same for the sums, even if results are flushed to 0. So the approximate dot product a
-// and the canonical one c differ by at most (g + h) ||q|| ||x|| + 4 n 2^-126, where h is g for float32 rows, and that of
-// hopfuse/dense_topk.h for 16-bit rows. The canonical norms satisfy
+// and the canonical one c differ by at most (g + h) ||q|| ||x|| + 4 n 2^-126, where h is that of hopfuse/dense_topk.h,
+// and for float32 rows g if that is larger. The canonical norms satisfy
 //   ||x|| <= (norm + f) (1 + g),   f = sqrt(n) 2^-74,
 // where f covers squares below 2^-149. The rounding error of the sum a + error, and for cosine of both quotients by the same
 // rounded norm(q) norm(x), is at most 8 u ||q|| ||x|| (1 + g + h) before division. With

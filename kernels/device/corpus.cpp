@@ -119,9 +119,9 @@ DeviceFilter DeviceFilter::upload(Queue& queue, const RowFilter& filter, int64_t
 }
 
 void check_queries(Queue& queue, const Array<float>& queries, int64_t batch, int32_t dim, bool cosine,
-                   const Array<float>& norms, const Array<int32_t>& status) {
-    queue.launch(queries_kernel, scoring_grid(batch, 1), queries, batch, static_cast<int>(dim), cosine ? 1 : 0, norms,
-                 status);
+                   const Array<float>& norms, const Array<int32_t>& status, const QueryParts& parts) {
+    queue.launch(queries_kernel, {batch, QUERY_THREADS}, queries, static_cast<int>(dim), cosine ? 1 : 0, norms, status,
+                 parts);
 }
 
 void mask_of_ids(Queue& queue, const DeviceFilter& filter, int64_t lists, int64_t first_row, int64_t rows,

@@ -97,9 +97,9 @@ struct DeviceFilter {
     static DeviceFilter upload(Queue& queue, const RowFilter& filter, int64_t queries, int64_t rows);
 };
 
-// Writes the canonical norms of the queries (batch, dim), and their errors to `status`.
+// Writes the canonical norms of the queries (batch, dim), their errors to `status`, and their parts, if any are asked for.
 void check_queries(Queue& queue, const Array<float>& queries, int64_t batch, int32_t dim, bool cosine,
-                   const Array<float>& norms, const Array<int32_t>& status);
+                   const Array<float>& norms, const Array<int32_t>& status, const QueryParts& parts = {});
 
 // Converts id lists to a mask (lists, rows) of the rows first_row .. first_row + rows.
 void mask_of_ids(Queue& queue, const DeviceFilter& filter, int64_t lists, int64_t first_row, int64_t rows,

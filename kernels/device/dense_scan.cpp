@@ -23,8 +23,8 @@ constexpr ScanKernel scan_kernels[] = {{4, {{"dense_codes", "dense_scan_q4"}}},
 constexpr int64_t ROOM = 16;
 // By how much bounds may widen what the threshold of a sample leaves of the rest.
 constexpr int64_t WIDENING = 8;
-// The blocks of queries that a rank kernel aims at.
-constexpr int64_t RANK_BLOCKS = 2048;
+// The most blocks of a launch that ranks few queries, and the rows of a full list that 16 threads of theirs rank.
+constexpr int64_t RANK_BLOCKS = 2048, RANKED = 4;
 
 // A number near the golden section of `parts` that has no common divisor with it: its multiples spread evenly.
 int64_t sample_step(int64_t parts) {
@@ -60,7 +60,7 @@ void scan_codes(Queue& queue, const DeviceCorpus& corpus, const QueryVectors& ve
                      queries, ScanOrder{first, end, step, all}, mask, found);
         queue.launch(raise_kernel, {batch, RAISE_THREADS}, found, static_cast<int>(k));
     }
-    const int64_t parts = std::clamp<int64_t>(RANK_BLOCKS / batch, 1, blocks(room, DENSE_BLOCK_ROWS));
+    const int64_t parts = std::clamp<int64_t>(RANK_BLOCKS / batch, 1, blocks(room, RANKED * DENSE_BLOCK_ROWS));
     corpus.with_rows([&](const auto& kernels, const auto& there) {
         queue.launch(kernels.rank, {batch * parts, DENSE_THREADS}, there, corpus.norms(), vectors,
                      static_cast<int>(parts), found);

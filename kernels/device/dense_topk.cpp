@@ -23,10 +23,11 @@ double gamma(double operations) { return operations * UNIT / (1 - operations * U
 
 // h of hopfuse/dense_topk.h: the error of a matrix unit's dot product over both norms.
 double units_error(int32_t dim, DenseType type) {
-    const double last_bit = type == DenseType::float16 ? 0x1p-11 : 0x1p-8;
-    const double split = last_bit * last_bit + 0x1p-27 * std::sqrt(static_cast<double>(dim));
-    const int32_t parts = (dim + PRODUCT_DEPTH - 1) / PRODUCT_DEPTH;
-    return 1.01 * (2.02 * DENSE_STEP_ERROR + split + gamma(parts + 1));
+    const double last_bit = type == DenseType::bfloat16 ? 0x1p-8 : 0x1p-11;
+    const double lost = 0x1p-27 * std::sqrt(static_cast<double>(dim)), bits = last_bit * last_bit;
+    const double split = type == DenseType::float32 ? 3 * bits + 2 * lost : bits + lost;
+    const int32_t sums = (dim + PRODUCT_DEPTH - 1) / PRODUCT_DEPTH;
+    return 1.01 * (2.02 * DENSE_STEP_ERROR + split + gamma(sums + 1));
 }
 
 float round_up(double value) {
@@ -38,6 +39,7 @@ struct Batch {
     int64_t count;
     Array<float> vectors, norms;
     Array<int32_t> status;
+    Array<unsigned short> parts;  // for a matrix product, or null
     DeviceFilter allowed;
     TopkHits hits;
 };
@@ -49,7 +51,8 @@ using TileMasks = std::function<RowMask(int64_t first, int64_t rows)>;
 class Search {
 public:
     Search(Queue& queue, const DeviceCorpus& corpus, const RowFilter& allowed, int64_t batch, int64_t k)
-        : queue_(queue), corpus_(corpus), allowed_(allowed), k_(k), width_(k + k / 8 + 32) {
+        : queue_(queue), corpus_(corpus), allowed_(allowed), bound_(dot_bound(corpus.dim(), corpus.type())), k_(k),
+          width_(k + k / 8 + 32) {
         if (allowed.shared) shared_ = DeviceFilter::upload(queue, allowed, batch, corpus.rows());
     }
 
@@ -57,11 +60,14 @@ public:
     DenseFound run(const Array<float>& queries, QueryRange range, const TopkHits& hits, bool reads) {
         const FilterPart part(allowed_, range.begin, range.end, corpus_.rows());
         const RowFilter& allowed = part.filter();
-        const Batch batch = take(vectors_of(queries, range), range.count(), allowed, hits);
+        const bool uses_codes = is_by_codes(allowed, range.count());
+        const bool is_multiplied =
+            !uses_codes && is_bound_worth_it(allowed) && range.count() > queue_.sizes().scored_at_once;
+        const Batch batch = take(vectors_of(queries, range), range.count(), allowed, hits, is_multiplied);
         DenseFound found{hits};
-        if (is_by_codes(allowed, range.count())) {
+        if (uses_codes) {
             by_codes(batch);
-        } else if (!is_bound_worth_it(allowed) || range.count() <= queue_.sizes().scored_at_once) {
+        } else if (!is_multiplied) {
             exhaustively(batch, allowed);
             if (!queue_.fixed()) found.rescored = allowed.total(range.count(), corpus_.rows());
             return found;
@@ -111,7 +117,7 @@ private:
         const FilterPart part(allowed_, chosen, corpus_.rows());
         const Array<float> vectors = queue_.take_rows(queries, static_cast<size_t>(corpus_.dim()), chosen);
         const TopkHits found = TopkHits::empty(queue_, count, hits.hits.k);
-        exhaustively(take(vectors, count, part.filter(), found), part.filter());
+        exhaustively(take(vectors, count, part.filter(), found, false), part.filter());
         const auto width = static_cast<size_t>(hits.hits.k);
         queue_.put_rows(hits.hits.ids, width, left, found.hits.ids);
         queue_.put_rows(hits.hits.scores, width, left, found.hits.scores);
@@ -135,14 +141,16 @@ private:
                !has_short_lists(allowed) && corpus_.dim() <= MOST_DIMENSIONS;
     }
 
-    Batch take(Array<float> vectors, int64_t count, const RowFilter& allowed, const TopkHits& hits) {
-        auto [norms, status] = queue_.arrays<float, int32_t>(count, count);
-        check_queries(queue_, vectors, count, corpus_.dim(), corpus_.is_cosine(), norms, status);
-        return {count,
-                std::move(vectors),
-                norms,
-                status,
-                allowed.shared ? shared_ : DeviceFilter::upload(queue_, allowed, count, corpus_.rows()),
+    Batch take(Array<float> vectors, int64_t count, const RowFilter& allowed, const TopkHits& hits,
+               bool is_multiplied) {
+        auto [norms, status, parts] = queue_.arrays<float, int32_t, unsigned short>(
+            count, count, is_multiplied ? count * query_parts_size(corpus_.dim()) : 0);
+        const QueryParts made{is_multiplied ? parts.data() : nullptr, corpus_.type() == DenseType::bfloat16 ? 1 : 0,
+                              bound_.norm_floor};
+        check_queries(queue_, vectors, count, corpus_.dim(), corpus_.is_cosine(), norms, status, made);
+        return {count, std::move(vectors),
+                norms, status,
+                parts, allowed.shared ? shared_ : DeviceFilter::upload(queue_, allowed, count, corpus_.rows()),
                 hits};
     }
 
@@ -156,26 +164,24 @@ private:
 
     // Writes the hits and status of each query, and the number of candidates scored.
     void by_bound(const Batch& batch) {
-        const DotBound bound = dot_bound(corpus_.dim(), corpus_.type());
         const int64_t tile = tile_rows(queue_, batch.count, corpus_.rows());
         const Array<float> scores = queue_.empty<float>(static_cast<size_t>(batch.count * tile));
         Lists lists(queue_, batch.count, split_count(queue_, batch.count, tile), width_);
         const TileMasks mask_of = tile_masks(batch, tile);
         each_tile(corpus_.rows(), tile, [&](int64_t first, int64_t rows) {
-            multiply(batch, first, rows, bound.norm_floor, scores);
-            lists.select(scores, rows, first, batch.norms, corpus_.norms(), corpus_.is_cosine(), bound,
+            multiply(batch, first, rows, scores);
+            lists.select(scores, rows, first, batch.norms, corpus_.norms(), corpus_.is_cosine(), bound_,
                          mask_of(first, rows));
         });
         rank_candidates(batch, lists.merged());
     }
 
     // Writes the dot products of a tile, (queries, rows), with errors that the bound covers.
-    void multiply(const Batch& batch, int64_t first, int64_t rows, float norm_floor, const Array<float>& out) {
-        const int tile_queries = corpus_.type() == DenseType::float32 ? PRODUCT_QUERIES_F32 : PRODUCT_QUERIES;
-        const Grid grid{blocks(rows, PRODUCT_ROWS) * blocks(batch.count, tile_queries), PRODUCT_THREADS};
+    void multiply(const Batch& batch, int64_t first, int64_t rows, const Array<float>& out) {
+        const Grid grid{blocks(rows, PRODUCT_ROWS) * blocks(batch.count, PRODUCT_QUERIES), PRODUCT_THREADS};
         corpus_.with_rows([&](const auto& kernels, const auto& vectors) {
-            queue_.launch(kernels.product, grid, vectors + first * corpus_.dim(), rows, vectors_of(batch), norm_floor,
-                          out);
+            const ProductRows given{vectors + first * corpus_.dim(), corpus_.norms() + first, rows};
+            queue_.launch(kernels.product, grid, given, vectors_of(batch), batch.parts, bound_.norm_floor, out);
         });
     }
 
@@ -228,9 +234,9 @@ private:
     }
 
     void rescore(const Batch& batch, const ListedRows& listed, const KeyColumns& out) {
+        const Grid grid{batch.count * blocks(out.columns, RESCORE_ROWS), RESCORE_THREADS};
         corpus_.with_rows([&](const auto& kernels, const auto& vectors) {
-            queue_.launch(kernels.rescore, scoring_grid(out.columns, batch.count), vectors, corpus_.norms(),
-                          vectors_of(batch), listed, out);
+            queue_.launch(kernels.rescore, grid, vectors, corpus_.norms(), vectors_of(batch), listed, out);
         });
     }
 
@@ -242,6 +248,7 @@ private:
     Queue& queue_;
     const DeviceCorpus& corpus_;
     const RowFilter& allowed_;
+    DotBound bound_;
     // More candidates than k, because rounding may have moved rows whose scores are within the bound of the k-th.
     int64_t k_, width_;
     DeviceFilter shared_;
@@ -249,9 +256,10 @@ private:
 
 }  // namespace
 
+// Of float32 rows, the larger one of the bounds of both arithmetics.
 DotBound dot_bound(int32_t dim, DenseType type) {
-    const double n = dim + 8.0, own = gamma(n);
-    const double product = type == DenseType::float32 ? own : units_error(dim, type);
+    const double n = dim + 8.0, own = gamma(n), units = units_error(dim, type);
+    const double product = type == DenseType::float32 ? std::max(own, units) : units;
     const double slack = 1.01 * (own + product + 8 * UNIT * (1 + own + product)) * ((1 + own) * (1 + own));
     return {round_up(slack), round_up(std::sqrt(n) * 0x1p-74), round_up(8 * n * 0x1p-126)};
 }

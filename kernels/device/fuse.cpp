@@ -16,7 +16,7 @@ namespace hopfuse::device {
 namespace {
 
 constexpr KernelOf<CalibrateKernel> calibrate_f32{{"fuse_f32", "calibrate_f32"}};
-constexpr KernelOf<FuseListKernel> fuse_list{{"fuse_f32", "fuse_list"}};
+constexpr KernelOf<FuseListsKernel> fuse_lists{{"fuse_f32", "fuse_lists"}};
 constexpr KernelOf<FuseKernel> fuse_f32{{"fuse_f32", "fuse_f32"}};
 
 constexpr int WARP = 32, MOST_THREADS = 256;
@@ -90,11 +90,17 @@ public:
         const int64_t entries = call.batch * starts.back();
         std::tie(ids_, scores_, counts_) =
             queue.arrays<int64_t, float, int64_t>(entries, entries, call.batch * call.num_lists);
-        for (int32_t l = 0; l < call.num_lists; ++l) {
-            const FuseList& list = call.lists[l];
-            const Grid grid{blocks(call.batch * std::max<int64_t>(1, list.width), MOST_THREADS), MOST_THREADS};
-            queue.launch(fuse_list, grid, call.batch, list.width, starts[static_cast<size_t>(l)], l, list.ids,
-                         list.scores, list.counts, ids_, scores_, counts_);
+        for (int32_t first = 0; first < call.num_lists; first += FUSE_LISTS) {
+            GivenLists given{first, std::min(FUSE_LISTS, call.num_lists - first), {}};
+            int64_t widest = 1;
+            for (int32_t l = 0; l < given.lists; ++l) {
+                const FuseList& list = call.lists[first + l];
+                given.list[l] = {list.ids, list.scores, list.counts, list.width,
+                                 starts[static_cast<size_t>(first + l)]};
+                widest = std::max(widest, list.width);
+            }
+            const Grid grid{blocks(call.batch * widest, MOST_THREADS), MOST_THREADS};
+            queue.launch(fuse_lists, grid, call.batch, given, ids_, scores_, counts_);
         }
         joined = {ids_, scores_, counts_};
     }
@@ -111,11 +117,20 @@ struct Sorting {
     int64_t size;         // entries, a power of two
     int64_t blocks;       // that run at once
     Array<uint8_t> room;  // of all blocks, or null: shared memory
+    bool is_counted = false;
+
+    // Of a block. The kernel declares shared memory also if it sorts elsewhere.
+    size_t shared() const {
+        return static_cast<size_t>(room ? sizeof(Entry) : size * (is_counted ? FUSE_COUNTED_BYTES : sizeof(Entry)));
+    }
+    int threads() const {
+        return static_cast<int>(std::clamp<int64_t>(is_counted ? size : size / 2, WARP, MOST_THREADS));
+    }
 };
 
 Sorting sorting(Queue& queue, int64_t batch, int64_t entries) {
     const int64_t size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(entries)));
-    if (size <= queue.sizes().shared_entries) return {size, batch, {}};
+    if (size <= queue.sizes().shared_entries) return {size, batch, {}, size <= FUSE_COUNTED};
     const int64_t nbytes = static_cast<int64_t>(sizeof(Entry)) * size;
     const int64_t blocks = std::min(batch, std::max<int64_t>(1, queue.sizes().workspace / nbytes));
     return {size, blocks, queue.empty<uint8_t>(static_cast<size_t>(blocks * nbytes))};
@@ -162,7 +177,8 @@ HitArrays fuse(Queue& queue, const FuseArgs& call, bool on_device) {
                             .out_scores = nullptr,
                             .out_counts = nullptr,
                             .size = 0,
-                            .room = nullptr};
+                            .room = nullptr,
+                            .is_counted = 0};
     const auto give = [&](const Joined& joined) {
         arguments.ids = joined.ids;
         arguments.values.scores = joined.scores;
@@ -187,18 +203,16 @@ HitArrays fuse(Queue& queue, const FuseArgs& call, bool on_device) {
     if (on_device) give(there.emplace(queue, call, starts).joined);
 
     const HitArrays hits = empty_hits(queue, batch, call.k);
-    const Array<float> values = queue.empty<float>(static_cast<size_t>(batch * entries));
     const Sorting sorted = sorting(queue, batch, entries);
+    const Array<float> values = queue.empty<float>(sorted.is_counted ? 0 : static_cast<size_t>(batch * entries));
     arguments.values.values = values;
     arguments.out_ids = hits.ids;
     arguments.out_scores = hits.scores;
     arguments.out_counts = hits.counts;
     arguments.size = sorted.size;
     arguments.room = sorted.room;
-    // The kernel declares shared memory also if it sorts elsewhere.
-    const size_t shared = sizeof(Entry) * static_cast<size_t>(sorted.room ? 1 : sorted.size);
-    const int threads = static_cast<int>(std::clamp<int64_t>(sorted.size / 2, WARP, MOST_THREADS));
-    queue.launch(fuse_f32, {sorted.blocks, threads, shared}, arguments);
+    arguments.is_counted = sorted.is_counted ? 1 : 0;
+    queue.launch(fuse_f32, {sorted.blocks, sorted.threads(), sorted.shared()}, arguments);
     return hits;
 }
 

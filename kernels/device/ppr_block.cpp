@@ -74,11 +74,11 @@ WalkBatch::WalkBatch(Queue& queue, std::shared_ptr<const DeviceGraph> on, const 
     if (of.node_weights) column = queue.upload(columns_of(of.node_weights->node, rows().num_nodes));
 }
 
-JoinMemory::JoinMemory(Queue& queue, int64_t most_blocks, int lanes, bool cleared)
+JoinMemory::JoinMemory(Queue& queue, int64_t most_blocks, int lanes, bool cleared, int64_t slices)
     : groups(blocks(most_blocks, JOIN_GROUP)) {
     const int64_t places = std::max<int64_t>(1, most_blocks) + groups;
     std::tie(columns, arrived) =
-        queue.arrays<double, uint32_t>(places * MEASURED_COLUMNS * lanes, groups + 1 + 1);
+        queue.arrays<double, uint32_t>(places * MEASURED_COLUMNS * lanes, groups + 1 + slices + 1);
     if (cleared) queue.clear(arrived.data(), arrived.nbytes());
 }
 
@@ -334,7 +334,8 @@ void PprBlock::allocate(Queue& queue, int64_t table_rows) {
 void PprBlock::read_restart(Queue& queue, Given& given) {
     const int64_t table_rows = std::max<int64_t>(1, restarting);
     allocate(queue, table_rows);
-    join.emplace(queue, rows.num_tiles(), lanes, false);
+    const int64_t slices = is_sliced() ? rows.slices.table().num_long : 0;
+    join.emplace(queue, rows.num_tiles(), lanes, false, slices);
     given.seeds.queries = count, given.seeds.internal_of = rows.internal_of;
     given.seeds.num_nodes = rows.num_nodes, given.seeds.mask = mask;
     given.restarts.words = restart_words, given.restarts.rank = restart_rank;

@@ -61,15 +61,16 @@ struct WalkBatch {
 // The column of each internal node, (N,), or -1 for nodes without one.
 std::vector<int32_t> columns_of(std::span<const int32_t> node, int64_t num_nodes);
 
-// The memory through which blocks of a launch join their measurements. `arrived` is 0 before and after a launch; its last counter
-// is that of the walk's grid barriers.
+// The memory through which blocks of a launch join their measurements. `arrived` is 0 before and after a launch. There are further
+// counters: one per slice of a long row, and one of the walk's grid barriers.
 struct JoinMemory {
     Array<double> columns;
     Array<uint32_t> arrived;
     int64_t groups;
 
-    JoinMemory(Queue& queue, int64_t most_blocks, int lanes, bool cleared);
+    JoinMemory(Queue& queue, int64_t most_blocks, int lanes, bool cleared, int64_t slices = 0);
     JoinRoom room() const { return {columns, arrived}; }
+    uint32_t* arrived_of_slice() const { return arrived.data() + groups + 1; }
     uint32_t* barrier() const { return arrived.data() + arrived.size() - 1; }
 };
 
@@ -132,6 +133,8 @@ public:
     PprIterate iterate() const;
     void place() { is_placed_ = true; }
     EdgeKind edge_kind() const;
+    // Whether its passes are those of ppr_sliced_f32.cu.
+    bool is_sliced() const { return lanes == SLICED_LANES && !per_lane && edge_kind() <= edges_weighted; }
     Array<float> segment_sums(Queue& queue) const;
 
     // Launches of one thread per item: per entry of the state, per segment of a long row and lane, per tile and lane.

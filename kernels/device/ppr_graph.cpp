@@ -105,8 +105,10 @@ int64_t GraphRows::num_tiles() const { return (num_nodes + PPR_TILE - 1) / PPR_T
 
 std::shared_ptr<const GraphRows> upload_rows(Queue& queue, const HostGraph& graph) {
     const Segments segments(graph.rows.indptr, graph.num_nodes);
+    const HostSlices slices(graph.rows, graph.num_nodes);
     const size_t nodes = graph.node_of.size_bytes() + graph.internal_of.size_bytes();
-    queue.device().require(bytes_of(graph.rows) + graph.degree.size_bytes() + nodes + segments.bytes(), "the graph");
+    queue.device().require(bytes_of(graph.rows) + graph.degree.size_bytes() + nodes + segments.bytes() + slices.bytes(),
+                           "the graph");
     const Queue::Resident resident(queue);
     auto made = std::make_shared<GraphRows>();
     made->device = queue.device().shared_from_this();
@@ -130,6 +132,7 @@ std::shared_ptr<const GraphRows> upload_rows(Queue& queue, const HostGraph& grap
     for (size_t word = 0; word < rank.size(); ++word) rank[word] = static_cast<int32_t>(64 * word);
     made->every_word = queue.upload(std::vector<uint64_t>(rank.size(), ~uint64_t{0}));
     made->every_rank = queue.upload(rank);
+    made->slices = upload_slices(queue, slices);
     made->spread = mean_spread(graph.rows.indptr, graph.num_stored);
     return made;
 }

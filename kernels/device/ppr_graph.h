@@ -11,6 +11,7 @@
 
 #include "arguments/ppr_walk.h"
 #include "device.h"
+#include "slices.h"
 
 namespace hopfuse::device {
 
@@ -92,6 +93,8 @@ struct GraphRows {
 
     Array<uint64_t> every_word;  // the set of all rows
     Array<int32_t> every_rank;
+
+    DeviceSlices slices;  // for few queries without edge types, masks and weights
 
     double spread;  // the mean number of entries of a row that an entry leads to
     std::shared_ptr<OmegaTables> omegas = std::make_shared<OmegaTables>();

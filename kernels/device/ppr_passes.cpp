@@ -15,6 +15,10 @@ constexpr auto early_segments_kernel =
     lane_kernels<EarlySegmentsKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_early_segments"));
 constexpr auto walk_kernel = lane_kernels<WalkKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_walk"));
 
+constexpr std::string_view SLICED = "ppr_sliced_f32";
+constexpr KernelOf<SlicedPassKernel> sliced_pass{{SLICED, "ppr_pass_sliced_l4"}};
+constexpr KernelOf<SlicedWalkKernel> sliced_walk{{SLICED, "ppr_walk_sliced_l4"}};
+
 // Of the kinds of edges that a pass is compiled for.
 template <class Function>
 using KindKernels = std::array<LaneKernels<Function>, 4>;
@@ -128,10 +132,22 @@ void Passes::start(Queue& queue) const {
     block_.launch_states(queue, start_kernel, walk.num_nodes, walk.restart_rows, walk.restart, even, odd);
 }
 
+SlicedArguments Passes::sliced(int64_t number, double* measured, bool ends) const {
+    return {.pass = arguments(number, measured, ends),
+            .table = block_.rows.slices.table(),
+            .state = read_by(number),
+            .arrived = block_.join->arrived_of_slice()};
+}
+
 void Passes::run(Queue& queue, int64_t number, double* measured, bool ends) const {
+    if (block_.is_sliced()) {
+        const SlicedArguments own = sliced(number, measured, ends);
+        queue.launch(sliced_pass, {sliced_blocks(), SLICED_BLOCK, sizeof(SlicedShared)}, own);
+        return;
+    }
     if (block_.rows.num_segments > 0) {
         // Masked lanes have segments of their own, so a thread has one lane, not four.
-        const int64_t threads = block_.rows.num_segments * (block_.allowed ? block_.lanes : block_.lanes / 4);
+        const int64_t threads = block_.rows.num_segments * (block_.allowed ? block_.lanes : block_.lanes / PASS_LANES);
         block_.launch_items(queue, of_kind(segments_kernels, kind_), threads, segments(number));
     }
     const int64_t waves = WAVES * int64_t{queue.device().properties().multiprocessors};
@@ -143,7 +159,8 @@ void Passes::run(Queue& queue, int64_t number, double* measured, bool ends) cons
 void Passes::run_early(Queue& queue, int64_t number, const uint64_t* before, const uint64_t* nonzero,
                        uint64_t* reached) const {
     const NonzeroRows rows = {nonzero, kind_};
-    const int64_t together = early_rows_of(block_.lanes), segments_of_all = block_.rows.num_segments;
+    const int64_t together = std::max(EARLY_ROWS, 32 * PASS_LANES / block_.lanes),
+                  segments_of_all = block_.rows.num_segments;
     if (segments_of_all > 0) {
         const int64_t warps = block_.allowed ? segments_of_all : blocks(segments_of_all, together);
         block_.launch_items(queue, early_segments_kernel, warps * 32, EarlySegmentArguments{segments(number), rows});
@@ -155,6 +172,14 @@ void Passes::run_early(Queue& queue, int64_t number, const uint64_t* before, con
 bool Passes::run_rest(Queue& queue, int64_t number, int64_t first_measured, int64_t last, double* measured) const {
     const int64_t at_once = blocks_at_once(queue);
     if (at_once == 0) return false;
+    if (block_.is_sliced()) {
+        const SlicedWalkArguments rest = {.passes = sliced(number, measured, true),
+                                          .first_measured = first_measured,
+                                          .last = last,
+                                          .barrier = block_.join->barrier()};
+        queue.launch(sliced_walk, {at_once, SLICED_BLOCK, sizeof(SlicedShared), true}, rest);
+        return true;
+    }
     const WalkArguments rest = {.passes = arguments(number, measured, true),
                                 .num_segments = block_.rows.num_segments,
                                 .first_measured = first_measured,
@@ -171,14 +196,22 @@ int64_t Passes::blocks_at_once(Queue& queue) const {
     const Device& device = queue.device();
     if (kind_ > edges_weighted || !device.cooperative || !device.properties().has_cooperative) return 0;
     if (2 * sizeof(float) * block_.states() > device.properties().l2_bytes) return 0;
+    if (block_.is_sliced())
+        return std::min(queue.resident_blocks(sliced_walk, SLICED_BLOCK, sizeof(SlicedShared)), sliced_blocks());
     const int64_t resident = queue.resident_blocks(walk_kernel.of(block_.lanes), PPR_THREADS, sizeof(PassShared));
     return std::min(resident, blocks_of_rows());
 }
 
 // The blocks that all rows keep busy, four lanes a thread; at most those that can join what they measure.
 int64_t Passes::blocks_of_rows() const {
-    const int64_t rows = blocks(block_.num_nodes() * (block_.lanes / 4), PPR_THREADS);
+    const int64_t rows = blocks(block_.num_nodes() * (block_.lanes / PASS_LANES), PPR_THREADS);
     return std::min(rows, blocks(block_.rows.num_tiles(), 1));
+}
+
+// A warp for each slice, in no more blocks than measurements can be joined of.
+int64_t Passes::sliced_blocks() const {
+    const int64_t slices = blocks(block_.rows.slices.table().num_slices, SLICED_BLOCK / SLICE_THREADS);
+    return std::min(slices, blocks(block_.rows.num_tiles(), 1));
 }
 
 void walk(Queue& queue, const PprBlock& block, Proof* proof, const Array<double>& measured) {
@@ -191,7 +224,9 @@ void walk(Queue& queue, const PprBlock& block, Proof* proof, const Array<double>
     const Array<float> partial = block.segment_sums(queue);
     const Passes passes(block, omega ? omega.data() + block.lanes : nullptr, partial);
     passes.start(queue);
-    const int64_t early = std::min({span.first_measured - 1, span.last, early_passes(block)});
+    const bool is_one_launch = proof == nullptr && passes.blocks_at_once(queue) > 0;
+    int64_t early = std::min({span.first_measured - 1, span.last, early_passes(block)});
+    if (is_one_launch && block.is_sliced()) early = 0;  // such a pass takes less than a launch
     const size_t words = static_cast<size_t>(std::max<int64_t>(1, block.rows.num_tiles()));
     const Array<uint64_t> reached = queue.empty<uint64_t>(MOST_EARLY * words);
     const uint64_t *before = nullptr, *nonzero = block.restart_words;

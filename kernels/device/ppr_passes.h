@@ -2,6 +2,7 @@
 #pragma once
 
 #include "arguments/ppr_f32.h"
+#include "arguments/ppr_sliced_f32.h"
 #include "ppr_block.h"
 
 namespace hopfuse::device {
@@ -35,6 +36,8 @@ public:
     // The passes from `number` on in one launch, measured from `first_measured` on; these may end lanes. False if that is not
     // possible or not worthwhile.
     bool run_rest(Queue& queue, int64_t number, int64_t first_measured, int64_t last, double* measured) const;
+    // The blocks of run_rest, or 0.
+    int64_t blocks_at_once(Queue& queue) const;
     float* read_by(int64_t number) const { return number % 2 != 0 ? even : odd; }
     float* written_by(int64_t number) const { return number % 2 != 0 ? odd : even; }
 
@@ -44,7 +47,8 @@ private:
 
     PassArguments arguments(int64_t number, double* measured, bool ends) const;
     SegmentArguments segments(int64_t number) const;
-    int64_t blocks_at_once(Queue& queue) const;
+    SlicedArguments sliced(int64_t number, double* measured, bool ends) const;
+    int64_t sliced_blocks() const;
     int64_t blocks_of_rows() const;
 };
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 SPILLS = re.compile(r"(STL|LDL)\b")
-LOAD = re.compile(r"LDG\.E(?:\.\w+)*")
-WIDE_LOAD = re.compile(r"LDG\.E(?:\.\w+)*?\.128\b")
+LOAD = re.compile(r"LDG?\.E(?:\.\w+)*")
+WIDE_LOAD = re.compile(r"LDG?\.E(?:\.\w+)*?\.128\b")
 #: What computes with what was loaded; others make addresses of it, or compare.
 ARITHMETIC = re.compile(r"(FFMA2?|FMUL2?|FADD2?|DFMA|DMUL|DADD|[HI]MMA|IDP)\b")
 LINE = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:\{\s*)?(@!?U?P\w+\s+)?([A-Z][\w.]*)\s*(.*?)\s*;", re.MULTILINE)

@@ -20,6 +20,7 @@ Compile = Callable[[str], dict[str, sass.Code]]
 #: Loads of 128 bits that the kernels of a file issue before they compute with one, by their names.
 WIDE = {
     "dense_topk": {"dense_product_f16": 4},
+    "ppr_sliced_f32": {"ppr_(pass|walk)_sliced_l4": 8},
 }
 #: Loads of any width, likewise.
 AHEAD = {

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernels.test_dense_device import ran, rescored_rows, search
 from kernels.test_dense_topk import PRECISIONS, normal
-from numpy.typing import NDArray
 from variants import SIMT, use_sizes
 
 #: Every corpus has codes; a list has room for 256 rows, so k is at most 16.
@@ -226,18 +225,15 @@ def test_drawn_corpora(
     hf.dense_topk(q.astype(np.float32), corpus, k, allow=filters_of(rng.random((batch, count)) < share)[allow])
 
 
-def drawn(rng: np.random.Generator, dim: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    return normal(rng, 260, dim), normal(rng, 1, dim)
-
-
 @pytest.mark.every_order
 def test_orders_of_threads(runtime: Any) -> None:
-    """Two blocks of rows, two steps of dimensions, and a list that is sorted."""
+    """Two parts of a sample, two steps of dimensions, whole and not, on the fewest threads."""
+    use_sizes(coded_bytes=0, scanned_rows=64)
     rng = np.random.default_rng(15)
-    x, q = drawn(rng, 70)
     for storage in PRECISIONS:
-        search(x, q, 2, "cosine", storage)
-    assert ran(runtime, "dense_scan_q4") == 6
+        search(normal(rng, 120, 70), normal(rng, 1, 70), 2, "cosine", storage)
+    search(normal(rng, 40, 64), normal(rng, 5, 64), 1)
+    assert [ran(runtime, f"dense_scan_q{count}") for count in (4, 16)] == [6, 1]
 
 
 def test_a_recording_scans_too(runtime: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hopfuse import _native
 from hopfuse_simt import MATRIX_UNITS, SimtModule
 from hopfuse_simt.driver import CUDA
-from kernels.products import BLOCK_QUERIES, STEP_ERROR, SUFFIXES, Bound, as_stored, multiply, product_error
+from kernels.products import BLOCK_QUERIES, DEPTH, STEP_ERROR, SUFFIXES, Bound, as_stored, multiply, product_error
 from numpy.typing import NDArray
 from variants import SANITIZED, missing
 
@@ -21,12 +21,12 @@ pytestmark = [
 
 SOURCE = CUDA / "dense_topk.cu"
 UNITS = [unit for unit in MATRIX_UNITS if unit != "narrow"]
-#: Capability, storage and matrix unit. Float32 rows have no unit, and with capability 7.5 neither have bfloat16 rows.
+#: Capability, storage and matrix unit. With 7.5 bfloat16 rows have no unit; float32 rows use those of some cards.
 CASES = [
-    (90, "float32", UNITS[0]),
-    *((90, storage, unit) for storage in ("float16", "bfloat16") for unit in UNITS),
+    *((90, storage, unit) for storage in SUFFIXES for unit in UNITS),
     *((75, "float16", unit) for unit in UNITS),
     (75, "bfloat16", UNITS[0]),
+    (75, "float32", UNITS[0]),
 ]
 ORDERS = {"forward": 0, "reverse": 0, "shuffle": 1}
 Modules = Callable[..., SimtModule]
@@ -60,7 +60,9 @@ def check(module: SimtModule, storage: str, rows: int, dim: int, batch: int, **h
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize(("capability", "storage"), [(90, "float32"), (75, "bfloat16"), (90, "float16")])
+@pytest.mark.parametrize(
+    ("capability", "storage"), [(90, "float32"), (75, "float32"), (75, "bfloat16"), (90, "float16"), (75, "float16")]
+)
 def test_blocks_that_are_whole_and_not(modules: Modules, capability: int, storage: str, order: str) -> None:
     """128 rows, 32 or 64 queries, 8 or 32 dimensions, and one less or more; read by four numbers and not."""
     module = modules("plain", capability)
@@ -72,7 +74,9 @@ def test_blocks_that_are_whole_and_not(modules: Modules, capability: int, storag
 
 
 @pytest.mark.parametrize("build", SANITIZED)
-@pytest.mark.parametrize(("capability", "storage"), [(90, "float32"), (75, "bfloat16")])
+@pytest.mark.parametrize(
+    ("capability", "storage"), [(90, "float32"), (75, "float32"), (75, "bfloat16"), (90, "float16"), (75, "float16")]
+)
 def test_blocks_in_the_sanitizers_builds(modules: Modules, capability: int, storage: str, build: str) -> None:
     """Few rows: the threads are those of whole blocks anyway."""
     module = modules(build, capability)
@@ -81,25 +85,45 @@ def test_blocks_in_the_sanitizers_builds(modules: Modules, capability: int, stor
 
 
 @pytest.mark.parametrize("build", ["plain", *SANITIZED])
+@pytest.mark.parametrize("capability", [90, 75])
 @pytest.mark.parametrize("offset", [1, 2, 3])
-def test_queries_that_do_not_begin_at_a_multiple_of_four(modules: Modules, build: str, offset: int) -> None:
+def test_queries_that_do_not_begin_at_a_multiple_of_four(
+    modules: Modules, build: str, capability: int, offset: int
+) -> None:
     """As a caller's array on the device may."""
     rng = np.random.default_rng(offset)
     held = whole_numbers(rng, 5 * 12 + 4)
     assert held.ctypes.data % 16 == 0
     q, x = held[offset : offset + 5 * 12].reshape(5, 12), whole_numbers(rng, 9, 12)
-    found, _ = multiply(modules(build), x, q)
+    found, _ = multiply(modules(build, capability), x, q)
     np.testing.assert_array_equal(found, q @ x.T)
 
 
 @pytest.mark.parametrize(("rows", "dim", "batch"), [(256, 64, 64), (128, 64, 32), (256, 36, 130)])
 def test_numbers_are_read_once_for_each_block(modules: Modules, rows: int, dim: int, batch: int) -> None:
+    """Of float32 rows and queries, by float32 arithmetic."""
     rng = np.random.default_rng(1)
-    _, counted = multiply(modules("count"), whole_numbers(rng, rows, dim), whole_numbers(rng, batch, dim))
-    of_queries = -(-batch // BLOCK_QUERIES["float32"])
+    _, counted = multiply(modules("count", 75), whole_numbers(rng, rows, dim), whole_numbers(rng, batch, dim))
+    of_queries = -(-batch // BLOCK_QUERIES)
     # A query beyond the end is the last one again.
     read_queries = sum(32 if min(64, batch - first) <= 32 else 64 for first in range(0, batch, 64))
     assert counted.global_loaded == 4 * dim * (rows * of_queries + read_queries * rows // 128)
+    assert counted.global_stored == 4 * rows * batch
+
+
+@pytest.mark.parametrize("capability", [90, 75])
+@pytest.mark.parametrize("storage", SUFFIXES)
+def test_units_read_rows_and_parts_once_for_each_block(modules: Modules, storage: str, capability: int) -> None:
+    """And the norms of queries, in the end, and of rows that they split; nothing beyond the last query or dimension."""
+    if (capability, storage) in ((75, "float32"), (75, "bfloat16")):
+        pytest.skip("no unit")
+    rng, (rows, dim, batch) = np.random.default_rng(1), (256, 72, 70)
+    x, q = whole_numbers(rng, rows, dim), whole_numbers(rng, batch, dim)
+    _, counted = multiply(modules("count", capability), as_stored(x, storage)[0], q, storage)
+    blocks, steps, each = 2, -(-dim // DEPTH), 4 if storage == "float32" else 2
+    of_rows, of_parts = blocks * rows * dim * each, rows // 128 * batch * steps * 4 * DEPTH
+    norms = 4 * (rows * batch + (blocks * 4 * rows if storage == "float32" else 0))
+    assert counted.global_loaded == of_rows + of_parts + norms
     assert counted.global_stored == 4 * rows * batch
 
 
@@ -132,8 +156,9 @@ def test_products_are_within_their_bound(modules: Modules, capability: int, stor
         found, _ = multiply(modules("plain", capability), stored, q, storage, mma=mma)
         wide = q.astype(np.float64)
         of_rows, error = np.linalg.norm(exact_rows, axis=1), product_error(dim, storage)
-        sizes = np.linalg.norm(wide, axis=1)[:, None] * of_rows
-        most = error * sizes + Bound.of(dim, storage).norm_floor * error * of_rows + 8 * dim * 2.0**-126
+        floor = Bound.of(dim, storage).norm_floor
+        of_rows = of_rows + (floor if storage == "float32" else 0.0)  # only these are split
+        most = error * (np.linalg.norm(wide, axis=1) + floor)[:, None] * of_rows + 8 * dim * 2.0**-126
         assert (np.abs(found - wide @ exact_rows.T) <= most).all()
 
 

@@ -196,7 +196,7 @@ def test_explain_says_what_a_device_has_of_an_int8_corpus() -> None:
     assert_hits_equal(hf.dense_topk(q, corpus, 5, backend="simt"), hf.dense_topk(q, corpus, 5))
     said = hf.backend_info()["backends"]["simt"]["last_calls"]["dense_topk_f16"]
     assert (said["kernel"], said["storage"]) == ("dense_topk_f16_simt", "int8")
-    assert said["resident"] == "the original vectors, in float16; only the CPU uses 8-bit codes"
+    assert said["resident"] == "the original vectors, in float16; the CPU has their 8-bit codes alone"
     hf.dense_topk(q, corpus, 5)
     said = calls()["dense_topk_f16"]
     assert (said["storage"], said["queries"]) == ("int8", 2)

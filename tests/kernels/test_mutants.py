@@ -16,7 +16,7 @@ from hopfuse_simt import SimtModule
 from hopfuse_simt.errors import SimtError
 from kernels.moved_products import copy_kernels, move_products
 from kernels.mutants import MUTANTS, Mutant
-from kernels.products import as_stored, multiply
+from kernels.products import as_stored, multiply, units_error
 from numpy.typing import NDArray
 from variants import missing, registered, same_bits_as_the_cpu, use_sizes
 
@@ -91,20 +91,74 @@ def thirty(runtime: SimtRuntime) -> None:
     search(*drawn(8), 1, ODD | {"tile_rows": 30})
 
 
+def coded(runtime: SimtRuntime) -> None:
+    """A search by codes of rows and queries that end within a step, in two parts of a sample."""
+    sizes = {"coded_bytes": 0, "scanned_rows": 64}
+    rng = np.random.default_rng(1)
+    x, q = (rng.standard_normal(shape).astype(np.float32) for shape in ((120, 70), (3, 70)))
+    search(x, q, 2, sizes, "float16")
+    assert any(kernel.startswith("dense_scan") for kernel, _, _ in runtime.launches)
+
+
+def near_codes(runtime: SimtRuntime) -> None:
+    """Searches by codes of rows that are nearer to each other than codes tell."""
+    rng = np.random.default_rng(2)
+    for power in range(1, 5):
+        q = rng.standard_normal((3, 40)).astype(np.float32)
+        x = (q[:1] + rng.standard_normal((900, 40)) * 10.0**-power).astype(np.float32)
+        search(x, q, 3, {"coded_bytes": 0, "scanned_rows": 256})
+
+
+def exact_codes(runtime: SimtRuntime) -> None:
+    """Searches by codes that lose nothing, of rows whose scores differ by their rounding."""
+    rng = np.random.default_rng(3)
+    for _ in range(4):
+        q = np.concatenate([[32639], rng.integers(-30000, 30000, 30), rng.integers(-2, 3, 30)]).astype(np.float32)
+        x = np.concatenate([[127], rng.integers(0, 128, 60)]) * np.where(np.arange(61) < 31, np.sign(q), 1)
+        rows = np.repeat(x[None], 200, axis=0)
+        rows[:, 31:] = rng.integers(-2, 3, (200, 30))
+        search(rows.astype(np.float32), q[None], 3, {"coded_bytes": 0, "scanned_rows": 256})
+
+
+def full_lists(runtime: SimtRuntime) -> None:
+    """A search by codes in which more rows seem to tie than a list has room for; the best one is in the last part."""
+    x = np.ones((400, 8), np.float32)
+    x[170] = 1.001
+    search(x, np.ones((1, 8), np.float32), 3, {"coded_bytes": 0, "scanned_rows": 64})
+
+
 def units(folder: Path, build: str) -> None:
     """Products of whole numbers, which are exact, of every row and query of a block of matrix units."""
     whole_numbers(folder, build, "float16", (33, 64), 33)
 
 
 def tiles(folder: Path, build: str) -> None:
-    """The same of float32 rows, in blocks of 32 and of 64 queries."""
+    """The same of float32 rows by float32 arithmetic, in blocks of 32 and of 64 queries."""
     for batch in (32, 64):
-        whole_numbers(folder, build, "float32", (12, 33), batch)
+        whole_numbers(folder, build, "float32", (12, 33), batch, capability=75)
 
 
 def edges(folder: Path, build: str) -> None:
     """Products of a few float32 rows and queries, in arrays that end with them."""
+    whole_numbers(folder, build, "float32", (36, 33), 2, rows=9, capability=75)
+
+
+def split_edges(folder: Path, build: str) -> None:
+    """The same by matrix units."""
     whole_numbers(folder, build, "float32", (36, 33), 2, rows=9)
+
+
+def split_rows(folder: Path, build: str) -> None:
+    """Products of float32 rows by matrix units, none of which is exact."""
+    x, q = drawn(64)
+    with SimtModule(folder / "dense_topk.cu", build) as module:
+        out, _ = multiply(module, x, q, order="shuffle", seed=1)
+    exact, sizes = (
+        (a.astype(np.float64) for a in (q, x)),
+        np.linalg.norm(q, axis=1)[:, None] * np.linalg.norm(x, axis=1),
+    )
+    queries, rows = exact
+    assert (np.abs(out - queries @ rows.T) <= units_error(64, "float32") * sizes).all()
 
 
 def half_edges(folder: Path, build: str) -> None:
@@ -197,8 +251,25 @@ def polish(runtime: SimtRuntime) -> None:
 def walks(runtime: SimtRuntime) -> None:
     """Passes after the first two, by two blocks of one launch, with rows of several segments that both blocks sum."""
     graph = random_graph(np.random.default_rng(7), 150, 300, hub=3)
-    hf.ppr(graph, [{3: 1.0, 64: 0.01}, {9: 1.0}], damping=0.5, max_iter=5)
-    assert any(kernel.startswith("ppr_walk") for kernel, _, _ in runtime.launches)
+    hf.ppr(graph, [{3: 1.0, 64: 0.01}, *[{9: 1.0}] * 4], damping=0.5, max_iter=5)
+    assert any(kernel == "ppr_walk_l8" for kernel, _, _ in runtime.launches)
+
+
+def slices(runtime: SimtRuntime) -> None:
+    """Passes over slices, by several blocks: of a row of two slices, and of rows of 1 to 64 entries."""
+    rng = np.random.default_rng(7)
+    spokes, lengths = np.arange(1, 300), np.arange(1, 65)
+    src = np.concatenate([spokes, *(rng.permutation(300)[:length] for length in lengths)])
+    dst = np.concatenate([0 * spokes, np.repeat(lengths, lengths)])
+    graph = hf.Graph.from_edges(src, dst, rng.random(src.size) + 0.01, num_nodes=300, directed=True)
+    hf.ppr(graph, [{3: 1.0, 64: 0.01}, {9: 1.0}, {250: 1.0}], damping=[0.0, 0.5, 0.5], max_iter=3)
+    assert ("ppr_walk_sliced_l4", 2) in {(kernel, grid) for kernel, grid, _ in runtime.launches}
+
+
+def lanes(runtime: SimtRuntime) -> None:
+    """Walks of several threads' lanes that end at different passes, with a row of several segments."""
+    graph = random_graph(np.random.default_rng(7), 150, 500, hub=3)
+    hf.ppr(graph, [{3 + node: 1.0, 64: 0.01} for node in range(9)], damping=np.linspace(0.1, 0.7, 9), tol=1e-3)
 
 
 def masks(runtime: SimtRuntime) -> None:
@@ -212,20 +283,43 @@ def masks(runtime: SimtRuntime) -> None:
 
 
 def fusion(runtime: SimtRuntime) -> None:
-    """Lists that fill the room for entries to its last place."""
+    """Lists whose entries are put in order by counting; many documents have equal scores."""
+    rng = np.random.default_rng(9)
+    ids = np.stack([rng.permutation(40)[:16] for _ in range(2)])
+    full = hf.Hits(ids, -np.sort(-rng.integers(0, 4, (2, 16)), axis=1))
+    hf.fuse([*random_lists(rng, 2, 1, width=16, ids=40), full], method="linear", k=8)
+
+
+def sorted_fusion(runtime: SimtRuntime) -> None:
+    """Lists that fill the room for entries to its last place, which is in global memory."""
+    use_sizes(shared_entries=0)
     hf.fuse(random_lists(np.random.default_rng(9), 2, 2, width=16, ids=40), k=8)
+
+
+def listed(runtime: SimtRuntime) -> None:
+    """Rows of lists, whose numbers are copied to shared memory by 16 bytes, in one stage and in two."""
+    use_sizes(**ODD)
+    for dim in (40, 520):
+        x, q = drawn(dim)
+        corpus = hf.Corpus.from_array(x, storage="float16")
+        hf.dense_topk(q, corpus, 2, allow=[[3, 9, 74], [0, 73]], backend="simt")
 
 
 Case = Callable[[SimtRuntime], None]
 #: The case by its name. Each call is made on the CPU too.
 CASES: dict[str, Case] = {
+    "codes": coded,
     "dense": bound,
     "floats": floats,
+    "exact codes": exact_codes,
     "fours": fours,
+    "full lists": full_lists,
     "fusion": fusion,
     "halves": halves,
+    "listed": listed,
     "masks": masks,
     "moved": moved,
+    "near codes": near_codes,
     "pairs": pairs,
     "parts": parts,
     "polish": polish,
@@ -233,14 +327,20 @@ CASES: dict[str, Case] = {
     "ranks": ranks,
     "refusal": refusal,
     "settling": settling,
+    "slices": slices,
+    "sorted fusion": sorted_fusion,
     "thirty": thirty,
     "walks": walks,
     "wide": wide,
 }
+#: Those of products by float32 arithmetic, which compute capability 7.5 uses for float32 and bfloat16 rows.
+BY_FLOATS = {"floats", "pairs", "thirty", "wide"}
 #: Those that launch a product by itself.
 PRODUCTS: dict[str, Callable[[Path, str], None]] = {
     "edges": edges,
     "half edges": half_edges,
+    "split edges": split_edges,
+    "split rows": split_rows,
     "tiles": tiles,
     "units": units,
     "wide edges": wide_edges,
@@ -262,7 +362,7 @@ def finding(folder: Path, case: str, build: str) -> str:
 
 
 def found_in_calls(folder: Path, case: str, build: str) -> str:
-    how: dict[str, Any] = {"capability": 75} if case == "wide" else {}
+    how: dict[str, Any] = {"capability": 75} if case in BY_FLOATS else {}
     with (
         pytest.MonkeyPatch.context() as patch,
         registered("simt", build, OTHER, folder=folder, order="shuffle", seed=1, **how) as runtime,

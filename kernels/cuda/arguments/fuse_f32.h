@@ -36,13 +36,28 @@ struct FuseArguments {
     int64_t* out_counts;  // (B,)
     int64_t size;         // of the buffer for sorting, in entries: a power of two
     uint8_t* room;        // a buffer for each block, or null: shared memory
+    int32_t is_counted;   // whether entries are put in order by counting, in shared memory
+};
+
+// Up to this many entries, counting takes less time than sorting; bytes of shared memory of an entry that is counted.
+constexpr int64_t FUSE_COUNTED = 512, FUSE_COUNTED_BYTES = 2 * sizeof(Entry) + sizeof(float);
+
+// Lists of a call, from number `first` on.
+constexpr int FUSE_LISTS = 8;
+struct GivenList {
+    const int64_t* ids;     // (batch, width)
+    const float* scores;    // (batch, width)
+    const int64_t* counts;  // (batch,)
+    int64_t width, start;   // and the sum of the widths of earlier lists
+};
+struct GivenLists {
+    int32_t first, lists;
+    GivenList list[FUSE_LISTS];
 };
 
 using CalibrateKernel = void(int64_t batch, int64_t width, const float* scores, const int64_t* counts,
                              CalibrationRule rule, float* out);
-using FuseListKernel = void(int64_t batch, int64_t width, int64_t start, int64_t list, const int64_t* ids,
-                            const float* scores, const int64_t* counts, int64_t* all_ids, float* all_scores,
-                            int64_t* all_counts);
+using FuseListsKernel = void(int64_t batch, GivenLists given, int64_t* all_ids, float* all_scores, int64_t* all_counts);
 using FuseKernel = void(FuseArguments);
 
 }  // namespace hopfuse

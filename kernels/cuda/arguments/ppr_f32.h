@@ -6,8 +6,8 @@
 
 namespace hopfuse {
 
-// The rows, or segments, that a warp of one of the first passes has; as many as are added together, four lanes a thread.
-constexpr int early_rows_of(int lanes) { return 128 / lanes > 8 ? 128 / lanes : 8; }
+constexpr int PASS_LANES = 4;  // lanes of a thread of a pass
+constexpr int EARLY_ROWS = 8;  // the fewest rows, or segments, that a warp of one of the first passes has
 
 // The control state of lanes during a walk.
 struct PprDecision {
@@ -64,6 +64,7 @@ struct MeasuredFour {
 
 struct PassShared {
     LaneFactors factors;
+    PprStep step;  // of a walk in one launch
     MeasuredFour found[JOIN_THREADS];
     JoinShared join;
 };

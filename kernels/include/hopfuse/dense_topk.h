@@ -39,24 +39,33 @@
 //   float64, are rounded up. The order of the sums is fixed, so codes and bounds have the same bits on every instruction set.
 //   If the canonical x . x of a row is not finite, its norm is infinite and its tile has no codes; such a corpus is refused.
 //
-// PRODUCTS OF 16-BIT ROWS  find candidates on a device, by matrix units (tensor cores). With u = 2^-24, d dimensions, the
-//   float32 norm of a query, f >= sqrt(d) 2^-74, which covers squares that underflow, and 2^e <= norm + f < 2^(e + 1):
+// PRODUCTS BY MATRIX UNITS (tensor cores) find candidates on a device. With u = 2^-24, d dimensions, the float32 norm of a query,
+//   f >= sqrt(d) 2^-74, which covers squares that underflow, and 2^e <= norm + f < 2^(e + 1):
 //     q' = 2^(14 - e) q,   high = round16(q'),   low = round16(q' - high),   q' ~ high + low,   |q'_i| < 65,504
 //   The difference is exact. float16 keeps 11 bits and bfloat16 8, so with v = 2^-11 or 2^-8 and whatever is lost below the
 //   smallest normal float16 number, even if that is set to 0,
 //     |q'_i - high_i - low_i|  <=  v^2 |q'_i| + 2^-13,   summed with rows:  (v^2 + 2^-27 sqrt(d)) (norm + f) ||x|| 2^(14 - e)
-//   Dimensions are multiplied 32 at a time: from 0, low parts of the first and of the last 16, then the high parts of both.
-//   So |products| add up to at most v P, v P, P and P, P = sum|q'_i x_i| of the 32; and these sums are added in float32.
+//   Rows are 16-bit numbers, x = high, or float32 numbers, which are split like queries, into float16 numbers. Then the product
+//   of both low parts is left out: |low_i| <= (v |q'_i| + 2^-14) (1 + v) of both, so all that is lost is
+//     (3 v^2 + 2 2^-27 sqrt(d)) (norm(q) + f) (norm(x) + f)   times both powers of two,
+//   where the 1 % below covers products of these terms, (2 v 2^-27 sqrt(d) + 2^-56 d) among them, up to 2^20 dimensions.
+//   Dimensions are multiplied 32 at a time: from 0, low parts of queries with high ones of rows, high parts with low ones of rows,
+//   if they have any, then high parts of both; each for the first and the last 16. So |products| add up to at most v P twice for
+//   each sum of low parts, then P twice, P = sum|q'_i x_i| of the 32; and these sums are added in float32.
 //     ASSUMED  A step, s + the sum of 16 products p_i, has an error of at most t (|s| + sum|p_i|), t = 2^-17.
 //   A step is measured to multiply exactly and to add in groups of 4 to 16 products; a group's numbers are cut off relative
 //   to the largest, at 24 bits or more, and added, and the sum is cut off to 24 bits (Fasi, Higham, Mikaitis and Pranesh,
 //   Numerical behavior of NVIDIA tensor cores, PeerJ Computer Science 7:e330, 2021: V100, T4, A100; Khattak and Mikaitis,
 //   Accurate models of NVIDIA tensor cores, arXiv:2512.07004, 2025: also Ada, H100, B200). Groups of 4 lose the most, 4 (5 + 1)
 //   cuts of 2^-23 of a partial sum, which is below 2^-18; t leaves more than another bit. Subnormal rows are not set to 0.
-//   The self-test fails on a device whose units are less exact. The four steps lose at most t (2 + 4 v) (1 + 2 t) P, so
-//     | product - q . x |  <=  h ||q|| ||x||,   h = 1.01 (2.02 t + v^2 + 2^-27 sqrt(d) + c u / (1 - c u)),  c = ceil(d / 32) + 1
-//   where 1 % covers products of these terms and v P above, and underflow is below f ||x||. Without such units (bfloat16 on
-//   compute capability 7.5) the 32 products are added by float32 arithmetic, with an error of at most 33 u P, below t P.
+//   The self-test fails on a device whose units are less exact. Four steps lose at most t (2 + 4 v) (1 + 2 t) P, and six of them,
+//   of float32 rows, t (2 + 10 v) (1 + 2 t) P, where v = 2^-11: both below 2.02 t P but for the 1 %. So
+//     | product - q . x |  <=  h ||q|| ||x||,   h = 1.01 (2.02 t + s + c u / (1 - c u)),  c = ceil(d / 32) + 1
+//     s = v^2 + 2^-27 sqrt(d), or of float32 rows 3 v^2 + 2 2^-27 sqrt(d)
+//   where 1 % covers products of these terms and v P above, and underflow is below f ||x||, or f (||q|| + ||x|| + f). Without such
+//   units (bfloat16 on compute capability 7.5) the 32 products are added by float32 arithmetic, with an error of at most 33 u P,
+//   below t P. Float32 rows are multiplied by units or by float32 arithmetic, as is faster on a device; their bound is the larger
+//   one of both (dense_topk.cpp), on every device.
 //
 // EXHAUSTIVE SCORING  uses register blocks: a matrix product whose sums are the canonical ones, 16 chains each, in any order
 //   of scores. Candidates are sorted by row, so that a row is read once for all queries that need it: first the k most

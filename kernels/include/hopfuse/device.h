@@ -47,6 +47,25 @@ HOPFUSE_DEVICE bool is_last_block(unsigned* arrived, unsigned blocks, bool* is_l
     return *is_last;
 }
 
+// The same for warps: returns to all threads of a warp whether it is the last of `warps` warps to call this.
+HOPFUSE_DEVICE bool is_last_warp(unsigned* arrived, unsigned warps) {
+    unsigned before = 0;
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) {
+#if defined(__CUDACC__)
+        __threadfence();
+        before = atomicInc(arrived, warps - 1);
+        __threadfence();
+#else
+        ::simt::release(arrived);
+        before = atomicInc(arrived, warps - 1);
+        ::simt::acquire(arrived);
+#endif
+    }
+    __syncwarp();
+    return __shfl_sync(0xffffffffu, before, 0) + 1 == warps;
+}
+
 // Returns once all blocks of a cooperative launch have called this as often: all threads may then read what any wrote before.
 // Called by whole blocks of one dimension. `arrived` counts the blocks; its lower 31 bits are 0 before the launch, and after it.
 HOPFUSE_DEVICE void grid_barrier(unsigned* arrived) {

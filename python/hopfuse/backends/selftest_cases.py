@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +82,7 @@ def quick_cases() -> Iterator[Case]:
     yield topk_case("ppr_topk", batch, weighted=True)
     for storage in STORAGES:
         yield dense_case(f"dense_topk {storage}", storage=storage)
+    yield dense_case("dense_topk by codes", storage="float32", coded=True)
     yield from _product_cases()
     yield similarity_case("similarity_weights", storage="float16")
     yield fuse_case("boltzmann")
@@ -271,9 +273,15 @@ def _dense_cases() -> Iterator[Case]:
             for kind in ("mask", "ids", "few ids"):
                 name = f"dense_topk {storage}, {whose}, {kind}"
                 yield dense_case(name, storage=storage, allow=kind, shared=shared)
+        for batch in (3, 9, 33):
+            yield dense_case(
+                f"dense_topk {storage} by codes, {batch} queries", storage=storage, batch=batch, coded=True
+            )
         yield dense_case(f"dense_topk {storage}, ties that no bound orders", storage=storage, levels=2)
-        yield dense_case(f"dense_topk {storage}, every row", storage=storage, k=300)
-        yield dense_case(f"dense_topk {storage}, more hits than a block holds", storage=storage, rows=2200, k=2100)
+        yield dense_case(f"dense_topk {storage}, every row", storage=storage, k=300, batch=1)
+        yield dense_case(
+            f"dense_topk {storage}, more hits than a block holds", storage=storage, rows=2200, k=2100, batch=1
+        )
 
 
 def dense_case(
@@ -286,19 +294,35 @@ def dense_case(
     allow: str | None = None,
     shared: bool = True,
     levels: int | None = None,
+    batch: int = 5,  # a device scores up to four queries at once
+    coded: bool = False,
 ) -> Case:
     def run(backend: Backend) -> Answer:
         rng = np.random.default_rng(rows + k)
-        batch = 1 if k > rows // 2 else 5  # a device scores up to four queries of 16-bit rows at once
         vectors, queries = rng.standard_normal((rows, 24)), rng.standard_normal((batch, 24))
         if levels is not None:  # few distinct values, so many ties
             vectors, queries = np.sign(vectors) * levels, np.sign(queries)
         corpus = Corpus.from_array(vectors.astype(np.float32), metric=metric, storage=storage)
         allowed = _filter(rng, allow, batch, rows, shared)
-        hits = backend.dense_topk(DenseCall(queries.astype(np.float32), corpus, k, allowed, threads=1))
+        with _small_corpora_coded(backend) if coded else nullcontext():
+            hits = backend.dense_topk(DenseCall(queries.astype(np.float32), corpus, k, allowed, threads=1))
         return [hits["ids"], hits["scores"], hits["counts"]]
 
     return Case(name, run)
+
+
+@contextmanager
+def _small_corpora_coded(backend: Backend) -> Iterator[None]:
+    """Make codes of corpora of any size on a device meanwhile."""
+    if backend.device is None:
+        yield
+        return
+    sizes = backend.device.runtime.device.sizes
+    least, sizes.coded_bytes = sizes.coded_bytes, 0
+    try:
+        yield
+    finally:
+        sizes.coded_bytes = least
 
 
 def _close_scores(backend: Backend) -> Answer:

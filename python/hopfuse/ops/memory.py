@@ -21,7 +21,8 @@ class MemoryEstimate:
     ----------
     graph, corpus : int
         Device memory held from the first call until :func:`free_device_memory`, or until the object is dropped. A
-        corpus is held in the precision of its vectors, whatever its storage.
+        corpus is held in the precision of its vectors, whatever its storage. If these take 64 MiB or more, it has
+        8-bit codes too, unless ``HOPFUSE_CUDA_CODES=never``; a device without room for twice their size does without.
     workspace : int
         The most that a call allocates in addition; it returns to the pool at the end of the call.
     host_vectors : int

@@ -87,7 +87,7 @@ class Corpus(KeepsDerived):
         in addition copies and widens nothing, and releases the pages of a mapped file while it encodes them and after
         each search. Encoding reads the whole file, and so does a search that scores every row (k of N / 8 or more);
         a filter of fewer than N / 8 ids reads only the rows that it names. A GPU holds the originals, in their own
-        precision, with every storage.
+        precision, with every storage, and 8-bit codes of those that take 64 MiB or more if it has room for them.
 
         Examples
         --------

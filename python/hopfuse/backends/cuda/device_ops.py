@@ -175,7 +175,7 @@ class DeviceOps:
         )
         how: dict[str, Any] = {"storage": corpus.storage}
         if corpus.storage == "int8":
-            how["resident"] = f"the original vectors, in {corpus.precision}; only the CPU uses 8-bit codes"
+            how["resident"] = f"the original vectors, in {corpus.precision}; the CPU has their 8-bit codes alone"
         name, rescored = f"dense_topk_{DENSE_SUFFIXES[corpus.precision]}", found.pop("rescored_rows")
         self._record(name, **how, queries=call.queries.shape[0], rescored_rows=rescored)
         return found
