@@ -75,14 +75,15 @@ def twins_and_likes(rng: np.random.Generator) -> tuple[hf.Graph, list[dict[int, 
     return graph, [{int(v): 1.0} for v in (src[0], src[150], src[180], src[250], src[310], dst[0])]
 
 
-def paths_to_hubs(rng: np.random.Generator) -> tuple[hf.Graph, list[dict[int, float]]]:
-    """Return paths from seeds to hubs, in random order. A hub's error, by its degree, outlasts those of the hits."""
-    size, steps = 90, 8
-    ends = [(at, at + 1) for at in range(steps)] + [(steps, leaf) for leaf in range(steps + 1, size)]
-    src, dst = rng.permutation(5 * size)[np.concatenate([np.array(ends) + size * part for part in range(5)]).T]
-    weights = np.tile(np.where(np.arange(len(ends)) < steps, 1.0, 3e4), 5)
-    graph = hf.Graph.from_edges(src, dst, weights, num_nodes=5 * size)
-    return graph, [{int(node): 1.0} for node in src[:: len(ends)]]
+def paths_to_a_hub(rng: np.random.Generator) -> tuple[hf.Graph, list[dict[int, float]]]:
+    """Return paths from seeds to one node of a large degree, whose error outlasts those of hits; in random order."""
+    steps, paths, size = 8, 5, 450
+    first = np.arange(1, 1 + steps * paths, steps)
+    along = [(start + i, start + i + 1) for start in first for i in range(steps - 1)]
+    ends = [(0, 0), *along, *((0, start + steps - 1) for start in first), *((0, leaf) for leaf in range(41, size))]
+    src, dst = (number := rng.permutation(size))[np.array(ends).T]
+    graph = hf.Graph.from_edges(src, dst, np.where(src == dst, 1e6, 1.0), num_nodes=size)
+    return graph, [{int(number[start]): 1.0} for start in first]
 
 
 def awkward_graph(directed: bool) -> hf.Graph:
