@@ -17,6 +17,10 @@ from .gpu_cards import WARP, Card
 
 #: Seeds of a query, and when the first passes read only nonzero rows of the state, as in kernels/device/ppr_passes.cpp.
 SEEDS, MOST_EARLY, SPARSE = 3, 4, 4
+#: Lanes of a thread of a pass, and the fewest rows of a warp of one of the first passes.
+PASS_LANES, EARLY_ROWS = 4, 8
+#: Blocks a multiprocessor of kernels whose threads take many rows.
+BLOCKS_OF_QUADS = 12
 #: Rows of a tile, entries of a segment, bytes of a sector and of an access to memory, blocks that one block joins.
 TILE, SEGMENT, SECTOR, ACCESS, JOIN_GROUP = 64, 64, 32, 64, 64
 PASS_BYTES = 1 << 23
@@ -29,6 +33,10 @@ SPLIT_CANDIDATES, SPLIT_KEPT, SPLITS = 1 << 10, 32, 8
 TILE_SCORES, DENSE_SPLITS, DENSE_HITS, DENSE_KEPT = 1 << 23, 264, 32, 64
 
 
+#: The hits of the dense list, rows that a scan keeps for a query, and the bytes from which on a corpus has codes.
+DENSE_K, SCANNED, CODED_BYTES = 20, 1 << 12, 64 << 20
+#: Rows that the last threshold leaves, as a scan expects (WIDENING of kernels/device/dense_scan.cpp).
+LISTED = 8 * DENSE_K
 #: Instructions that a scheduler could issue while tensor cores take one mma.sync of 16 x 8 x 16.
 MMA_SLOTS = 8
 
@@ -126,6 +134,16 @@ def groups_of(entries: float, rows: int, ahead: int) -> tuple[float, float]:
 
 def mean_groups(entries: float, rows: int, ahead: int) -> float:
     return groups_of(entries, rows, ahead)[0]
+
+
+@cache
+def mean_threads(entries: float) -> float:
+    """Return the mean threads of a row of a slice: as few of 1, 2, 4 or 8 as have 8 of its entries each."""
+    total, term = 0.0, exp(-entries)
+    for count in range(int(entries + 12 * entries**0.5) + 12):
+        total += term * next((threads for threads in (1, 2, 4, 8) if 8 * threads >= count), 8)
+        term *= entries / (count + 1)
+    return total
 
 
 def most_groups(entries: float, rows: int, ahead: int, units: float, warps: float) -> float:
@@ -231,6 +249,11 @@ class Search:
             found = 0.5 * (found + 1 - exp(-self.entries * stays))
         return found
 
+    @property
+    def early_passes(self) -> list[tuple[float, float]]:
+        """The same of the passes that are run so: none before slices in one launch."""
+        return [] if self.lanes == PASS_LANES and self.is_one_launch else self.early_shares()
+
     def early_shares(self) -> list[tuple[float, float]]:
         """Return the shares of rows that may be nonzero before and after each of the first passes."""
         rows, spread = float(SEEDS * min(self.lanes, self.batch)), self.entries + 1
@@ -298,85 +321,117 @@ def restart(of: Search) -> Iterator[Work]:
 
 
 def early(of: Search) -> Iterator[Work]:
-    """ppr_early_lL: all L threads of a row read its entries, 4 at a time, and test whether their rows are nonzero."""
-    rows = WARP // of.lanes
-    groups = mean_groups(of.entries, rows, 4)
-    if of.size.segments and of.early_shares():
-        yield segments(of, "ppr_early_segments_lL", len(of.early_shares()), len(of.early_shares()), "early passes")
-    for before, _ in of.early_shares():
-        hits = 4 * groups * (1 - (1 - before) ** rows)
-        words = groups * (0.3 if of.tiles * 8 <= 64 << 10 else 1)
-        loads = of.loads(2 + (groups - 1) * (1 - 0.5**rows) + 1, hits)
-        missed = of.gathered()["memory"] * before
+    """ppr_early_lL: a warp finds, of its rows' entries, those whose source is nonzero, 32 at a time by ballot.
+
+    It computes only rows that have one, restart, or are nonzero already, as many at once as a pass does.
+    """
+    together, rows = WARP * PASS_LANES // of.lanes, max(EARLY_ROWS, WARP * PASS_LANES // of.lanes)
+    turns, found = ceil(rows * of.entries / (WARP * 4)), 4.0 * of.size.stored + 8.0 * of.size.nodes
+    if of.size.segments and of.early_passes:
+        yield segments(of, "ppr_early_segments_lL", len(of.early_passes), len(of.early_passes), "early passes")
+    for before, after in of.early_passes:
+        chosen = rows / together * (1 - (1 - after) ** together)  # groups of rows
+        groups = chosen * mean_groups(max(1.0, of.entries * before), together, 4)
+        words = turns * (0.3 if of.tiles * 8 <= 64 << 10 else 1)
+        loads = of.loads(1 + turns + chosen + groups, groups)
         yield Work(
-            "early passes", "ppr_early_lL", blocks=of.tiles, registers=56, shared=16,
-            memory=(0 if of.all_near else 4.0 * of.size.stored + 8.0 * of.size.nodes) + missed,
-            cache=4.0 * of.size.stored * rows / 4 + of.gathered()["cache"] * before,
-            units=TILE * of.lanes / THREADS, far=loads["far"], near=loads["near"] + words,
-            steps=110 + 75 * groups + 30 * hits, first_near=3,
+            "early passes", "ppr_early_lL", blocks=of.size.nodes / rows / (THREADS / WARP), registers=64, shared=416,
+            memory=(0 if of.all_near else found) + of.gathered()["memory"] * before,
+            cache=found + of.gathered()["cache"] * before,
+            far=loads["far"], near=loads["near"] + words, steps=120 + 175 * turns + 150 * chosen + 90 * groups,
+            first_near=4,
         )  # fmt: skip
 
 
-def passes(of: Search) -> Iterator[Work]:
-    """ppr_pass_weighted_lL, a block a tile; or ppr_walk_lL, with a grid barrier after each pass.
+def sliced(of: Search) -> Iterator[Work]:
+    """ppr_walk_sliced_l4, or ppr_pass_sliced_l4: a warp has a slice of rows of about one length.
 
-    Entries are read 4 at a time; with 4 or 8 lanes, 8 at a time by the threads of a row together.
+    A row has 1, 2, 4 or 8 threads, each up to 8 of its entries in all lanes; a thread gathers them at once.
     """
-    rows, together = WARP // of.lanes, of.lanes <= 8
-    ahead = 8 if together else 4
-    mean = groups = mean_groups(of.entries, rows, ahead)
-    count = of.size.passes - len(of.early_shares())
+    threads = mean_threads(of.entries)
+    slices = of.size.nodes * threads / WARP
+    registers, count = (116 if of.is_one_launch else 102), of.size.passes - len(of.early_passes)
+    blocks = min(-(-slices // (THREADS / WARP)), of.tiles)
+    if of.is_one_launch:
+        blocks = min(blocks, of.card.resident_blocks(THREADS, registers, 14_600))
+    units = ceil(slices / (blocks * THREADS / WARP))
     first = of.size.limit - of.size.limit // MEASURED_SHARE
     measured = max(0, of.size.passes - first + 1)
-    registers = 64 if together and of.is_one_launch else 48
-    shared = 2056 if of.is_one_launch else 0
-    blocks, units = float(of.tiles), TILE * of.lanes / THREADS
-    if of.is_one_launch:
-        blocks = min(blocks, of.card.resident_blocks(THREADS, registers, shared))
-        units = -(-of.size.nodes * of.lanes // (blocks * THREADS))
-        groups = most_groups(of.entries, rows, ahead, units, blocks * THREADS / WARP)
-    indices = groups if together else 1 + (groups - 1) / 2
-    loads = of.loads(1 + indices + 1, groups)
-    joined, joining = join(of.lanes, int(blocks))
+    loads = of.loads(2, 1)
+    padded = slices * WARP * min(8.0, of.entries / threads + 0.5)
+    table = 8 * padded + 16 * slices + 12.0 * of.size.nodes
     row: dict[str, Any] = {
-        "blocks": blocks, "registers": registers, "shared": shared, "units": units,
+        "blocks": blocks, "registers": registers, "shared": 14_600, "units": units,
+        "memory": 0 if of.all_near else table + (0 if of.is_near else 2 * of.state) + of.gathered()["memory"],
+        "cache": table + 2 * of.state + of.gathered()["cache"], "barriers": 1 if of.is_one_launch else 0,
+    }  # fmt: skip
+    name, each = ("ppr_walk_sliced_l4", 0) if of.is_one_launch else ("ppr_pass_sliced_l4", 1)
+    steps = 330 + 65 * threads
+    yield Work(
+        "passes", name, times=count - measured, launches=each * (count - measured), **loads, steps=steps, first_near=4,
+        first_steps=100, **row,
+    )  # fmt: skip
+    joined, joining = join(of.lanes, int(blocks))
+    yield Work(
+        "passes", f"{name}, measured", times=measured, launches=measured * each + (1 - each), **loads,
+        steps=steps + 120, first_near=4 + joined, first_steps=400 + joining, **row,
+    )  # fmt: skip
+    if not of.is_one_launch:
+        dead = of.size.limit - of.size.passes
+        yield Work("passes", f"{name}, after the last lane", blocks, registers=102, times=dead, launches=dead)
+
+
+def passes(of: Search) -> Iterator[Work]:
+    """ppr_pass_weighted_lL, by up to 16 blocks a multiprocessor; or ppr_walk_lL, with a grid barrier after each pass.
+
+    A thread has four lanes of a row, a warp 128 / L rows. Four entries of each are gathered at once, by 128 bits; the
+    next row's ends and entries, and what the end of a row needs, are read meanwhile.
+    """
+    if of.lanes == PASS_LANES:
+        yield from sliced(of)
+        return
+    rows = WARP * PASS_LANES // of.lanes
+    groups, _ = groups_of(of.entries, rows, 4)
+    mean = groups
+    count = of.size.passes - len(of.early_passes)
+    first = of.size.limit - of.size.limit // MEASURED_SHARE
+    measured = max(0, of.size.passes - first + 1)
+    registers = 72 if of.is_one_launch else 64
+    most = of.card.resident_blocks(THREADS, registers, 14_800) if of.is_one_launch else 16 * of.card.multiprocessors
+    blocks = min(-(-of.size.nodes * of.lanes // (PASS_LANES * THREADS)), of.tiles, most)
+    warps = blocks * THREADS / WARP
+    units = ceil(of.size.nodes / (warps * rows))
+    if of.is_one_launch:
+        groups = most_groups(of.entries, rows, 4, units, warps)
+    loads = of.loads(1, groups)
+    row: dict[str, Any] = {
+        "blocks": blocks, "registers": registers, "units": units,
         "memory": 0 if of.all_near else of.graph + (0 if of.is_near else 2 * of.state) + of.gathered()["memory"],
         "cache": of.graph + 2 * of.state + of.gathered()["cache"],
         "barriers": (2 if of.size.segments else 1) if of.is_one_launch else 0,
     }  # fmt: skip
     name = "ppr_walk_lL" if of.is_one_launch else "ppr_pass_weighted_lL"
-    entry_steps = 92 if together else 52
-    row_steps = 180 if together else 130
-    steps, issued = row_steps + entry_steps * groups, row_steps + entry_steps * mean
+    entry_steps = 75 if of.lanes > 16 else 55
+    steps, issued = 220 + entry_steps * groups, 220 + entry_steps * mean
     each = 0 if of.is_one_launch else 1
     if of.size.segments:
-        yield segments(of, "ppr_segments_weighted_lL", count, each * (of.size.limit - len(of.early_shares())))
+        yield segments(of, "ppr_segments_weighted_lL", count, each * (of.size.limit - len(of.early_passes)))
+    shared = 14_800 if of.is_one_launch else 384
     yield Work(
-        "passes",
-        name,
-        times=count - measured,
-        launches=each * (count - measured),
-        **loads,
-        steps=steps,
-        issued=issued,
-        **row,
-    )
+        "passes", name, times=count - measured, launches=each * (count - measured), **loads, steps=steps, issued=issued,
+        shared=shared, first_near=4, first_steps=120, **row,
+    )  # fmt: skip
+    joined, joining = join(of.lanes, int(blocks))
     more = of.loads(1, 0)
     yield Work(
         "passes", f"{name}, measured", times=measured, launches=measured * each + (1 - each),
-        far=loads["far"] + more["far"], near=loads["near"] + more["near"], steps=steps + 60,
-        issued=issued + 60,        first_near=2 + joined, first_steps=60 + joining, **row,
+        far=loads["far"] + more["far"], near=loads["near"] + more["near"], steps=steps + 230,
+        issued=issued + 230, shared=14_800, first_near=4 + joined, first_steps=500 + joining, **row,
     )  # fmt: skip
     if not of.is_one_launch:
         dead = of.size.limit - of.size.passes
         yield Work(
-            "passes",
-            f"{name}, after the last lane",
-            blocks=of.tiles,
-            registers=48,
-            times=dead,
-            launches=dead,
-            first_near=1,
+            "passes", f"{name}, after the last lane", blocks, registers=64, times=dead, launches=dead, first_near=1
         )
 
 
@@ -384,53 +439,61 @@ def segments(of: Search, kernel: str, times: float, launches: float, part: str =
     """A thread sums a segment of a long row, 4 entries at a time; then one thread of each lane adds the row's sums."""
     loads = of.loads(SEGMENT / 8, SEGMENT / 4)
     blocks = of.size.segments * of.lanes / THREADS
-    return Work(part, kernel, blocks, times=times, launches=launches, **loads, steps=13 * SEGMENT,
-                first_near=of.size.segments / 4 + 2)  # fmt: skip
+    return Work(
+        part, kernel, blocks, times=times, launches=launches, **loads, steps=13 * SEGMENT,
+        first_near=of.size.segments / 16 + 2,
+    )  # fmt: skip
+
+
+def quads(of: Search) -> dict[str, Any]:
+    """Return the blocks and units of a kernel whose threads have four lanes of a row, and take many rows."""
+    blocks = min(-(-of.size.nodes * of.lanes // (PASS_LANES * THREADS)), BLOCKS_OF_QUADS * of.card.multiprocessors)
+    return {"blocks": blocks, "units": ceil(of.size.nodes * of.lanes / (PASS_LANES * THREADS * blocks))}
 
 
 def residual(of: Search) -> Iterator[Work]:
-    """ppr_residual_lL: the L threads of a row read L entries and their degrees together.
+    """ppr_residual_lL: threads have four lanes; the threads of a row read its entries and their degrees together.
 
-    Then they read one state after another, because branches keep the loads apart.
+    Four states are gathered at once, by 128 bits. Entries are read a step ahead, the row's ends a row ahead.
     """
-    rows = WARP // of.lanes
-    chunks = mean_groups(of.entries, rows, of.lanes)
-    serial = mean_groups(of.entries, rows, 1)
-    loads = of.loads(1 + chunks + 2, chunks + serial)
-    joined, joining = join(of.lanes, of.tiles)
+    rows = WARP * PASS_LANES // of.lanes
+    groups, chunks = mean_groups(of.entries, rows, 4), mean_groups(of.entries, rows, max(4, of.lanes // 4))
+    row = quads(of)
+    loads = of.loads(1, groups)
+    joined, joining = join(of.lanes, int(row["blocks"]))
     lane_nodes = float(of.size.nodes * of.lanes)
     if of.size.segments:
         yield segments(of, "ppr_residual_segments_lL", 1, 1, "residual")
     yield Work(
-        "residual", "ppr_residual_lL", blocks=of.tiles, registers=56, shared=2056, units=TILE * of.lanes / THREADS,
+        "residual", "ppr_residual_lL", registers=80, shared=19_208, **row,
         memory=0 if of.all_near else of.graph + of.state + 8.0 * of.size.nodes + of.gathered()["memory"],
         cache=of.graph + of.state + SECTOR * of.size.stored + of.gathered()["cache"],
-        doubles=of.size.stored * (1.0 + of.lanes) + 7 * lane_nodes + 7.0 * THREADS * of.tiles,
-        **loads, steps=220 + 42 * serial, first_near=2 + joined, first_steps=100 + joining,
+        doubles=of.size.stored * (1.0 + of.lanes) + 7 * lane_nodes, far=loads["far"], near=loads["near"] + chunks,
+        steps=600 + 303 * groups + 70 * chunks, first_near=4 + joined, first_steps=400 + joining,
     )  # fmt: skip
 
 
 def mass(of: Search) -> Iterator[Work]:
-    """ppr_mass_lL: a thread adds a tile of a lane, 4 rows at a time, exactly."""
-    blocks = -(-of.tiles * of.lanes // THREADS)
-    joined, joining = join(of.lanes, blocks)
-    stream = of.loads(0, 1)
+    """ppr_mass_lL: a thread adds four lanes of many rows exactly, 4 rows at a time."""
+    row = quads(of)
+    joined, joining = join(of.lanes, int(row["blocks"]))
+    stream = of.loads(0, 1 / 4)
     yield Work(
-        "start, mass, scale", "ppr_mass_lL", blocks=blocks, registers=40, shared=2056, units=TILE // 4, **stream,
-        memory=0 if of.is_near else of.state, cache=of.state + 8.0 * of.size.nodes, steps=4 * 55,
-        doubles=float(of.size.nodes * of.lanes), first_near=2 + joined, first_steps=100 + joining,
+        "start, mass, scale", "ppr_mass_lL", registers=54, shared=2056, **row, **stream,
+        memory=0 if of.is_near else of.state, cache=of.state + 8.0 * of.size.nodes, steps=828 / 4,
+        doubles=float(of.size.nodes * of.lanes), first_near=2 + joined, first_steps=150 + joining,
     )  # fmt: skip
 
 
 def scale(of: Search) -> Iterator[Work]:
     """ppr_scale_lL: the same, and each score is written."""
-    blocks = -(-of.tiles * of.lanes // THREADS)
-    joined, joining = join(of.lanes, blocks)
-    stream = of.loads(0, 1)
+    row = quads(of)
+    joined, joining = join(of.lanes, int(row["blocks"]))
+    stream = of.loads(0, 1 / 4)
     yield Work(
-        "start, mass, scale", "ppr_scale_lL", blocks=blocks, registers=40, shared=2056, units=TILE // 4, **stream,
-        memory=0 if of.is_near else 2 * of.state, cache=2 * of.state + 8.0 * of.size.nodes, steps=4 * 55,
-        doubles=2.0 * of.size.nodes * of.lanes, first_near=4 + joined, first_steps=200 + joining,
+        "start, mass, scale", "ppr_scale_lL", registers=80, shared=2376, **row, **stream,
+        memory=0 if of.is_near else 2 * of.state, cache=2 * of.state + 8.0 * of.size.nodes, steps=762 / 4,
+        doubles=2.0 * of.size.nodes * of.lanes, first_near=4 + joined, first_steps=250 + joining,
     )  # fmt: skip
 
 
@@ -474,14 +537,57 @@ def finish(of: Search) -> Iterator[Work]:
 
 
 def queries(of: Search) -> Iterator[Work]:
-    """dense_queries_f32: 16 threads a query."""
+    """dense_queries_f32: a block a query, whose numbers it copies to shared memory; 16 threads add them."""
     yield Work(
-        "other", "dense_queries_f32", blocks=-(-of.batch // 16), registers=36, units=of.size.dim / 128, near=1, steps=60
-    )
+        "other", "dense_queries_f32", blocks=of.batch, registers=31, shared=16_456, units=of.size.dim / 256, steps=114,
+        first_near=4, first_steps=300,
+    )  # fmt: skip
+
+
+def scans(of: Search) -> Iterator[Work]:
+    """dense_scan_qCOUNT and dense_raise, for a corpus with 8-bit codes: a sample, and samples that grow.
+
+    A scan reads codes 64 dimensions ahead; a block has 256 rows and up to 32 queries. The list of a query has all rows
+    of the first sample, and then about as many as a threshold leaves.
+    """
+    size, width = of.size, next((count for count in (4, 16, 32) if count >= of.batch), 32)
+    yield Work(
+        "other", "dense_encode_queries", blocks=-(-of.batch // 4), threads=128, registers=40, units=size.dim / 512,
+        near=3, steps=360, first_steps=300,
+    )  # fmt: skip
+    groups, registers = -(-of.batch // width), {4: 68, 16: 92, 32: 126}[width]
+    products = 4 * width // 4
+    first, parts, growth = SCANNED // WARP, -(-size.vectors // WARP), max(2, SCANNED // LISTED)
+    begin, end = 0, first
+    listed = float(SCANNED)
+    while begin < parts:
+        end = min(end, parts)
+        rows = (end - begin) * WARP
+        yield Work(
+            "product, select", f"dense_scan_q{width}", blocks=rows / THREADS * groups, registers=registers,
+            shared=256 * width, memory=float(rows * (size.dim + 12)),
+            cache=float(rows * size.dim * (groups + 2 * of.batch / THREADS)),
+            tensor=2.0 * 2 * rows * size.dim * of.batch, units=size.dim / 64, far=1, steps=44 + 2 * width,
+            issued=44 + width + products * MMA_SLOTS, first_near=6, first_steps=500,
+        )  # fmt: skip
+        turns = min(listed, SCANNED) / THREADS
+        yield Work(
+            "product, select", "dense_raise", blocks=of.batch, registers=30, shared=1036, units=max(1.0, turns), near=6,
+            steps=4 * 17 + 50, first_near=6, first_steps=900,
+        )  # fmt: skip
+        listed = DENSE_K * (growth + 1.0)
+        begin, end = end, end * growth
+    yield Work(
+        "other", "dense_rank_TYPE", blocks=of.batch * LISTED / 16, registers=32, units=size.dim / 128, far=3, steps=46,
+    )  # fmt: skip
+    yield Work(
+        "other", "topk_emit", blocks=of.batch, threads=SELECT_THREADS, registers=40, first_near=6,
+        first_steps=1000 + sort_steps(LISTED),
+    )  # fmt: skip
 
 
 def product(of: Search) -> Iterator[Work]:
-    """dense_score_TYPE of few queries, and dense_product_TYPE of others, in tiles of the corpus."""
+    """dense_score_TYPE of few queries, and dense_product_TYPE of others, in tiles of the corpus; without codes."""
     size, numbers = of.size, float(of.size.vectors * of.size.dim)
     if of.batch <= 4:
         yield Work(
@@ -491,23 +597,15 @@ def product(of: Search) -> Iterator[Work]:
         return
     tiles = max(1.0, -(-size.vectors * of.batch // TILE_SCORES))
     scores = 4.0 * size.vectors * of.batch
-    blocks, query_blocks = size.vectors / tiles / 128, -(-of.batch // 32)
-    read = query_blocks * numbers * (size.item + 4 * 32 / 128)
-    row: dict[str, Any] = {
-        "blocks": blocks * query_blocks, "threads": 128, "times": tiles, "launches": tiles,
-        "memory": (size.item * numbers + 2 * scores) / tiles, "cache": read / tiles,
-    }  # fmt: skip
-    if size.item == 2:
-        yield Work(
-            "product, select", "dense_product_f16", registers=119, shared=8320, units=size.dim / 32, far=1, steps=165,
-            issued=268 + 32 * MMA_SLOTS,
-            tensor=2 * 2 * numbers * of.batch / tiles, **row,
-        )  # fmt: skip
-    else:
-        yield Work(
-            "product, select", "dense_product_f32", registers=130, shared=12800, units=size.dim / 8, far=1,
-            steps=60, issued=360, **row,
-        )  # fmt: skip
+    query_blocks = -(-of.batch // 64)
+    read = query_blocks * numbers * (size.item + 4 * 64 / 128)
+    products = 64 * (1 if size.item == 2 else 2)
+    yield Work(
+        "product, select", f"dense_product_f{8 * size.item}", blocks=size.vectors / tiles / 128 * query_blocks,
+        threads=128, registers=163, shared=49_152, times=tiles, launches=tiles, units=size.dim / 32, far=0.33,
+        steps=200, issued=250 + products * MMA_SLOTS, tensor=products / 32 * numbers * of.batch / tiles,
+        memory=(size.item * numbers + 2 * scores) / tiles, cache=read / tiles,
+    )  # fmt: skip
 
 
 def select(of: Search) -> Iterator[Work]:
@@ -532,26 +630,38 @@ def select(of: Search) -> Iterator[Work]:
 
 
 def rescore(of: Search) -> Iterator[Work]:
-    """dense_rescore_TYPE: 16 threads a candidate, 8 numbers of each a turn, which 32 registers read in three steps."""
-    if of.batch > 4 or of.size.item == 4:
-        is_near = of.card.holds(of.size.item * of.size.vectors * of.size.dim)
+    """dense_rescore_TYPE: a block for 8 candidates of a query, whose numbers are copied three stages of 1 KB ahead."""
+    if of.batch > 4:
+        loads = {"near": of.size.item / 24, "far": 0.0}
+        if not of.card.holds(of.size.item * of.size.vectors * of.size.dim):
+            loads = {"near": 0.0, "far": of.size.item / 24}
         yield Work(
-            "other", "dense_rescore_TYPE", blocks=of.batch * DENSE_KEPT / 16, registers=32, units=of.size.dim / 128,
-            far=0 if is_near else 3, near=3 if is_near else 0, steps=45,
+            "other", "dense_rescore_TYPE", blocks=of.batch * DENSE_KEPT / 8, threads=128, registers=73, shared=43_008,
+            units=of.size.dim / 128, **loads, steps=38, first_near=4, first_steps=300,
         )  # fmt: skip
     yield Work(
-        "other", "topk_emit", blocks=of.batch, threads=SELECT_THREADS, registers=40, first_near=4, first_steps=1000
-    )
+        "other", "topk_emit", blocks=of.batch, threads=SELECT_THREADS, registers=30, first_near=4, first_steps=1000,
+    )  # fmt: skip
+
+
+def dense(of: Search) -> Iterator[Work]:
+    """A dense list: by codes, if the vectors take CODED_BYTES or more."""
+    yield from queries(of)
+    if of.size.item * of.size.vectors * of.size.dim >= CODED_BYTES:
+        yield from scans(of)
+        return
+    for row in (product, select, rescore):
+        yield from row(of)
 
 
 def fuse(of: Search) -> Iterator[Work]:
-    """fuse_list twice and fuse_f32: a block a query, for few documents."""
-    yield Work("other", "fuse_list", blocks=of.batch, times=2, launches=2, registers=32, first_near=1, first_steps=0)
-    yield Work("other", "fuse_f32", blocks=of.batch, registers=64, first_near=12, first_steps=8000)
+    """fuse_lists and fuse_f32: a block a query, for few documents, which it orders by counting."""
+    yield Work("other", "fuse_lists", blocks=of.batch, registers=20, first_near=2, first_steps=50)
+    yield Work("other", "fuse_f32", blocks=of.batch, registers=62, shared=9_216, first_near=12, first_steps=4200)
 
 
 KERNELS: tuple[Callable[[Search], Iterator[Work]], ...] = (
-    start, restart, early, passes, residual, mass, scale, rank, finish, queries, product, select, rescore, fuse,
+    start, restart, early, passes, residual, mass, scale, rank, finish, dense, fuse,
 )  # fmt: skip
 #: Kernels for each block of lanes.
 OF_WALK = (start, restart, early, passes, residual, mass, scale, rank, finish)

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 #: What has changed since the commit that was measured.
-NEWER = "the host side, in C++ over the driver's entry points (`kernels/device`), and the product of float32 vectors"
+NEWER = """the host side, in C++ over the driver's entry points (`kernels/device`); the kernels of passes, first passes,
+slices and certificates; those of 8-bit codes, products, queries and candidates of dense lists; those of fusion and of
+settling"""
 FILE = Path(__file__).parent / "results" / "h200-first-gpu.json"
 SIZES = {
     "small": "900 nodes, 4,000 edges; 600 vectors of 32 dimensions in float32",
@@ -37,8 +39,9 @@ that are computed, for other cards and for kernels that have not run on one.
 
 **What has run on a card.** The kernels of commit {commit} ran on an H200: walks in one launch with their grid barriers,
 products of 16-bit vectors by tensor cores, and recordings among them. **What is newer has run on the emulator alone**:
-{newer}. The last commit before is tagged `cupy-host`. `hopfuse selftest` compares every kernel with the CPU on your
-card, and a short form of it runs before the first answer.
+{newer}.
+The last commit before is tagged `cupy-host`. `hopfuse selftest` compares every kernel with the CPU on your card, and a
+short form of it runs before the first answer.
 
 ## An NVIDIA H200
 

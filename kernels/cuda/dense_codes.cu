@@ -423,7 +423,7 @@ HOPFUSE_KERNEL_TYPE(dense_raise, hopfuse::DenseRaiseKernel);
 // dense_rank_TYPE: replaces the keys of listed rows by those of canonical scores; lists that were full stay as they are.
 // Grid: batch * parts blocks. Block: 256. Registers: <= 64 (occupancy 50 %). Moved: a row's bytes and 16 for each listed row.
 #define HOPFUSE_DENSE_RANK(name, Row)                                                                         \
-    extern "C" __global__ void __launch_bounds__(256)                                                         \
+    extern "C" __global__ void __launch_bounds__(256, 4)                                                      \
         name(const hopfuse::Row::Element* corpus, const float* row_norm, const hopfuse::QueryVectors queries, \
              int parts, const hopfuse::ScannedRows found) {                                                   \
         hopfuse::rank_listed<hopfuse::Row>(corpus, row_norm, queries, parts, found);                          \

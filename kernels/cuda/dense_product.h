@@ -110,6 +110,14 @@ struct UnitLine<Float32Row> {
     }
 };
 
+// The scales of four rows in one register: the exponents of powers of two.
+struct PackedScales {
+    unsigned exponents = 0;
+
+    __device__ void put(int j, float scale) { exponents |= float_to_bits(scale) >> 23 << (8 * j); }
+    __device__ float of(int j) const { return bits_to_float((exponents >> (8 * j) & 255u) << 23); }
+};
+
 template <class Row>
 struct MatrixProduct {
     using Part = ProductPart<Row>;
@@ -124,6 +132,8 @@ struct MatrixProduct {
     static constexpr int ROW_COPIES = LINES * Line::COPIES;
     static constexpr int PART_COPIES = PRODUCT_QUERIES * 2 * CHUNKS / PRODUCT_THREADS;
 
+    static_assert(LINES == 4, "as many as PackedScales has");
+
     struct Stage {
         uint4 rows[ROW_COPIES][PRODUCT_THREADS];
         uint4 parts[2][PRODUCT_QUERIES][CHUNKS];  // low, high
@@ -137,10 +147,12 @@ struct MatrixProduct {
         const int first_row = thread / WARP * WARP_ROWS + group;
         const int steps = (part.dim + PRODUCT_DEPTH - 1) / PRODUCT_DEPTH;
         float sums[ROW_TILES][QUERY_TILES][4] = {};
-        float scales[LINES];
+        PackedScales scales;
+        if constexpr (IS_WIDE) {
 #pragma unroll
-        for (int j = 0; j < LINES; ++j)
-            scales[j] = IS_WIDE ? part_scale(part.row_norms[row_at(part, first_row + 8 * j)] + norm_floor) : 1.0f;
+            for (int j = 0; j < LINES; ++j)
+                scales.put(j, part_scale(part.row_norms[row_at(part, first_row + 8 * j)] + norm_floor));
+        }
         Ahead ahead{part, first_row, 8 * member};
 #pragma unroll
         for (int stage = 0; stage + 1 < STAGES; ++stage) {
@@ -159,15 +171,16 @@ struct MatrixProduct {
             next = next + 1 < STAGES ? next + 1 : 0;
         }
 #pragma unroll
-        for (int tile = 0; tile < QUERY_TILES; ++tile)
+        for (int column = 0; column < 2 * QUERY_TILES; ++column) {
+            const int query = 8 * (column / 2) + 2 * member + column % 2;
+            if (query >= part.num_queries) continue;
+            const float scale = inverse_scale(part_scale(part.norms[query] + norm_floor));
 #pragma unroll
-            for (int i = 0; i < 4 * ROW_TILES; ++i) {
-                const int query = 8 * tile + 2 * member + i % 2, row = first_row + i / 2 * 8;
-                if (query >= part.num_queries) continue;
-                const float product =
-                    sums[i / 4][tile][i % 4] * inverse_scale(part_scale(part.norms[query] + norm_floor));
-                part.put(query, row, IS_WIDE ? product * inverse_scale(scales[i / 2]) : product);
+            for (int j = 0; j < LINES; ++j) {
+                const float product = sums[j / 2][column / 2][2 * (j % 2) + column % 2] * scale;
+                part.put(query, first_row + 8 * j, IS_WIDE ? product * inverse_scale(scales.of(j)) : product);
             }
+        }
     }
 
 private:
@@ -200,6 +213,7 @@ private:
             }
 #pragma unroll
             for (int copy = 0; copy < PART_COPIES; ++copy) {
+                if (!is_multiplied(copy)) continue;
                 const int number = number_of(copy), query = number / (2 * CHUNKS);
                 const bool is_there = step < steps && query < part.num_queries;
                 const int64_t at = (int64_t{query} * steps + step) * (2 * CHUNKS) + number % (2 * CHUNKS);
@@ -215,11 +229,18 @@ private:
 #pragma unroll
                 for (int copy = 0; copy < ROW_COPIES; ++copy) to.rows[copy][threadIdx.x] = held_rows[copy];
 #pragma unroll
-                for (int copy = 0; copy < PART_COPIES; ++copy) part_in(to, number_of(copy)) = held_parts[copy];
+                for (int copy = 0; copy < PART_COPIES; ++copy)
+                    if (is_multiplied(copy)) part_in(to, number_of(copy)) = held_parts[copy];
             }
         }
 
     private:
+        // Whether a copy is of the half of the block's queries that are multiplied in any case, or of both. Of float32 rows all are
+        // made: their conditions take more registers than there are.
+        __device__ bool is_multiplied(int copy) const {
+            return IS_WIDE || copy < PART_COPIES / 2 || part.num_queries > PRODUCT_QUERIES / 2;
+        }
+
         __device__ static int number_of(int copy) { return static_cast<int>(threadIdx.x) + copy * PRODUCT_THREADS; }
 
         // In global memory, a query's low and high parts of a step follow each other.
@@ -242,27 +263,34 @@ private:
         __device__ static unsigned bits_of(unsigned short bits) { return bits; }
     };
 
-    __device__ static void multiply_stage(const Stage& stage, int num_queries, const float (&scales)[LINES],
+    __device__ static void multiply_stage(const Stage& stage, int num_queries, const PackedScales& scales,
                                           float (&sums)[ROW_TILES][QUERY_TILES][4]) {
-        const int lane = static_cast<int>(threadIdx.x) % WARP, group = lane / 4, member = lane % 4;
         uint4 lines[Line::PARTS][LINES];
 #pragma unroll
         for (int j = 0; j < LINES; ++j) {
             uint4 raw[Line::COPIES], parts[Line::PARTS];
 #pragma unroll
             for (int i = 0; i < Line::COPIES; ++i) raw[i] = stage.rows[j * Line::COPIES + i][threadIdx.x];
-            Line::take(raw, scales[j], parts);
+            Line::take(raw, scales.of(j), parts);
 #pragma unroll
             for (int i = 0; i < Line::PARTS; ++i) lines[i][j] = parts[i];
         }
+        multiply_half<0>(stage, lines, sums);
+        if (num_queries > PRODUCT_QUERIES / 2) multiply_half<1>(stage, lines, sums);
+    }
+
+    // Half of the block's queries; those beyond the end are zeros.
+    template <int Half>
+    __device__ static void multiply_half(const Stage& stage, const uint4 (&lines)[Line::PARTS][LINES],
+                                         float (&sums)[ROW_TILES][QUERY_TILES][4]) {
+        constexpr int TILES = QUERY_TILES / 2;
+        const int lane = static_cast<int>(threadIdx.x) % WARP, group = lane / 4, member = lane % 4;
 #pragma unroll
-        for (int tile = 0; tile < QUERY_TILES; ++tile)
-            if (8 * tile < num_queries) {
-                const uint4 low = stage.parts[0][8 * tile + group][member],
-                            high = stage.parts[1][8 * tile + group][member];
+        for (int tile = Half * TILES; tile < (Half + 1) * TILES; ++tile) {
+            const uint4 low = stage.parts[0][8 * tile + group][member], high = stage.parts[1][8 * tile + group][member];
 #pragma unroll
-                for (int m = 0; m < ROW_TILES; ++m) add_products(lines, m, low, high, sums[m][tile]);
-            }
+            for (int m = 0; m < ROW_TILES; ++m) add_products(lines, m, low, high, sums[m][tile]);
+        }
     }
 
     // Sums of 32 dimensions start at 0, with the low parts, so that they lose little; then they are added to the rest.

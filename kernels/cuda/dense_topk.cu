@@ -298,7 +298,7 @@ HOPFUSE_KERNEL_TYPE(dense_queries_f32, hopfuse::DenseQueriesKernel);
 // float32 arithmetic (dense_product.h says which). Rows are read as they are stored. `norm_floor` is that of dense_queries_f32,
 // which has made `parts`. `out` is aligned to 16 bytes.
 // Grid: ceil(count / 128) * ceil(batch / 64) blocks, the queries of the same rows side by side. Block: 128. Shared memory:
-// 49152 bytes (32768 on compute capability 7.5; of bfloat16 rows there 10752). Registers: <= 200 (occupancy 12 %). Moved: a row's
+// 49152 bytes (32768 on compute capability 7.5; of bfloat16 rows there 10752). Registers: <= 240 (occupancy 12 %). Moved: a row's
 // bytes for every 64 queries, the queries' parts for every 128 rows, mostly from the second-level cache; 4 bytes a product.
 //
 // dense_product_f32: the same of float32 rows. Block: 128. Shared memory: 49152 bytes (12800 with float32 arithmetic).

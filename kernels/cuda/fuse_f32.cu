@@ -323,8 +323,7 @@ HOPFUSE_DEVICE uint32_t rank_key(float score) {
 HOPFUSE_DEVICE void write_ranked(const Ranking& by, const Counted& all, int used, int64_t documents) {
     uint32_t* const keys = reinterpret_cast<uint32_t*>(all.values);
     const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
-    __syncthreads();
-    for (int i = thread; i < used; i += threads)
+    for (int i = thread; i < used; i += threads)  // those that the thread itself has scored
         keys[i] = all.entries[i].list == DOCUMENT ? rank_key(all.entries[i].value) : 0;
     __syncthreads();
     HOPFUSE_ROLLED

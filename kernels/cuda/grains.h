@@ -50,8 +50,8 @@ HOPFUSE_DEVICE double larger(double a, double b) {
     return bits > double_to_bits(a) && bits <= 0x7ff0000000000000u ? b : a;
 }
 
-// A thread's sum of at most 64 float64 terms that are at least 0, each rounded to PPR_GRAIN, ties to even: the sum of to_grain
-// with PPR_ANCHOR. A sum of PPR_ANCHOR or more is some such number.
+// A thread's sum of float64 terms that are at least 0, each rounded to PPR_GRAIN, ties to even: the sum of to_grain with
+// PPR_ANCHOR. A sum of PPR_ANCHOR or more is some such number.
 struct WideGrainSum {
     uint64_t grains = 0;
 
@@ -61,6 +61,8 @@ struct WideGrainSum {
         const uint32_t exponent = static_cast<uint32_t>(bits >> 52), lost = unit - exponent;  // bits below a grain
         if (exponent >= unit) grains += 0x10000000000000u;
         else if (lost <= 53) grains += (integer + ((uint64_t{1} << (lost - 1)) - 1) + ((integer >> lost) & 1u)) >> lost;
+        constexpr uint64_t most = 0x4000000000000000u;
+        grains = grains < most ? grains : most;
     }
     __device__ double value() const { return static_cast<double>(grains) * PPR_GRAIN; }
 };

@@ -19,19 +19,6 @@ struct Measured {
     }
 };
 
-template <int L>
-HOPFUSE_DEVICE void put_column(const JoinRoom& room, int64_t place, const Measured& own) {
-    double* const at = room.columns + place * 2 * L + threadIdx.x;
-    at[0] = own.sum;
-    at[L] = own.largest;
-}
-
-template <int L>
-HOPFUSE_DEVICE Measured column_of(const JoinRoom& room, int64_t place, int lane) {
-    const double* const at = room.columns + place * 2 * L + lane;
-    return Measured{at[0], at[L]};
-}
-
 // Joins the values of a block's threads, where thread t has lane t % L; the first L threads get the results. `all` is the
 // neutral value.
 template <int L, class Join>
@@ -62,32 +49,66 @@ HOPFUSE_DEVICE Measured join_block(const Measured& mine, double* values) {
     return Measured{sum, join_threads<L>(mine.largest, values, Largest{})};
 }
 
-// Joins `count` columns, for the first L threads.
-template <int L>
-HOPFUSE_DEVICE Measured join_columns(const JoinRoom& room, int64_t first, int64_t count, double* values) {
-    Measured mine = {0.0, 0.0};
-    for (int64_t i = threadIdx.x / L; i < count; i += blockDim.x / L)
-        mine.join(column_of<L>(room, first + i, static_cast<int>(threadIdx.x) % L));
-    return join_block<L>(mine, values);
+// The same of threads that have four lanes each, thread t those from 4 (t % (L / 4)) on. Called by whole warps.
+template <int L, class Join>
+HOPFUSE_DEVICE double join_quads(double (&mine)[4], double* values, Join join) {
+    constexpr int quads = L / 4, least = L == 4 ? 1 : quads;
+#pragma unroll
+    for (int distance = 16; distance >= least; distance /= 2)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) mine[i] = join(mine[i], __shfl_xor_sync(0xffffffffu, mine[i], distance));
+    const int place = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+    if (place < quads)
+        for (int i = 0; i < 4; ++i) values[warp * L + 4 * place + i] = mine[i];
+    __syncthreads();
+    double all = 0.0;
+    if (threadIdx.x < L)
+        for (unsigned at = threadIdx.x; at < blockDim.x / 32 * L; at += L) all = join(all, values[at]);
+    __syncthreads();
+    return all;
 }
 
-// Joins what the threads of all blocks have measured, first in groups of blocks and then across groups. True in the last
-// block, whose first L threads get the total. Called by whole blocks of at most 256 threads.
+// What the threads of a launch's blocks put in a place; the last block takes it, and leaves 0.
+template <int L>
+struct JoinPlace {
+    double* at;
+
+    __device__ JoinPlace(const JoinRoom& room, unsigned place, int lane)
+        : at(room.columns + place * (MEASURED_COLUMNS * L) + lane) {}
+
+    __device__ void join(const Measured& own) {
+        atomicAdd(at, own.sum);
+        atomicMax(reinterpret_cast<unsigned long long*>(at + L), double_to_bits(own.largest));
+    }
+    __device__ Measured take() {
+        const Measured all = {at[0], at[L]};
+        at[0] = at[L] = 0.0;
+        return all;
+    }
+};
+
+// Joins what blocks have measured: each adds to one of few places, and the last one joins these. True in the last block, whose
+// first L threads get the total. Called by whole blocks of at most 256 threads, whose first L threads have the block's values.
+template <int L>
+HOPFUSE_DEVICE bool join_blocks(Measured& mine, const JoinRoom& room, JoinShared* shared) {
+    const unsigned blocks = gridDim.x, places = blocks < JOIN_PLACES ? blocks : JOIN_PLACES;
+    const unsigned place = blockIdx.x % JOIN_PLACES, members = (blocks - place + JOIN_PLACES - 1) / JOIN_PLACES;
+    if (blocks == 1) return true;
+    if (threadIdx.x < L) JoinPlace<L>(room, place, static_cast<int>(threadIdx.x)).join(mine);
+    if (!is_last_block(room.arrived + 1 + place, members, &shared->is_last)) return false;
+    if (!is_last_block(room.arrived, places, &shared->is_last)) return false;
+    mine = Measured{0.0, 0.0};
+    for (unsigned at = threadIdx.x / L; at < places; at += blockDim.x / L)
+        mine.join(JoinPlace<L>(room, at, static_cast<int>(threadIdx.x) % L).take());
+    mine = join_block<L>(mine, shared->values);
+    return true;
+}
+
+// The same of what the threads have measured, thread t for lane t % L.
 template <int L>
 HOPFUSE_DEVICE bool join_grid(Measured& mine, const JoinRoom& room, JoinShared* shared) {
-    const int64_t blocks = gridDim.x, groups = (blocks + JOIN_GROUP - 1) / JOIN_GROUP;
-    const int64_t group = blockIdx.x / JOIN_GROUP, first = group * JOIN_GROUP;
-    const int64_t members = blocks - first < JOIN_GROUP ? blocks - first : JOIN_GROUP;
     mine = join_block<L>(mine, shared->values);
-    if (blocks == 1) return true;
-    if (threadIdx.x < L) put_column<L>(room, blockIdx.x, mine);
-    if (!is_last_block(room.arrived + 1 + group, static_cast<unsigned>(members), &shared->is_last)) return false;
-    mine = join_columns<L>(room, first, members, shared->values);
-    if (groups == 1) return true;
-    if (threadIdx.x < L) put_column<L>(room, blocks + group, mine);
-    if (!is_last_block(room.arrived, static_cast<unsigned>(groups), &shared->is_last)) return false;
-    mine = join_columns<L>(room, blocks, groups, shared->values);
-    return true;
+    return join_blocks<L>(mine, room, shared);
 }
 
 // Called by the first L threads; (2, L).

@@ -2,56 +2,108 @@
 // kernels/cpu/ppr_certify.h gives the same bits. L queries are stored side by side: state[node][lane].
 #include "arguments/ppr_certify_f32.h"
 #include "ppr_scales.h"
+#include "quads.h"
 
 namespace hopfuse {
 
-// What is read of a row and a lane.
-struct RowState {
-    float y;
-    double weight;
-};
+// Joins the sums of a block's threads, each of a quad; the first L threads get a lane's. Called by whole blocks.
+template <int L>
+HOPFUSE_DEVICE Measured sum_of_block(const WideGrainSum (&sum)[4], double* values) {
+    double sums[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sums[i] = sum[i].value();
+    return Measured{join_quads<L>(sums, values, Sum{}), 0.0};
+}
 
-// Calls take(row, read(row)) for the rows of a tile, in order. Several are read before the first is taken, so that the loads
-// overlap.
-template <class Read, class Take>
-HOPFUSE_DEVICE void each_row(const TileRange& rows, const Read& read, const Take& take) {
-    constexpr int ahead = 4;
+// Calls take(row, y, deg) for the rows of a thread, in order, with a quad of the state and of degrees. `Ahead` rows are read before the
+// first is taken, so that the loads overlap.
+template <int L, int Ahead, bool PerLane, class Take>
+HOPFUSE_DEVICE void each_row(const float* state, const double* weights, int64_t num_nodes, const Take& take) {
+    const QuadRows<L> rows;
     HOPFUSE_ROLLED
-    for (int64_t first = rows.first; first < rows.last; first += ahead) {
-        RowState states[ahead];
+    for (uint32_t first = rows.first; first < num_nodes; first += Ahead * rows.stride) {
+        Quad<float> y[Ahead];
+        Quad<double> weight[Ahead];
 #pragma unroll
-        for (int i = 0; i < ahead; ++i) states[i] = read(first + i < rows.last ? first + i : first);
+        for (int i = 0; i < Ahead; ++i) {
+            const int64_t row = first + i * rows.stride < num_nodes ? first + i * rows.stride : first;
+            y[i] = read_quad(state + row * L + rows.at);
+            if constexpr (PerLane) weight[i] = read_quad(weights + row * L + rows.at);
+            else weight[i] = same_in_quad(weights == nullptr ? 1.0 : weights[row]);
+        }
 #pragma unroll
-        for (int i = 0; i < ahead; ++i)
-            if (first + i < rows.last) take(first + i, states[i]);
+        for (int i = 0; i < Ahead; ++i)
+            if (first + i * rows.stride < num_nodes) take(first + i * rows.stride, y[i], weight[i]);
     }
 }
 
-template <int L>
-HOPFUSE_DEVICE Measured mass_of_tile(const float* state, const PprScales& scales, const TileRange& rows, int lane) {
-    WideGrainSum sum;
-    const auto read = [&](int64_t row) { return RowState{state[row * L + lane], row_weight<L>(scales, row, lane)}; };
-    each_row(rows, read,
-             [&](int64_t, const RowState& own) { sum.add(widened(own.y > 0.0f ? own.y : 0.0f) * own.weight); });
-    return Measured{sum.value(), 0.0};
+// The same with the degrees of `scales`.
+template <int L, class Take>
+HOPFUSE_DEVICE void each_row(const float* state, const PprScales& scales, int64_t num_nodes, const Take& take) {
+    if (scales.per_lane && scales.unscale != nullptr) each_row<L, 2, true>(state, scales.unscale, num_nodes, take);
+    else each_row<L, 4, false>(state, scales.unscale, num_nodes, take);
 }
 
+// The sums of max(y, 0) deg.
 template <int L>
-HOPFUSE_DEVICE Measured scale_tile(const float* state, float* x, const PprScales& scales, const double* eta,
-                                   const double* total, bool clamps, bool loses, const TileRange& rows, int lane) {
-    const double factor = !clamps || total == nullptr ? 1.0 : ppr_factor(total[lane]);
-    const auto read = [&](int64_t row) { return RowState{state[row * L + lane], row_weight<L>(scales, row, lane)}; };
-    if (total != nullptr)
-        each_row(rows, read, [&](int64_t row, const RowState& own) {
-            const float y = !clamps || own.y > 0.0f ? own.y : 0.0f;
-            x[row * L + lane] = narrowed(widened(y) * own.weight * factor);
+HOPFUSE_DEVICE Measured mass(const PprScales& scales, int64_t num_nodes, const float* state, double* values) {
+    WideGrainSum sum[4];
+    each_row<L>(state, scales, num_nodes, [&](int64_t, const Quad<float>& y, const Quad<double>& weight) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sum[i].add(widened(y[i] > 0.0f ? y[i] : 0.0f) * weight[i]);
+    });
+    return sum_of_block<L>(sum, values);
+}
+
+// How the states of lanes become x^, in shared memory.
+struct ScaleLanes {
+    double factor[32];
+    bool clamps[32];  // negative numbers
+    bool loses[32];   // mass, which is to be measured
+
+    // Called by a block.
+    template <int L>
+    __device__ void read(const double* total, const int32_t* unproven, const int32_t* keeps) {
+        const int lane = static_cast<int>(threadIdx.x);
+        if (lane < L) {
+            clamps[lane] = unproven[lane] != 0;
+            loses[lane] = keeps[lane] == 0;
+            factor[lane] = total == nullptr || unproven[lane] == 0 ? 1.0 : ppr_factor(total[lane]);
+        }
+        __syncthreads();
+    }
+};
+
+// Scales the states if `scales_states`, into x, and sums what x^ loses.
+template <int L>
+HOPFUSE_DEVICE Measured scale(const PprScales& scales, const double* eta, bool scales_states, const ScaleLanes& lanes,
+                              int64_t num_nodes, const float* state, float* x, double* values) {
+    const int at = QuadRows<L>().at;
+    const bool loses = lanes.loses[at] || lanes.loses[at + 1] || lanes.loses[at + 2] || lanes.loses[at + 3];
+    if (scales_states)
+        each_row<L>(state, scales, num_nodes, [&](int64_t row, const Quad<float>& y, const Quad<double>& weight) {
+            Quad<float> scaled;
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const float kept = !lanes.clamps[at + i] || y[i] > 0.0f ? y[i] : 0.0f;
+                scaled[i] = narrowed(widened(kept) * weight[i] * lanes.factor[at + i]);
+            }
+            write_quad(x + row * L + at, scaled);
         });
-    if (!loses) return Measured{0.0, 0.0};
-    WideGrainSum sum;
-    HOPFUSE_ROLLED
-    for (int64_t row = rows.first; row < rows.last; ++row)
-        sum.add(fabs(widened(x[row * L + lane]) * lost_share<L>(scales, eta, row, lane)));
-    return Measured{sum.value(), 0.0};
+    WideGrainSum sum[4];
+    each_row<L, 2, false>(x, nullptr, loses ? num_nodes : 0,
+                          [&](int64_t row, const Quad<float>& own, const Quad<double>&) {
+#pragma unroll
+                              for (int i = 0; i < 4; ++i)
+                                  if (lanes.loses[at + i])
+                                      sum[i].add(fabs(widened(own[i]) * lost_share<L>(scales, eta, row, at + i)));
+                          });
+    return sum_of_block<L>(sum, values);
+}
+
+HOPFUSE_DEVICE void multiply(Quad<double>& own, const Quad<double>& by) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) own[i] = own[i] * by[i];
 }
 
 HOPFUSE_DEVICE bool is_kept(const PprKept& kept, int lane) {
@@ -72,103 +124,279 @@ HOPFUSE_DEVICE double shared_factor(const ResidualArguments& t, int64_t e, int64
     return w * t.scales.scale[t.scales.per_type ? u * t.scales.num_types + type : u];
 }
 
+// An entry's factor in a lane: `factor` times 1 / deg of the source and eta, if they are the lane's own.
 template <int L>
-HOPFUSE_DEVICE double add_entry(const ResidualArguments& t, const float* x, int64_t e, int64_t u, double factor,
-                                int lane, double acc) {
-    if (t.scales.per_lane || t.eta != nullptr) {
-        const int type = t.edge_type == nullptr ? 0 : t.edge_type[e];
-        const int64_t at = t.scales.per_type ? u * t.scales.num_types + type : u;
-        if (t.scales.per_lane) factor = factor * t.scales.scale[at * L + lane];
-        if (t.eta != nullptr) factor = factor * t.eta[type * L + lane];
-    }
-    return fma(factor, widened(x[u * L + lane]), acc);
+HOPFUSE_DEVICE double own_factor(const ResidualArguments& t, int64_t e, int64_t u, double factor, int lane) {
+    const int type = t.edge_type == nullptr ? 0 : t.edge_type[e];
+    const int64_t slot = t.scales.per_type ? u * t.scales.num_types + type : u;
+    if (t.scales.per_lane) factor = factor * t.scales.scale[slot * L + lane];
+    return t.eta == nullptr ? factor : factor * t.eta[type * L + lane];
 }
 
-// The sum over entries begin .. end - 1, at most a segment, by L neighbouring threads. Each computes every L-th shared
-// factor, because float64 arithmetic is slow on most GPUs.
+// The same of lanes from `at` on.
 template <int L>
-HOPFUSE_DEVICE double segment_sum(const ResidualArguments& t, const float* x, int64_t begin, int64_t end, int lane) {
-    const unsigned team = L == 32 ? 0xffffffffu : ((1u << (L % 32)) - 1) << (threadIdx.x % 32 / L * L);
-    double acc = 0.0;
-    for (int64_t first = begin; first < end; first += L) {
-        const int64_t own = first + lane;
-        const int32_t source = own < end ? t.indices[own] : 0;
-        const double factor = own < end ? shared_factor(t, own, source) : 0.0;
-        const int count = end - first < L ? static_cast<int>(end - first) : L;
-#pragma unroll 4
-        for (int i = 0; i < count; ++i) {
-            const int64_t u = __shfl_sync(team, source, i, L);
-            acc = add_entry<L>(t, x, first + i, u, __shfl_sync(team, factor, i, L), lane, acc);
+HOPFUSE_DEVICE Quad<double> own_factors(const ResidualArguments& t, int64_t e, int64_t u, double factor, int at) {
+    const int type = t.edge_type == nullptr ? 0 : t.edge_type[e];
+    const int64_t slot = t.scales.per_type ? u * t.scales.num_types + type : u;
+    Quad<double> own = same_in_quad(factor);
+    if (t.scales.per_lane) multiply(own, read_quad(t.scales.scale + slot * L + at));
+    if (t.eta != nullptr) multiply(own, read_quad(t.eta + type * L + at));
+    return own;
+}
+
+// The sums over `count` entries from `begin` on, at most a segment, by the threads of a row's quads. They read indices together,
+// each some, a step ahead, and compute as many shared factors, because float64 arithmetic is slow on most GPUs. Loads past the end
+// read the last entry. Several entries of x are read before the first is added.
+template <int L, bool OwnFactors>
+HOPFUSE_DEVICE Quad<double> entry_sums(const ResidualArguments& t, const float* x, int64_t begin, int count, int at) {
+    constexpr int quads = QUADS<L>, ahead = OwnFactors ? 2 : 4, step = quads < ahead ? ahead : quads;
+    constexpr int each = step / quads;
+    const unsigned team = team_of_row<L>();
+    const int first_own = at / 4;
+    int32_t source[each], next[each];
+    Quad<double> acc = same_in_quad(0.0);
+    const auto entry = [&](int i) { return begin + (i < count ? i : count - 1); };
+#pragma unroll
+    for (int j = 0; j < each; ++j) next[j] = count > 0 ? t.indices[entry(j * quads + first_own)] : 0;
+    HOPFUSE_ROLLED
+    for (int first = 0; first < count; first += step) {
+        double factor[each];
+#pragma unroll
+        for (int j = 0; j < each; ++j) {
+            const int own = first + j * quads + first_own;
+            source[j] = next[j];
+            next[j] = t.indices[entry(own + step)];
+            factor[j] = shared_factor(t, entry(own), source[j]);
+        }
+        HOPFUSE_ROLLED
+        for (int part = 0; part < step && first + part < count; part += ahead) {  // one part if `each` is more than 1
+            Quad<float> values[ahead];
+            int32_t u[ahead];
+#pragma unroll
+            for (int i = 0; i < ahead; ++i) {
+                u[i] = __shfl_sync(team, source[i / quads], (part + i) % quads, quads);
+                values[i] = read_quad(x + static_cast<int64_t>(u[i]) * L + at);
+            }
+#pragma unroll
+            for (int i = 0; i < ahead; ++i) {
+                const double all = __shfl_sync(team, factor[i / quads], (part + i) % quads, quads);
+                if (first + part + i >= count) continue;
+                Quad<double> own = same_in_quad(all);
+                if constexpr (OwnFactors) own = own_factors<L>(t, begin + first + part + i, u[i], all, at);
+#pragma unroll
+                for (int k = 0; k < 4; ++k) acc[k] = fma(own[k], widened(values[i][k]), acc[k]);
+            }
         }
     }
     return acc;
 }
 
-// Writes the sums of the segments of long rows.
+template <int L>
+HOPFUSE_DEVICE Quad<double> segment_sums(const ResidualArguments& t, const float* x, int64_t begin, int count, int at) {
+    if (t.scales.per_lane || t.eta != nullptr) return entry_sums<L, true>(t, x, begin, count, at);
+    return entry_sums<L, false>(t, x, begin, count, at);
+}
+
+// Writes the sums of the segments of long rows: a thread has a quad or, if lanes are masked, a lane, since each has other entries.
 template <int L>
 HOPFUSE_DEVICE void sum_segments(const ResidualArguments& t) {
-    const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    const int64_t segment = at / L;
-    if (segment >= t.num_segments) return;
-    const int lane = static_cast<int>(at % L);
+    const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     const LongRows& r = t.segments;
     const float* const x = state_of(t.iterate);
+    const int width = r.allowed == nullptr ? QUADS<L> : L, place = static_cast<int>(thread % width);
+    const int64_t segment = thread / width;
+    if (segment >= t.num_segments) return;
     if (r.allowed != nullptr)
-        return masked_segment<L>(r, segment, lane, t.partial, [&](int64_t e, double acc) {
+        return masked_segment<L>(r, segment, place, t.partial, [&](int64_t e, double acc) {
             const int64_t u = t.indices[e];
-            return add_entry<L>(t, x, e, u, shared_factor(t, e, u), lane, acc);
+            return fma(own_factor<L>(t, e, u, shared_factor(t, e, u), place), widened(x[u * L + place]), acc);
         });
-    t.partial[segment * L + lane] = segment_sum<L>(t, x, r.begin[segment], r.end[segment], lane);
+    const int64_t begin = r.begin[segment];
+    const Quad<double> sums = segment_sums<L>(t, x, begin, static_cast<int>(r.end[segment] - begin), 4 * place);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) t.partial[segment * L + 4 * place + i] = sums[i];
 }
 
+// The sums of a long row, the `number`-th one, from those of its segments.
 template <int L>
-HOPFUSE_DEVICE double walked_sum(const ResidualArguments& t, const float* x, int64_t row, int lane) {
-    const int64_t begin = t.indptr[row], end = t.indptr[row + 1];
-    if (end - begin <= PPR_SEGMENT) return 0.0 + segment_sum<L>(t, x, begin, end, lane);
-    return sum_of_segments<L>(t.segments, index_of_row(t.long_rows, row), lane, t.partial);
-}
-
-// r_v = (d P' x^ + (1 - d + d m) s - x^)_v.
-template <int L>
-HOPFUSE_DEVICE double residual_of_row(const ResidualArguments& t, const float* x, int64_t row, int lane) {
-    const PprScales& scales = t.scales;
-    const double d = t.certified.damping[lane], back = 1.0 - d + d * t.lost[lane];
-    double walked = d * walked_sum<L>(t, x, row, lane);
-    if (scales.attraction != nullptr) {
-        walked = walked * widened(scales.attraction[row * L + lane]);
-    } else if (scales.per_lane) {  // edges into nodes that may not hold mass are ignored
-        const double open = scales.unscale[row * L + lane];
-        walked = scales.per_type ? walked * open : double_to_bits(open) != 0 ? walked : 0.0;
+HOPFUSE_DEVICE Quad<double> sums_of_segments(const ResidualArguments& t, int64_t number, int at) {
+    const LongRows& r = t.segments;
+    Quad<double> all = same_in_quad(0.0);
+    if (r.allowed != nullptr) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) all[i] = sum_of_segments<L>(r, number, at + i, t.partial);
+        return all;
     }
-    double r = walked - widened(x[row * L + lane]);
-    if (holds_row(t.restart_rows.words, row)) r = fma(back, t.restart[index_of_row(t.restart_rows, row) * L + lane], r);
-    return r;
+    constexpr int ahead = 4;
+    const int64_t last = r.first_of[number + 1];
+    HOPFUSE_ROLLED
+    for (int64_t first = r.first_of[number]; first < last; first += ahead) {
+        Quad<double> sums[ahead];
+#pragma unroll
+        for (int j = 0; j < ahead; ++j)
+            sums[j] = read_quad(t.partial + (first + j < last ? first + j : first) * L + at);
+#pragma unroll
+        for (int j = 0; j < ahead; ++j)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) all[i] = first + j < last ? all[i] + sums[j][i] : all[i];
+    }
+    return all;
 }
 
-// For a block's tile and a thread's lane: the sum of |r|, and the largest (2 slack x + |r|) / deg, over the node weight.
+// What a block of the residual has in shared memory: what its threads read of lanes, and what each has measured of its quad.
+struct ResidualShared {
+    JoinShared join;
+    double damping[32], back[32], grown_by[32];
+    uint64_t grains[4][JOIN_THREADS];
+    double largest[4][JOIN_THREADS];
+
+    // Called by a block.
+    template <int L>
+    __device__ void begin(const ResidualArguments& t) {
+        const int thread = static_cast<int>(threadIdx.x);
+        if (thread < L) {
+            const double d = t.certified.damping[thread];
+            damping[thread] = d, back[thread] = 1.0 - d + d * t.lost[thread];
+            grown_by[thread] = 2.0 * t.certified.slack[thread];
+        }
+#pragma unroll
+        for (int i = 0; i < 4; ++i) grains[i][thread] = 0, largest[i][thread] = 0.0;
+        __syncthreads();
+    }
+    // Called by a block; the first L threads get a lane's values.
+    template <int L>
+    __device__ Measured end() {
+        double sums[4], most[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            sums[i] = WideGrainSum{grains[i][threadIdx.x]}.value(), most[i] = largest[i][threadIdx.x];
+        const double all = join_quads<L>(sums, join.values, Sum{});
+        return Measured{all, join_quads<L>(most, join.values, Largest{})};
+    }
+};
+
+// Where a row's entries are.
+struct RowEntries {
+    int64_t begin;
+    int count;  // PPR_SEGMENT + 1 if there are more
+
+    __device__ RowEntries(const int64_t* indptr, int64_t row, int64_t num_nodes) : begin(0), count(0) {
+        if (row >= num_nodes) return;
+        begin = indptr[row];
+        const int64_t all = indptr[row + 1] - begin;
+        count = static_cast<int>(all <= PPR_SEGMENT ? all : PPR_SEGMENT + 1);
+    }
+};
+
+// What a row's residual depends on besides its entries, read before their gathers.
+struct ResidualRow {
+    uint32_t row;
+    Quad<float> x;
+    bool restarts;
+};
+
+// d P' x^ of a row that has a sum; edges into nodes that may not hold mass are ignored.
 template <int L>
-HOPFUSE_DEVICE Measured residual(const ResidualArguments& t) {
+HOPFUSE_DEVICE void attract(const PprScales& scales, Quad<double>& walked, int64_t row, int at) {
+    if (scales.attraction != nullptr) {
+        const Quad<float> attraction = read_quad(scales.attraction + row * L + at);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) walked[i] = walked[i] * widened(attraction[i]);
+    } else if (scales.per_lane) {
+        const Quad<double> open = read_quad(scales.unscale + row * L + at);
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            walked[i] = scales.per_type ? walked[i] * open[i] : double_to_bits(open[i]) != 0 ? walked[i] : 0.0;
+    }
+}
+
+// r_v = (d P' x^ + (1 - d + d m) s - x^)_v from the sum over the row's entries, and what is made of it.
+template <int L>
+HOPFUSE_DEVICE void end_row(const ResidualArguments& t, ResidualShared& shared, const ResidualRow& own, int at,
+                            const Quad<double>& sums) {
     const PprScales& scales = t.scales;
-    const float* const x = state_of(t.iterate);
-    const TileRange rows(blockIdx.x, t.num_nodes);
-    const int lane = static_cast<int>(threadIdx.x) % L, group = static_cast<int>(threadIdx.x) / L;
-    const int groups = static_cast<int>(blockDim.x) / L;
-    const double grown_by = 2.0 * t.certified.slack[lane];
-    WideGrainSum sum;
-    double largest = 0.0;
-    for (int64_t row = rows.first + group; row < rows.last; row += groups) {
-        const double r = residual_of_row<L>(t, x, row, lane);
-        const int64_t at = row * L + lane;
-        if (t.improved != nullptr) t.improved[at] = narrowed(widened(x[at]) + r);
-        if (t.correction != nullptr) t.correction[at] = narrowed(r * scales.scale[scales.per_lane ? at : row]);
-        sum.add(fabs(r));
+    const int64_t row = own.row, place = row * L + at;
+    Quad<double> walked;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) walked[i] = shared.damping[at + i] * sums[i];
+    attract<L>(scales, walked, row, at);
+    Quad<double> r;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) r[i] = walked[i] - widened(own.x[i]);
+    if (own.restarts) {
+        const Quad<double> s = read_quad(t.restart + index_of_row(t.restart_rows, row) * L + at);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) r[i] = fma(shared.back[at + i], s[i], r[i]);
+    }
+    if (t.improved != nullptr) {
+        Quad<float> improved;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) improved[i] = narrowed(widened(own.x[i]) + r[i]);
+        write_quad(t.improved + place, improved);
+    }
+    Quad<double> scale = same_in_quad(0.0);
+    if (t.symmetric != 0) scale = scales.per_lane ? read_quad(scales.scale + place) : same_in_quad(scales.scale[row]);
+    if (t.correction != nullptr) {
+        Quad<float> correction;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) correction[i] = narrowed(r[i] * scale[i]);
+        write_quad(t.correction + place, correction);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        WideGrainSum sum = {shared.grains[i][threadIdx.x]};
+        sum.add(fabs(r[i]));
+        shared.grains[i][threadIdx.x] = sum.grains;
         if (t.symmetric == 0) continue;
         // `improved` is a separate state: x^ does not change.
-        const double grown = fma(grown_by, widened(fabsf(x[at])), fabs(r));
-        const double share = over_weight<L>(scales, grown * scales.scale[scales.per_lane ? at : row], row, lane);
-        largest = larger(largest, share);
+        const double grown = fma(shared.grown_by[at + i], widened(fabsf(own.x[i])), fabs(r[i]));
+        double& largest = shared.largest[i][threadIdx.x];
+        largest = larger(largest, over_weight<L>(scales, grown * scale[i], row, at + i));
     }
-    return Measured{sum.value(), largest};
+}
+
+// For a block's rows and a lane: the sum of |r|, and the largest (2 slack x + |r|) / deg, over the node weight.
+template <int L>
+HOPFUSE_DEVICE Measured residual(const ResidualArguments& t, ResidualShared& shared) {
+    const float* const x = state_of(t.iterate);
+    const QuadRows<L> rows;
+    shared.begin<L>(t);
+    RowEntries entries(t.indptr, rows.first, t.num_nodes);
+    HOPFUSE_ROLLED
+    for (uint32_t row = rows.first; row < t.num_nodes; row += rows.stride) {
+        const RowEntries next(t.indptr, row + rows.stride, t.num_nodes);
+        const ResidualRow own = {row, read_quad(x + static_cast<int64_t>(row) * L + rows.at),
+                                 holds_row(t.restart_rows.words, row)};
+        const Quad<double> sums = entries.count <= PPR_SEGMENT
+                                      ? segment_sums<L>(t, x, entries.begin, entries.count, rows.at)
+                                      : sums_of_segments<L>(t, index_of_row(t.long_rows, row), rows.at);
+        end_row<L>(t, shared, own, rows.at, sums);
+        entries = next;
+    }
+    return shared.end<L>();
+}
+
+// Copies lanes 0 .. lanes - 1 of a block's nodes to rows of `scores`, through shared memory, which takes a line for each lane: a
+// thread reads a quad of a node, and writes a lane of every node.
+template <int L>
+HOPFUSE_DEVICE void write_scores(const float* x, const int32_t* internal_of, int64_t num_nodes, int lanes,
+                                 float (*transposed)[SCORES_OF_BLOCK / L + 1], float* scores) {
+    constexpr int nodes = SCORES_OF_BLOCK / L, at_once = 256 / QUADS<L>, threads = 256;
+    const int64_t first = static_cast<int64_t>(blockIdx.x) * nodes;
+    const int count = num_nodes - first < nodes ? static_cast<int>(num_nodes - first) : nodes;
+    const int at = QuadRows<L>().at, thread = static_cast<int>(threadIdx.x);
+    if (at < lanes) {
+#pragma unroll
+        for (int i = thread / QUADS<L>; i < nodes; i += at_once) {
+            const int node = i < count ? i : count - 1;
+            const Quad<float> own = read_quad(x + static_cast<int64_t>(internal_of[first + node]) * L + at);
+#pragma unroll
+            for (int k = 0; k < 4; ++k) transposed[at + k][i] = own[k];
+        }
+    }
+    __syncthreads();
+    for (int i = thread; i < lanes * nodes; i += threads)
+        if (i % nodes < count) scores[i / nodes * num_nodes + first + i % nodes] = transposed[i / nodes][i % nodes];
 }
 
 }  // namespace hopfuse
@@ -177,43 +405,49 @@ using namespace hopfuse;
 
 // Every kernel: Block: 256. Shared memory: 0 unless stated.
 //
-// ppr_mass_lL: the sum of max(y, 0) deg per lane. Unit: a tile and a lane; a thread. Shared memory: 2056 bytes.
-//   Registers: <= 64. Bytes: 4 N L.
+// ppr_mass_lL: the sum of max(y, 0) deg per lane. Unit: a row and a quad; a thread, of many. Shared memory: 2056 bytes.
+//   Registers: <= 80 (occupancy 37 %). Bytes: 4 N L + 8 N.
 // ppr_scale_lL: x^ = fl(max(y, 0) deg / total) if totals are given, fl(y deg) in lanes that a proof ended, in the first
 //   buffer, and each lane's lost mass.
-//   Unit: a tile and a lane; a thread. Shared memory: 2056 bytes. Registers: <= 64. Bytes: 8 N L.
+//   Unit: a row and a quad; a thread, of many. Shared memory: 2376 bytes. Registers: <= 80 (occupancy 37 %).
+//   Bytes: 8 N L + 8 N.
 // ppr_residual_segments_lL: the sums of the segments of long rows, for ppr_residual.
-//   Unit: a segment and a lane; a thread. Registers: <= 64. Bytes: per segment 64 (12 + w) + 64 * 4 L gathered, 8 L written.
+//   Unit: a segment and a quad or, of masked lanes, a lane; a thread. Registers: <= 80 (occupancy 37 %).
+//   Bytes: per segment 64 (12 + w) + 64 * 4 L gathered, 8 L written.
 // ppr_residual_lL: the residual of x^ and each lane's bounds that follow from it and, if they are not null,
 //   fl(x^ + r) in `improved` and fl(r / deg) in `correction`. Nothing where `left` is given and 0.
-//   Unit: a tile; a block. Shared memory: 2056 bytes. Registers: <= 64.
-//   Bytes: nnz (4 + w + 8) + 4 L nnz gathered + 8 N + 8 N L.
+//   Unit: a row and a quad; a thread, of many. Shared memory: 19208 bytes. Registers: <= 80 (occupancy 37 %).
+//   Bytes: nnz (4 + w + 8) + 4 L nnz gathered + 16 N + 4 N L.
 // ppr_keep_lL: copies `from` to lanes that are kept. Unit: a tile and a lane; a thread. Registers: <= 40. Bytes: 8 N L.
-// ppr_scores_lL: writes rows of `scores` (lanes, N), in the caller's node order. Unit: a score. Registers: <= 32.
-//   Bytes: 8 N L + 4 N.
+// ppr_scores_lL: writes rows of `scores` (lanes, N), in the caller's node order.
+//   Unit: 2048 / L nodes; a block. Shared memory: 8448 bytes. Registers: <= 48. Bytes: 8 N L + 4 N.
 #define HOPFUSE_CERTIFY(L)                                                                                             \
-    extern "C" __global__ void __launch_bounds__(256) ppr_mass_l##L(                                                   \
+    extern "C" __global__ void __launch_bounds__(256, 3) ppr_mass_l##L(                                                \
         const PprScales scales, int64_t num_nodes, const PprIterate iterate, const JoinRoom join, double* mass) {      \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                      \
-        HOPFUSE_JOIN_TILES(L, mass_of_tile<L>(state_of(iterate), scales, rows, lane), join);                           \
+        __shared__ JoinShared shared;                                                                                  \
+        Measured measured = hopfuse::mass<L>(scales, num_nodes, state_of(iterate), shared.values);                     \
+        if (!join_blocks<L>(measured, join, &shared) || threadIdx.x >= L) return;                                      \
         mass[threadIdx.x] = ppr_sum(measured.sum);                                                                     \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256) ppr_scale_l##L(                                                  \
+    extern "C" __global__ void __launch_bounds__(256, 3) ppr_scale_l##L(                                               \
         const PprScales scales, const double* eta, const double* total, const int32_t* unproven, const int32_t* keeps, \
         int64_t num_nodes, const PprIterate iterate, const JoinRoom join, double* lost) {                              \
-        HOPFUSE_TILE_AND_LANE(L);                                                                                      \
-        HOPFUSE_JOIN_TILES(L,                                                                                          \
-                           scale_tile<L>(state_of(iterate), iterate.even, scales, eta, total, unproven[lane] != 0,     \
-                                         keeps[lane] == 0, rows, lane),                                                \
-                           join);                                                                                      \
+        __shared__ JoinShared shared;                                                                                  \
+        __shared__ ScaleLanes lanes;                                                                                   \
+        lanes.read<L>(total, unproven, keeps);                                                                         \
+        Measured measured =                                                                                            \
+            scale<L>(scales, eta, total != nullptr, lanes, num_nodes, state_of(iterate), iterate.even, shared.values); \
+        if (!join_blocks<L>(measured, join, &shared) || threadIdx.x >= L) return;                                      \
         lost[threadIdx.x] = ppr_sum(measured.sum);                                                                     \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256, 4) ppr_residual_segments_l##L(const ResidualArguments a) {       \
+    extern "C" __global__ void __launch_bounds__(256, 3) ppr_residual_segments_l##L(const ResidualArguments a) {       \
         if (a.left == nullptr || *a.left != 0) sum_segments<L>(a);                                                     \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(256, 4) ppr_residual_l##L(const ResidualArguments a) {                \
+    extern "C" __global__ void __launch_bounds__(256, 3) ppr_residual_l##L(const ResidualArguments a) {                \
         if (a.left != nullptr && *a.left == 0) return;                                                                 \
-        HOPFUSE_JOIN_TILES(L, hopfuse::residual<L>(a), a.join);                                                        \
+        __shared__ ResidualShared shared;                                                                              \
+        Measured measured = hopfuse::residual<L>(a, shared);                                                           \
+        if (!join_blocks<L>(measured, a.join, &shared.join) || threadIdx.x >= L) return;                               \
         const int query = static_cast<int>(threadIdx.x);                                                               \
         const Certificate own = certificate_of(a.certified, measured, query);                                          \
         a.residual[query] = own.residual;                                                                              \
@@ -227,10 +461,8 @@ using namespace hopfuse;
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256) ppr_scores_l##L(                                                 \
         const PprIterate iterate, const int32_t* internal_of, int64_t num_nodes, int lanes, float* scores) {           \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
-        if (at >= num_nodes * lanes) return;                                                                           \
-        const float* const x = state_of(iterate);                                                                      \
-        scores[at] = x[static_cast<int64_t>(internal_of[at % num_nodes]) * L + at / num_nodes];                        \
+        __shared__ float transposed[L][SCORES_OF_BLOCK / L + 1];                                                       \
+        write_scores<L>(state_of(iterate), internal_of, num_nodes, lanes, transposed, scores);                         \
     }
 
 HOPFUSE_CERTIFY(4)

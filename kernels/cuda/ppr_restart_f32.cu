@@ -184,46 +184,26 @@ HOPFUSE_DEVICE int32_t sort_seeds(const PprSeeds& s, const PprRestarts& r, int q
     return fault;
 }
 
-// Clears, by a block, what a walk's kernels add to: the words of its restart
-// rows, the given number of table rows, and counts.
-template <int L>
-HOPFUSE_DEVICE void clear_walk(uint64_t* words, int64_t num_words, int64_t table_rows, double* restart64,
-                               float* restart32, int32_t* left, unsigned* arrived, int64_t counters) {
-    for (int64_t i = threadIdx.x; i < num_words; i += blockDim.x) words[i] = 0;
-    for (int64_t i = threadIdx.x; i < table_rows * L; i += blockDim.x) {
-        restart64[i] = 0.0;
-        restart32[i] = 0.0f;
+// What a block counts while it forms the set of rows that restart, in shared memory.
+struct RowCounts {
+    int32_t words, rows;
+};
+
+// Marks a query's rows, by a warp, and lists each word by whoever marks its first row.
+HOPFUSE_DEVICE void mark_rows(const PprRestarts& r, int query, int lane, RowCounts* counts) {
+    for (int64_t i = r.begin[query] + lane; i < r.end[query]; i += 32) {
+        const int32_t word = r.node[i] >> 6;
+        const unsigned long long bit = 1ull << (r.node[i] & 63);
+        if (atomicOr(reinterpret_cast<unsigned long long*>(r.words) + word, bit) == 0)
+            r.marked[atomicAdd(&counts->words, 1)] = word;
     }
-    for (int64_t i = threadIdx.x; i < counters; i += blockDim.x) arrived[i] = 0;
-    if (threadIdx.x == 0) *left = 0;
 }
 
-HOPFUSE_DEVICE void mark_rows(const PprRestarts& r, int query, int lane) {
-    for (int64_t i = r.begin[query] + lane; i < r.end[query]; i += 32)
-        atomicOr(reinterpret_cast<unsigned long long*>(r.words) + (r.node[i] >> 6), 1ull << (r.node[i] & 63));
-}
-
-// Counts the rows of the set before each word, by a block of at most 1024
-// threads; `sums` has one element per thread.
-HOPFUSE_DEVICE void rank_rows(const PprRestarts& r, int64_t num_words, int32_t* sums) {
-    const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
-    const int64_t each = (num_words + threads - 1) / threads;
-    const int64_t first = thread * each < num_words ? thread * each : num_words;
-    const int64_t last = first + each < num_words ? first + each : num_words;
-    int32_t mine = 0;
-    for (int64_t i = first; i < last; ++i) mine += __popcll(r.words[i]);
-    sums[thread] = mine;
-    for (int distance = 1; distance < threads; distance *= 2) {
-        __syncthreads();
-        const int32_t before = thread >= distance ? sums[thread - distance] : 0;
-        __syncthreads();
-        sums[thread] += before;
-    }
-    int32_t rank = sums[thread] - mine;
-    for (int64_t i = first; i < last; ++i) {
-        r.rank[i] = rank;
-        rank += __popcll(r.words[i]);
-    }
+// Gives the rows of each marked word their places in the tables, by a block. The order of words is chance, which no answer
+// depends on.
+HOPFUSE_DEVICE void rank_rows(const PprRestarts& r, RowCounts* counts) {
+    for (int i = static_cast<int>(threadIdx.x); i < counts->words; i += static_cast<int>(blockDim.x))
+        r.rank[r.marked[i]] = atomicAdd(&counts->rows, __popcll(r.words[r.marked[i]]));
 }
 
 // Writes a lane's restart, by a warp: s and b in the compact tables. Returns
@@ -329,9 +309,10 @@ using namespace hopfuse;
 //   Bytes: with masks nnz (5 + w) + 4 nnz L gathered; N T' 12 L + 12 N L written.
 // ppr_restart_lL: restarts from seeds (or as they are given), the set of their rows, s and b of each query in compact tables,
 //   and the state of a walk: its pass limit, the first pass to measure, the first to try a proof after, and what ends it.
-//   Lanes without seeds do not walk.
-//   Unit: a query; a warp, all in one block. Block: 32 L. Shared memory: 128 L bytes. Registers: <= 96 (occupancy 25 %).
-//   Bytes: 24 a seed, 20 for each 64 nodes, 12 L a row of the tables; a query's seeds are read once for each of them.
+//   Lanes without seeds do not walk. The set, the tables and the counts are 0 beforehand.
+//   Unit: a query; a warp, all in one block. Block: 32 L. Shared memory: 8 bytes. Registers: <= 96 (occupancy 25 %).
+//   Bytes: 24 a seed, 16 for each word of the set that has rows, 12 a seed in the tables; a query's seeds are read once for each of
+//   them.
 #define HOPFUSE_SET_UP(L)                                                                                              \
     extern "C" __global__ void __launch_bounds__(256) ppr_mask_l##L(const MaskArguments a) {                           \
         const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                                \
@@ -363,20 +344,18 @@ using namespace hopfuse;
         LeastOfRows{a.least}.take<L>(sizes, room);                                                                     \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(32 * L, 1) ppr_restart_l##L(const RestartArguments a) {               \
-        __shared__ int32_t sums[32 * L];                                                                               \
+        __shared__ RowCounts counts;                                                                                   \
         const int query = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;               \
         const PprSeeds& seeds = a.seeds;                                                                               \
         const PprRestarts& restarts = a.restarts;                                                                      \
-        const int64_t words = (seeds.num_nodes + 63) / 64;                                                             \
         int32_t fault = status_complete;                                                                               \
-        clear_walk<L>(restarts.words, words, a.table_rows, a.restart64, a.restart32, a.walk.left, a.arrived,           \
-                      a.counters);                                                                                     \
+        if (threadIdx.x == 0) counts = {0, 0};                                                                         \
         if (seeds.width >= 0 && query < seeds.queries) fault = sort_seeds<L>(seeds, restarts, query, lane);            \
         if (seeds.width >= 0 && query >= seeds.queries && lane == 0) restarts.end[query] = restarts.begin[query];      \
         __syncthreads();                                                                                               \
-        mark_rows(restarts, query, lane);                                                                              \
+        mark_rows(restarts, query, lane, &counts);                                                                     \
         __syncthreads();                                                                                               \
-        rank_rows(restarts, words, sums);                                                                              \
+        rank_rows(restarts, &counts);                                                                                  \
         __syncthreads();                                                                                               \
         const double d = a.damping[query];                                                                             \
         double total;                                                                                                  \

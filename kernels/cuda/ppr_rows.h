@@ -261,6 +261,8 @@ HOPFUSE_DEVICE void sum_spans(const DeviceRows& rows, const float* state, bool g
                     const int64_t from = continues ? begin + Entries::size : next.begin;
                     following.read(rows, from, continues ? left - Entries::size : next.length(), four);
                 }
+                // So that compilers ask for all entries before they add one; without weights, they would spill.
+                if (Kind != edges_plain) __syncwarp();
 #pragma unroll
                 for (int i = 0; i < ahead; ++i) {
                     const Entry entry = chunk.factor(first + i);

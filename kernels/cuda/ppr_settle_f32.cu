@@ -152,20 +152,43 @@ HOPFUSE_DEVICE void put_rest(const RestArguments& a, double restart, int lane) {
                                          known.damping[lane]);
 }
 
+// Calls take(row, read(row)) for the rows of a tile, in order. Four are read before the first is taken, so that the loads overlap.
+template <class Read, class Take>
+HOPFUSE_DEVICE void each_row(const TileRange& rows, const Read& read, const Take& take) {
+    constexpr int ahead = 4;
+    HOPFUSE_ROLLED
+    for (int64_t first = rows.first; first < rows.last; first += ahead) {
+        decltype(read(first)) found[ahead];
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) found[i] = read(first + i < rows.last ? first + i : first);
+#pragma unroll
+        for (int i = 0; i < ahead; ++i)
+            if (first + i < rows.last) take(first + i, found[i]);
+    }
+}
+
+// What is read of a row and a lane: y, z or x^, and the degree.
+struct RefinedRow {
+    float y, other;
+    double weight;
+};
+
 // |z - y| of a tile; the sum of deg |y|, and the largest |y| divided by the node weight.
 template <int L>
 HOPFUSE_DEVICE Measured measure_tile(const RefineArguments& a, const TileRange& rows, int lane) {
     WideGrainSum moved;
     double largest = 0.0;
     if (a.lanes.examined[lane] == 0) return Measured{0.0, 0.0};
-    for (int64_t row = rows.first; row < rows.last; ++row) {
+    const auto read = [&](int64_t row) {
         const int64_t at = row * L + lane;
-        const float solved = a.solved[at];
-        a.gap[at] = fabsf(a.gap[at] - solved);
-        const double y = widened(fabsf(solved));
-        moved.add(y * row_weight<L>(a.scales, row, lane));
+        return RefinedRow{a.solved[at], a.gap[at], row_weight<L>(a.scales, row, lane)};
+    };
+    each_row(rows, read, [&](int64_t row, const RefinedRow& own) {
+        a.gap[row * L + lane] = fabsf(own.other - own.y);
+        const double y = widened(fabsf(own.y));
+        moved.add(y * own.weight);
         largest = larger(largest, over_weight<L>(a.scales, y, row, lane));
-    }
+    });
     return Measured{moved.value(), largest};
 }
 
@@ -174,13 +197,16 @@ template <int L>
 HOPFUSE_DEVICE Measured add_tile(const RefineArguments& a, const TileRange& rows, int lane) {
     WideGrainSum lacking;
     if (a.lanes.examined[lane] == 0) return Measured{0.0, 0.0};
-    for (int64_t row = rows.first; row < rows.last; ++row) {
+    const auto read = [&](int64_t row) {
         const int64_t at = row * L + lane;
-        const double sum = fma(widened(a.solved[at]), row_weight<L>(a.scales, row, lane), widened(a.x[at]));
+        return RefinedRow{a.solved[at], a.x[at], row_weight<L>(a.scales, row, lane)};
+    };
+    each_row(rows, read, [&](int64_t row, const RefinedRow& own) {
+        const double sum = fma(widened(own.y), own.weight, widened(own.other));
         const float refined = narrowed(sum);
-        a.refined[at] = refined;
+        a.refined[row * L + lane] = refined;
         lacking.add(fabs(sum - widened(refined)));
-    }
+    });
     return Measured{lacking.value(), 0.0};
 }
 

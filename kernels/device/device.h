@@ -200,13 +200,23 @@ public:
         // Braces: evaluated from left to right.
         return std::tuple<Array<T>...>{next_array<T>(owners, there, at, static_cast<size_t>(sizes))...};
     }
-    template <class T>
-    Array<T> zeros(size_t size) {
-        Array<T> made = empty<T>(size);
-        clear(made.data(), made.nbytes());
+    // The same of zeros, in one memset.
+    template <class... T, class... Sizes>
+    std::tuple<Array<T>...> zero_arrays(Sizes... sizes) {
+        const std::tuple<Array<T>...> made = arrays<T...>(sizes...);
+        std::apply(
+            [&](const auto&... each) {
+                void* const data[] = {each.data()...};
+                const size_t nbytes[] = {each.nbytes()...};
+                clear_arrays(data, nbytes);
+            },
+            made);
         return made;
     }
-    void clear(void* data, size_t nbytes);
+    template <class T>
+    Array<T> zeros(size_t size) {
+        return std::get<0>(zero_arrays<T>(size));
+    }
 
     // Copies host arrays, which have been read when the call returns, in one copy if they are small. In a recording they become
     // constants: copied in its first run, and compared in its second.
@@ -307,6 +317,8 @@ public:
 private:
     bool is_recorded_run() const;
     Owner take(size_t nbytes);
+    void clear(void* data, size_t nbytes);
+    void clear_arrays(std::span<void* const> data, std::span<const size_t> nbytes);
     void synchronize(const char* what);
     void copy_up(char* base, std::span<const void* const> data, std::span<const size_t> nbytes,
                  std::span<const size_t> begins, size_t total);

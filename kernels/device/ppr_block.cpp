@@ -74,14 +74,6 @@ WalkBatch::WalkBatch(Queue& queue, std::shared_ptr<const DeviceGraph> on, const 
     if (of.node_weights) column = queue.upload(columns_of(of.node_weights->node, rows().num_nodes));
 }
 
-JoinMemory::JoinMemory(Queue& queue, int64_t most_blocks, int lanes, bool cleared, int64_t slices)
-    : groups(blocks(most_blocks, JOIN_GROUP)) {
-    const int64_t places = std::max<int64_t>(1, most_blocks) + groups;
-    std::tie(columns, arrived) =
-        queue.arrays<double, uint32_t>(places * MEASURED_COLUMNS * lanes, groups + 1 + slices + 1);
-    if (cleared) queue.clear(arrived.data(), arrived.nbytes());
-}
-
 // What follows from the restarts: their arrays, and the most rows that restart.
 struct PprBlock::Given {
     PprSeeds seeds;
@@ -98,6 +90,7 @@ PprBlock::PprBlock(Queue& queue, const WalkBatch& of, std::span<const int64_t> c
     if (queue.fixed()) fix_passes();
     Given given = upload_lanes(queue, chosen);
     read_nodes(queue, chosen);
+    allocate(queue);
     read_degrees(queue);
     measure_volume(queue);
     read_restart(queue, given);
@@ -187,7 +180,13 @@ PprBlock::Given PprBlock::upload_lanes(Queue& queue, std::span<const int64_t> ch
     damping64 = d64, damping32 = d32;
     if (!eta.empty()) eta64 = e64, eta32 = e32;
     Given given{};
-    given.restarts = {.begin = begins, .end = ends, .node = nodes, .value = values, .words = nullptr, .rank = nullptr};
+    given.restarts = {.begin = begins,
+                      .end = ends,
+                      .node = nodes,
+                      .value = values,
+                      .words = nullptr,
+                      .rank = nullptr,
+                      .marked = nullptr};
     given.owners = {begins.owner(), ends.owner(), nodes.owner(), values.owner()};
     given.seeds.width = -1;
     if (queries.seeds) {
@@ -273,9 +272,8 @@ void PprBlock::read_allowed(Queue& queue) {
 void PprBlock::read_degrees(Queue& queue) {
     scale32 = graph.scale32, unscale32 = graph.unscale32;
     scale64 = graph.scale64, unscale64 = graph.unscale64;
-    longest_row = rows.longest_row, joined_nodes = rows.joined_nodes;
+    if (!mask) longest_row = rows.longest_row, joined_nodes = rows.joined_nodes;
     if (!per_lane) return;
-    if (mask) longest_row = queue.zeros<uint64_t>(width()), joined_nodes = queue.zeros<uint64_t>(width());
     const size_t scales = states() * static_cast<size_t>(queries.per_type ? rows.num_types : 1);
     scale32 = queue.empty<float>(scales), unscale32 = queue.empty<float>(states());
     scale64 = queue.empty<double>(scales), unscale64 = queue.empty<double>(states());
@@ -310,35 +308,33 @@ void PprBlock::measure_volume(Queue& queue) {
     } else if (queries.per_type) {  // the volume is not needed
         volume = queue.zeros<double>(width());
     } else {
-        const JoinMemory sums(queue, rows.num_tiles(), lanes, true);
         const auto [anchor_of_sum, sum] = queue.arrays<double, double>(lanes, lanes);
-        launch_tile_lanes(queue, volume_kernel, scales(), nullptr, rows.num_nodes, sums.room(), anchor_of_sum);
-        launch_tile_lanes(queue, volume_kernel, scales(), anchor_of_sum, rows.num_nodes, sums.room(), sum);
+        launch_tile_lanes(queue, volume_kernel, scales(), nullptr, rows.num_nodes, join.room(), anchor_of_sum);
+        launch_tile_lanes(queue, volume_kernel, scales(), anchor_of_sum, rows.num_nodes, join.room(), sum);
         volume = sum;
     }
 }
 
-void PprBlock::allocate(Queue& queue, int64_t table_rows) {
-    const size_t words = words_of(rows.num_nodes), table = static_cast<size_t>(table_rows) * width();
-    const size_t lane = width(), state = states();
+void PprBlock::allocate(Queue& queue) {
+    const size_t words = words_of(rows.num_nodes), table_rows = static_cast<size_t>(std::max<int64_t>(1, restarting));
+    const size_t lane = width(), state = states(), table = table_rows * lane, of_mask = mask ? lane : 0;
+    const size_t slices = is_sliced() ? static_cast<size_t>(rows.slices.table().num_long) : 0;
     std::tie(limit, measured_from, next_try, passes, unproven, last_pass, residual, bound, per_degree, slack, missed,
-             theta, shrink, anchor, keeps, accelerates, walking, status, left, restart_words, restart_rank, restart64,
-             restart32, even, odd) =
+             theta, shrink, anchor, keeps, accelerates, walking, status, restart_rank, marked_words, even, odd) =
         queue.arrays<int64_t, int64_t, int64_t, int64_t, int32_t, int64_t, double, double, double, double, double,
-                     float, float, double, int32_t, int32_t, int32_t, int32_t, int32_t, uint64_t, int32_t, double,
-                     float, float, float>(lane, lane, lane, lane, lane, size_t{1}, lane, lane, lane, lane, lane, lane,
-                                          lane, lane, lane, lane, lane, lane, size_t{1}, words, words, table, table,
-                                          state, state);
+                     float, float, double, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, float, float>(
+            lane, lane, lane, lane, lane, size_t{1}, lane, lane, lane, lane, lane, lane, lane, lane, lane, lane, lane,
+            lane, words, table_rows, state, state);
+    std::tie(left, longest_row, joined_nodes, join.columns, join.arrived, restart_words, restart64, restart32) =
+        queue.zero_arrays<int32_t, uint64_t, uint64_t, double, uint32_t, uint64_t, double, float>(
+            size_t{1}, of_mask, of_mask, MEASURED_COLUMNS * JOIN_PLACES * lane, 1 + JOIN_PLACES + slices + 1, words,
+            table, table);
 }
 
 void PprBlock::read_restart(Queue& queue, Given& given) {
-    const int64_t table_rows = std::max<int64_t>(1, restarting);
-    allocate(queue, table_rows);
-    const int64_t slices = is_sliced() ? rows.slices.table().num_long : 0;
-    join.emplace(queue, rows.num_tiles(), lanes, false, slices);
     given.seeds.queries = count, given.seeds.internal_of = rows.internal_of;
     given.seeds.num_nodes = rows.num_nodes, given.seeds.mask = mask;
-    given.restarts.words = restart_words, given.restarts.rank = restart_rank;
+    given.restarts.words = restart_words, given.restarts.rank = restart_rank, given.restarts.marked = marked_words;
     const RestartArguments a{.scales = scales(),
                              .seeds = given.seeds,
                              .restarts = given.restarts,
@@ -349,7 +345,6 @@ void PprBlock::read_restart(Queue& queue, Given& given) {
                              .max_iter = queries.max_iter,
                              .first = first_measured,
                              .last = last,
-                             .table_rows = table_rows,
                              .restart64 = restart64,
                              .restart32 = restart32,
                              .walk = {.limit = limit,
@@ -370,9 +365,7 @@ void PprBlock::read_restart(Queue& queue, Given& given) {
                              .keeps = keeps,
                              .least = least,
                              .accelerates = accelerates,
-                             .status = status,
-                             .arrived = join->arrived,
-                             .counters = static_cast<int64_t>(join->arrived.size())};
+                             .status = status};
     queue.launch(restart_kernel.of(lanes), {1, 32 * lanes}, a);
 }
 

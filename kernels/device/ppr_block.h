@@ -2,6 +2,7 @@
 // kernels/include/hopfuse/ppr.h.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -12,6 +13,8 @@
 namespace hopfuse::device {
 
 constexpr int PPR_THREADS = 256;
+constexpr int LANES_OF_QUAD = 4;     // that a thread reads at once
+constexpr int BLOCKS_OF_QUADS = 12;  // of a launch, per multiprocessor: four times as many as run at once
 
 // Restarts on the device, not yet checked.
 struct DeviceSeeds {
@@ -61,16 +64,14 @@ struct WalkBatch {
 // The column of each internal node, (N,), or -1 for nodes without one.
 std::vector<int32_t> columns_of(std::span<const int32_t> node, int64_t num_nodes);
 
-// The memory through which blocks of a launch join their measurements. `arrived` is 0 before and after a launch. There are further
-// counters: one per slice of a long row, and one of the walk's grid barriers.
+// The memory through which blocks of a launch join their measurements, 0 before and after a launch. There are further counters: one
+// per slice of a long row, and one of the walk's grid barriers.
 struct JoinMemory {
     Array<double> columns;
     Array<uint32_t> arrived;
-    int64_t groups;
 
-    JoinMemory(Queue& queue, int64_t most_blocks, int lanes, bool cleared, int64_t slices = 0);
     JoinRoom room() const { return {columns, arrived}; }
-    uint32_t* arrived_of_slice() const { return arrived.data() + groups + 1; }
+    uint32_t* arrived_of_slice() const { return arrived.data() + 1 + JOIN_PLACES; }
     uint32_t* barrier() const { return arrived.data() + arrived.size() - 1; }
 };
 
@@ -117,11 +118,11 @@ public:
     Array<int32_t> keeps, accelerates, walking, status;
     Array<int32_t> left;  // (1,)
     Array<uint64_t> restart_words;
-    Array<int32_t> restart_rank;
+    Array<int32_t> restart_rank, marked_words;
     Array<double> restart64;
     Array<float> restart32;
     Array<float> even, odd;  // (N, L) the states; even passes write the first one
-    std::optional<JoinMemory> join;
+    JoinMemory join;
 
     int64_t num_nodes() const { return rows.num_nodes; }
     size_t states() const { return static_cast<size_t>(rows.num_nodes) * static_cast<size_t>(lanes); }
@@ -154,6 +155,13 @@ public:
     void launch_tile_lanes(Queue& queue, const LaneKernels<void(P...)>& kernel, const Given&... given) const {
         launch_items(queue, kernel, rows.num_tiles() * lanes, given...);
     }
+    // Threads for the quads of all rows, each with one of several rows, of few enough blocks that they soon join.
+    template <class... P, class... Given>
+    void launch_quads(Queue& queue, const LaneKernels<void(P...)>& kernel, const Given&... given) const {
+        const int64_t most = int64_t{BLOCKS_OF_QUADS} * queue.device().properties().multiprocessors;
+        const int64_t needed = blocks(rows.num_nodes * lanes / LANES_OF_QUAD, PPR_THREADS);
+        queue.launch(kernel.of(lanes), {std::min(needed, most), PPR_THREADS}, given...);
+    }
     // A block of threads per tile.
     template <class... P, class... Given>
     void launch_tiles(Queue& queue, const LaneKernels<void(P...)>& kernel, size_t shared, const Given&... given) const {
@@ -171,7 +179,7 @@ private:
     void read_allowed(Queue& queue);
     void read_degrees(Queue& queue);
     void measure_volume(Queue& queue);
-    void allocate(Queue& queue, int64_t table_rows);
+    void allocate(Queue& queue);
     void read_restart(Queue& queue, Given& given);
 };
 

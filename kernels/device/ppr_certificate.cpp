@@ -32,8 +32,8 @@ Certifier::Certifier(Queue& queue, PprBlock& of, const Array<int64_t>& of_answer
 }
 
 void Certifier::normalise(Queue& queue) {
-    block.launch_tile_lanes(queue, mass_kernel, block.scales(), block.num_nodes(), block.iterate(), block.join->room(),
-                            mass_);
+    block.launch_quads(queue, mass_kernel, block.scales(), block.num_nodes(), block.iterate(), block.join.room(),
+                       mass_);
     lose(queue, mass_);
     block.place();
 }
@@ -61,12 +61,13 @@ void Certifier::measure(Queue& queue, float* improved, const int32_t* lanes) {
         .left = lanes,
         .improved = improved,
         .correction = correction,
-        .join = block.join->room(),
+        .join = block.join.room(),
         .residual = block.residual,
         .bound = block.bound,
         .per_degree = block.per_degree};
-    block.launch_segments(queue, residual_segments_kernel, a);
-    block.launch_tiles(queue, residual_kernel, 0, a);
+    const int64_t width = block.mask ? block.lanes : block.lanes / LANES_OF_QUAD;
+    if (a.num_segments > 0) block.launch_items(queue, residual_segments_kernel, a.num_segments * width, a);
+    block.launch_quads(queue, residual_kernel, a);
 }
 
 void Certifier::plan_polish(Queue& queue) { decide(queue, true); }
@@ -116,13 +117,14 @@ PolishLanes Certifier::polished() const {
 }
 
 void Certifier::scores(Queue& queue, float* out) const {
-    block.launch_items(queue, scores_kernel, block.count * block.num_nodes(), block.iterate(), block.rows.internal_of,
-                       block.num_nodes(), block.count, out);
+    const int64_t shares = blocks(block.num_nodes(), SCORES_OF_BLOCK / block.lanes);
+    queue.launch(scores_kernel.of(block.lanes), {shares, PPR_THREADS}, block.iterate(), block.rows.internal_of,
+                 block.num_nodes(), block.count, out);
 }
 
 void Certifier::lose(Queue& queue, const double* total) {
-    block.launch_tile_lanes(queue, scale_kernel, block.scales(), block.eta64, total, block.unproven, block.keeps,
-                            block.num_nodes(), block.iterate(), block.join->room(), lost_);
+    block.launch_quads(queue, scale_kernel, block.scales(), block.eta64, total, block.unproven, block.keeps,
+                       block.num_nodes(), block.iterate(), block.join.room(), lost_);
 }
 
 }  // namespace hopfuse::device

@@ -96,7 +96,7 @@ Passes::Passes(const PprBlock& block, const float* omegas, float* partial)
             .accelerates = block.accelerates,
             .degree = block.unscale32,
             .anchor = block.anchor,
-            .join = block.join->room(),
+            .join = block.join.room(),
             .decision = {.measured_from = block.measured_from,
                          .limit = block.limit,
                          .theta = block.theta,
@@ -136,7 +136,7 @@ SlicedArguments Passes::sliced(int64_t number, double* measured, bool ends) cons
     return {.pass = arguments(number, measured, ends),
             .table = block_.rows.slices.table(),
             .state = read_by(number),
-            .arrived = block_.join->arrived_of_slice()};
+            .arrived = block_.join.arrived_of_slice()};
 }
 
 void Passes::run(Queue& queue, int64_t number, double* measured, bool ends) const {
@@ -176,7 +176,7 @@ bool Passes::run_rest(Queue& queue, int64_t number, int64_t first_measured, int6
         const SlicedWalkArguments rest = {.passes = sliced(number, measured, true),
                                           .first_measured = first_measured,
                                           .last = last,
-                                          .barrier = block_.join->barrier()};
+                                          .barrier = block_.join.barrier()};
         queue.launch(sliced_walk, {at_once, SLICED_BLOCK, sizeof(SlicedShared), true}, rest);
         return true;
     }
@@ -185,7 +185,7 @@ bool Passes::run_rest(Queue& queue, int64_t number, int64_t first_measured, int6
                                 .first_measured = first_measured,
                                 .last = last,
                                 .state = read_by(number),
-                                .barrier = block_.join->barrier()};
+                                .barrier = block_.join.barrier()};
     queue.launch(walk_kernel.of(block_.lanes), {at_once, PPR_THREADS, sizeof(PassShared), true}, rest);
     return true;
 }

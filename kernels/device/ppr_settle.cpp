@@ -137,7 +137,7 @@ SettlingCounts Settling::run(SettlingCounts known) {
 void Settling::measure_rests(const Room& room) {
     double* const scale = room.measured.data() + 2 * MEASURED_COLUMNS * block_.width();
     block_.launch_tile_lanes(queue_, scale_kernel, block_.scales(), block_.num_nodes(), certifier_.counts.data(),
-                             block_.join->room(), scale);
+                             block_.join.room(), scale);
     block_.launch_tile_lanes(queue_, rest_kernel,
                              RestArguments{.known = certifier_.lanes(),
                                            .lanes = lanes(),
@@ -145,7 +145,7 @@ void Settling::measure_rests(const Room& room) {
                                            .restart = block_.restart32,
                                            .attraction = block_.attraction,
                                            .num_nodes = block_.num_nodes(),
-                                           .join = block_.join->room(),
+                                           .join = block_.join.room(),
                                            .scale = scale});
 }
 
@@ -165,7 +165,7 @@ void Settling::examine(const Passes& passes, const Room& room, int64_t look, int
                                .solved = measured.even,
                                .gap = room.gap,
                                .refined = room.refined,
-                               .join = block_.join->room(),
+                               .join = block_.join.room(),
                                .measured = room.measured,
                                .again = 0};
     block_.launch_tile_lanes(queue_, measure_kernel, refined);
@@ -186,7 +186,7 @@ void Settling::examine(const Passes& passes, const Room& room, int64_t look, int
                                              .average = room.refined,
                                              .attraction = block_.attraction,
                                              .num_nodes = block_.num_nodes(),
-                                             .join = block_.join->room()});
+                                             .join = block_.join.room()});
     refined.again = 1;
     block_.launch_tile_lanes(queue_, end_kernel, refined);
     write(room, around_rows_, zero_, room.gap);

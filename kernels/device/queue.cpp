@@ -128,6 +128,15 @@ void Queue::clear(void* data, size_t nbytes) {
                 "clearing memory");
 }
 
+// Those of one allocation, from the first to the end of the last.
+void Queue::clear_arrays(std::span<void* const> data, std::span<const size_t> nbytes) {
+    if (!device_->state().keeps_apart) {
+        char* const begin = static_cast<char*>(data.front());
+        return clear(begin, static_cast<size_t>(static_cast<char*>(data.back()) - begin) + nbytes.back());
+    }
+    for (size_t i = 0; i < data.size(); ++i) clear(data[i], nbytes[i]);
+}
+
 void Queue::copy_bytes(void* to, const void* from, size_t nbytes) {
     if (!nbytes) return;
     Device::State& state = device_->state();

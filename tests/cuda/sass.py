@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 SPILLS = re.compile(r"(STL|LDL)\b")
-LOAD = re.compile(r"LDG?\.E(?:\.\w+)*")
-WIDE_LOAD = re.compile(r"LDG?\.E(?:\.\w+)*?\.128\b")
+#: Loads of global memory, those of generic addresses and copies to shared memory among them.
+LOAD = re.compile(r"LD(G|GSTS)?\.E(?:\.\w+)*")
+WIDE_LOAD = re.compile(r"LD(G|GSTS)?\.E(?:\.\w+)*?\.128\b")
 #: What computes with what was loaded; others make addresses of it, or compare.
 ARITHMETIC = re.compile(r"(FFMA2?|FMUL2?|FADD2?|DFMA|DMUL|DADD|[HI]MMA|IDP)\b")
 LINE = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:\{\s*)?(@!?U?P\w+\s+)?([A-Z][\w.]*)\s*(.*?)\s*;", re.MULTILINE)
@@ -32,7 +33,7 @@ class Instruction(NamedTuple):
     def written(self) -> set[int]:
         """The registers that a load writes."""
         found = REGISTER.match(self.operands)
-        if found is None:
+        if found is None or self.name.startswith("LDGSTS"):
             return set()
         width = 4 if ".128" in self.name else 2 if ".64" in self.name else 1
         return set(range(int(found[1]), int(found[1]) + width))
@@ -88,20 +89,16 @@ def spills(code: Code) -> list[str]:
 
 
 def loops(code: Code) -> Iterator[Code]:
-    """The code between the target of each branch backwards and the branch, innermost loops only."""
+    """The code between the target of each branch backwards and the branch, with the loops in it."""
     places = {label: at for at, one in enumerate(code) for label in one.labels}
-    spans = []
     for at, one in enumerate(code):
         target = re.search(r"\((\.\w+)\)", one.operands)
         if one.name.startswith("BRA") and target is not None and places.get(target[1], at + 1) <= at:
-            spans.append((places[target[1]], at))
-    for first, last in spans:
-        if not any((a, b) != (first, last) and first <= a and b <= last for a, b in spans):
-            yield code[first : last + 1]
+            yield code[places[target[1]] : at + 1]
 
 
 def loads_before_use(code: Code, load: re.Pattern[str] = LOAD) -> int:
-    """How many loads are under way before arithmetic waits for one, in the innermost loop where that is most.
+    """How many loads are under way before arithmetic waits for one, in the loop where that is most.
 
     Arithmetic of a loop that reads ahead for its next turn, by itself or through shared memory, waits for none.
     """

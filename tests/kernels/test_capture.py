@@ -141,7 +141,7 @@ def test_the_page_of_times_counts_what_a_search_records(runtime: Any, cooperativ
     expected = gpu_kernels.nodes(gpu_kernels.Search(size, 32, card))
     of_block = sum(kernel.startswith("ppr_") for kernel in kernels)
     assert (len(kernels), of_block) == expected[:2]
-    assert others == 0
+    assert others == 1  # a memset of what a walk adds to
     assert sum(counted.grid_barriers for counted in runtime.counters) == expected.barriers
 
 

@@ -122,7 +122,7 @@ def test_units_read_rows_and_parts_once_for_each_block(modules: Modules, storage
     _, counted = multiply(modules("count", capability), as_stored(x, storage)[0], q, storage)
     blocks, steps, each = 2, -(-dim // DEPTH), 4 if storage == "float32" else 2
     of_rows, of_parts = blocks * rows * dim * each, rows // 128 * batch * steps * 4 * DEPTH
-    norms = 4 * (rows * batch + (blocks * 4 * rows if storage == "float32" else 0))
+    norms = 4 * (rows // 4 * batch + (blocks * 4 * rows if storage == "float32" else 0))
     assert counted.global_loaded == of_rows + of_parts + norms
     assert counted.global_stored == 4 * rows * batch
 

@@ -249,8 +249,8 @@ def polish(runtime: SimtRuntime) -> None:
 
 
 def walks(runtime: SimtRuntime) -> None:
-    """Passes after the first two, by two blocks of one launch, with rows of several segments that both blocks sum."""
-    graph = random_graph(np.random.default_rng(7), 150, 300, hub=3)
+    """Passes after the first two, by two blocks of one launch; one sums the segments of a row of the other."""
+    graph = random_graph(np.random.default_rng(7), 150, 300, hub=140)
     hf.ppr(graph, [{3: 1.0, 64: 0.01}, *[{9: 1.0}] * 4], damping=0.5, max_iter=5)
     assert any(kernel == "ppr_walk_l8" for kernel, _, _ in runtime.launches)
 
@@ -270,6 +270,12 @@ def lanes(runtime: SimtRuntime) -> None:
     """Walks of several threads' lanes that end at different passes, with a row of several segments."""
     graph = random_graph(np.random.default_rng(7), 150, 500, hub=3)
     hf.ppr(graph, [{3 + node: 1.0, 64: 0.01} for node in range(9)], damping=np.linspace(0.1, 0.7, 9), tol=1e-3)
+
+
+def certificates(runtime: SimtRuntime) -> None:
+    """Scores and certificates by two blocks."""
+    graph = random_graph(np.random.default_rng(7), 300, 500, hub=3)
+    hf.ppr(graph, [{3: 1.0, 64: 0.01}, {9: 1.0}], damping=0.5, max_iter=3)
 
 
 def masks(runtime: SimtRuntime) -> None:
@@ -308,6 +314,7 @@ def listed(runtime: SimtRuntime) -> None:
 Case = Callable[[SimtRuntime], None]
 #: The case by its name. Each call is made on the CPU too.
 CASES: dict[str, Case] = {
+    "certificates": certificates,
     "codes": coded,
     "dense": bound,
     "floats": floats,
@@ -317,6 +324,7 @@ CASES: dict[str, Case] = {
     "fusion": fusion,
     "halves": halves,
     "listed": listed,
+    "lanes": lanes,
     "masks": masks,
     "moved": moved,
     "near codes": near_codes,

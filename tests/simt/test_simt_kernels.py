@@ -71,14 +71,14 @@ def test_block_reduction_in_its_own_order_of_addition(launch: Launch) -> None:
 
 @pytest.mark.parametrize("blocks", [1, 2, 64, 65, 200])
 def test_sums_of_all_blocks(launch: Launch, blocks: int) -> None:
-    """By one block, by one of a group, and by groups of 64; the counters are 0 again after it."""
-    groups = -(-blocks // 64)
-    columns, arrived = np.full((blocks + groups, 2, 4), np.nan), np.zeros(groups + 1, dtype=np.uint32)
+    """In a place for each block, and in 64 that blocks share; all is 0 again after it."""
+    columns, arrived = np.zeros((64, 2, 4)), np.zeros(65, dtype=np.uint32)
     for seed in range(2):
         given, out = np.random.default_rng(seed).integers(0, 2**40, (blocks, 2, 4)).astype(float), np.zeros((2, 4))
         launch("grid_join_l4", blocks, 8, 0, given, columns, arrived, out)
         lanes = given.reshape(-1, 4)
         np.testing.assert_array_equal(out, [lanes.sum(axis=0), lanes.max(axis=0)])
+        assert not columns.any()
         assert not arrived.any()
 
 

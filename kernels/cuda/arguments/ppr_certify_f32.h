@@ -5,6 +5,9 @@
 
 namespace hopfuse {
 
+// The scores of a block that writes them: of 64 nodes in 32 lanes.
+constexpr int SCORES_OF_BLOCK = 2048;
+
 struct ResidualArguments {
     PprScales scales;
     int64_t num_nodes;

@@ -73,7 +73,8 @@ struct PprRestarts {
     int32_t* node;
     double* value;
     uint64_t* words;  // the rows' RowSet
-    int32_t* rank;
+    int32_t* rank;    // of words that have rows
+    int32_t* marked;  // (rows,) these words
 };
 
 // The control state of a walk, per lane.
@@ -97,8 +98,7 @@ struct RestartArguments {
     double tol;
     int64_t max_iter;
     int64_t first, last;  // the first measured pass and the last one, if a recording has a fixed number; else 0
-    int64_t table_rows;
-    double* restart64;  // (table_rows, L)
+    double* restart64;    // (rows, L)
     float* restart32;
     WalkState walk;
     const uint64_t *longest, *joined;  // (L,) or, of the whole graph, (1,)
@@ -107,8 +107,6 @@ struct RestartArguments {
     const float* least;
     int32_t* accelerates;
     int32_t* status;
-    uint32_t* arrived;
-    int64_t counters;
 };
 
 using MaskKernel = void(MaskArguments);
