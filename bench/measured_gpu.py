@@ -20,7 +20,7 @@ SIZES = {
 PARTS = {
     "passes": ("ppr_early", "ppr_pass", "ppr_seg", "ppr_walk"),
     "certificate": ("ppr_residual", "ppr_mass", "ppr_scale"),
-    "ranking": ("ppr_rank", "ppr_finish"),
+    "ranking": ("ppr_rank", "ppr_scan", "ppr_finish"),
     "product": ("dense_product", "dense_score", "gemv", "void gemv", "sm80_xmma", "std::enable_if"),
 }
 #: The same by the parts of bench/gpu_kernels.py, of which the rest is "other".

@@ -66,6 +66,26 @@ AWKWARD = [
 ]
 
 
+def twins_and_likes(rng: np.random.Generator) -> tuple[hf.Graph, list[dict[int, float]]]:
+    """Return stars of twins, whose scores are equal, and cycles, whose equal scores no entry shows, in random order."""
+    hubs = [(0, v) for v in range(3, 150)] + [(1, v) for v in range(150, 190)] + [(2, v) for v in range(180, 200)]
+    cycles = [(start + i, start + (i + 1) % 50) for start in range(200, 400, 50) for i in range(50)]
+    src, dst = rng.permutation(450)[np.array([*hubs, *cycles]).T]
+    graph = hf.Graph.from_edges(src, dst, num_nodes=450)
+    return graph, [{int(v): 1.0} for v in (src[0], src[150], src[180], src[250], src[310], dst[0])]
+
+
+def paths_to_a_hub(rng: np.random.Generator) -> tuple[hf.Graph, list[dict[int, float]]]:
+    """Return paths from seeds to one node of a large degree, whose error outlasts those of hits; in random order."""
+    steps, paths, size = 8, 5, 450
+    first = np.arange(1, 1 + steps * paths, steps)
+    along = [(start + i, start + i + 1) for start in first for i in range(steps - 1)]
+    ends = [(0, 0), *along, *((0, start + steps - 1) for start in first), *((0, leaf) for leaf in range(41, size))]
+    src, dst = (number := rng.permutation(size))[np.array(ends).T]
+    graph = hf.Graph.from_edges(src, dst, np.where(src == dst, 1e6, 1.0), num_nodes=size)
+    return graph, [{int(number[start]): 1.0} for start in first]
+
+
 def awkward_graph(directed: bool) -> hf.Graph:
     """Return the graph of :data:`AWKWARD`."""
     src, dst, weight, kind = (list(column) for column in zip(*AWKWARD, strict=True))

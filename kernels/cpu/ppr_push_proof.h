@@ -226,7 +226,7 @@ private:
         }
         const NodeError error = error_to_outlast(NodeError{0.0, walk_.rounding(), 0.0});
         const List list{*this};
-        const ListProof proof = prove_list(list, k_, found, possible_, are_all_reached(), error, order_);
+        const ListProof proof = prove_list(list, k_, found, possible_, are_all_reached(), error, order_, LoneProver{});
         const bool is_lost = static_cast<float>(list.score(std::min(found, k_) - 1)) == 0.0f;
         shortfall = is_lost ? infinite64() : proof.shortfall;  // a score that float32 cannot hold is no hit
         for (int64_t i = 1; i < found && !(shortfall < infinite64()); ++i) {

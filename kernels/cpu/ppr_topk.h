@@ -285,7 +285,7 @@ void measure_proof(const PprBlock<L>& block, const PprTopk& top, const Ranking<L
         const RankedList<L> list{block, selected + lane * want, local, lane};
         error[lane] = error_to_outlast(stated[lane]);
         const ListProof proof = active[lane] ? prove_list(list, top.k, found[lane], candidates, complete[lane],
-                                                          error[lane], top.prove_order)
+                                                          error[lane], top.prove_order, LoneProver{})
                                              : ListProof{infinite64(), 0.0, false, false};
         shortfall[lane] = proof.shortfall;
         least[lane] = proof.least;

@@ -1,13 +1,25 @@
 // Each query's best nodes, and the proof that they are the best. Contract: hopfuse/ppr.h, PROOF; kernels/cpu/ppr_topk.h gives
 // the same bits. L queries are stored side by side: state[node][lane]. L is an argument here, so that each kernel is compiled once.
+//
+// A SCAN reads all candidates once, for all lanes, and keeps of each group of them and lane the best key and the largest reach,
+// which bounds what a candidate outside the list may score. Both are maxima, which no order changes. Then a block per lane reads
+// what is known of the groups, and again the candidates of few of them:
+//   The best. Let f be the n-th largest of the groups' keys, or of some of them; n = k + 1. At least n candidates have keys of f
+//   or more, so the n best are among these, and all of them are in groups whose key is at least f.
+//   Those outside, below the list's k-th score c. A group whose best score is below c has no hit, and no other candidate with the
+//   score c: its reach counts as it is. Of the other groups, each candidate is looked at.
+// So how the candidates are divided changes no answer.
 #include "arguments/ppr_topk_f32.h"
 #include "hopfuse/ppr_plan.h"
 #include "hopfuse/ppr_proof.h"
 #include "hopfuse/query_status.h"
 #include "ppr_scales.h"
 #include "topk_keys.h"
+#include "warp.h"
 
 namespace hopfuse {
+
+constexpr int MOST_LANES = 32, QUAD = 4;  // a thread reads a quad of lanes at once
 
 struct Candidates : CandidateArguments {
     const float* state;
@@ -21,109 +33,18 @@ struct Candidates : CandidateArguments {
         return degree == nullptr ? 1.0f : degree[per_lane ? row * lanes + lane : row];
     }
 
+    __device__ float score(float value, float weight) const {
+        return final ? value : (value > 0.0f ? value : 0.0f) * weight;
+    }
+
     __device__ float score(int64_t row, int lane) const {
         const float value = state[row * lanes + lane];
-        return final ? value : (value > 0.0f ? value : 0.0f) * weight(row, lane);
+        return final ? value : score(value, weight(row, lane));
     }
+
+    // The rows of a tile, which a warp reads at once.
+    __device__ int tile_rows() const { return 32 * QUAD / lanes; }
 };
-
-// A lane's candidates as keys below those of an earlier round, or `parts`, the best keys of each split of them. A node without
-// a score is not a hit.
-struct CandidateKeys {
-    const Candidates& candidates;
-    int lane;
-    uint64_t ceiling;
-    const uint64_t* parts;
-
-    __device__ uint64_t key(int j) const {
-        if (parts != nullptr) return parts[j];
-        const int64_t row = candidates.row(j);
-        const float x = candidates.score(row, lane);
-        const uint64_t key = x > 0.0f ? make_topk_key(x, candidates.node_of[row]) : 0;
-        return key < ceiling ? key : 0;
-    }
-};
-
-// Calls take(row, score) for a lane's candidates begin .. end - 1, by a whole block. A thread's scores are read some turns
-// ahead, so that the loads overlap.
-struct Scores {
-    const Candidates& c;
-    int lane;
-    int64_t begin, end;
-
-    template <class Take>
-    __device__ void each(const Take& take) const {
-        const int64_t threads = blockDim.x;
-        float ahead[KEYS_PER_THREAD];
-#pragma unroll
-        for (int turn = 0; turn < KEYS_PER_THREAD; ++turn) ahead[turn] = at(begin + threadIdx.x + turn * threads);
-        HOPFUSE_ROLLED
-        for (int64_t i = begin + threadIdx.x; i < end; i += threads) {
-            const float score = ahead[0];
-#pragma unroll
-            for (int turn = 1; turn < KEYS_PER_THREAD; ++turn) ahead[turn - 1] = ahead[turn];
-            ahead[KEYS_PER_THREAD - 1] = at(i + KEYS_PER_THREAD * threads);
-            take(c.row(i), score);
-        }
-    }
-
-private:
-    __device__ float at(int64_t i) const { return i < end ? c.score(c.row(i), lane) : 0.0f; }
-};
-
-constexpr int SELECT_ROOM = SELECT_KEPT + KEYS_PER_THREAD * SELECT_THREADS;
-
-HOPFUSE_DEVICE uint64_t* list_of(const SelectionRounds& rounds, int lane) { return rounds.keys + lane * rounds.stride; }
-
-HOPFUSE_DEVICE uint64_t* parts_of(const SelectionRounds& rounds, int lane, int splits) {
-    if (rounds.parts == nullptr) return nullptr;
-    return rounds.parts + static_cast<int64_t>(lane) * splits * rounds.kept;
-}
-
-// A block's part of a lane's candidates: `split` of `splits`, candidates begin .. end - 1.
-struct Split {
-    int lane, split, splits;
-    int64_t begin, end;
-
-    __device__ Split(int lanes, int32_t of, int64_t count)
-        : lane(static_cast<int>(blockIdx.x) % lanes), split(static_cast<int>(blockIdx.x) / lanes), splits(of),
-          begin(split * count / of), end((split + 1) * count / of) {}
-
-    // Whether the block is the last one of its lane; it may read what the others wrote.
-    __device__ bool is_last(unsigned* arrived, bool* shared) const {
-        return splits == 1 || is_last_block(arrived + lane, static_cast<unsigned>(splits), shared);
-    }
-    __device__ int64_t place() const { return place(split); }
-    __device__ int64_t place(int other) const { return static_cast<int64_t>(lane) * splits + other; }
-};
-
-HOPFUSE_DEVICE void find_best(const CandidateKeys& source, int64_t begin, int64_t end, uint64_t* list, int kept,
-                              uint64_t* buffer, int* num_waiting) {
-    keep_best(source, static_cast<int>(begin), static_cast<int>(end), list, true, kept, SELECT_ROOM, buffer,
-              num_waiting);
-}
-
-// A lane's best candidates, best first. Returns how many of the first `want` exist.
-HOPFUSE_DEVICE int64_t select(const Candidates& c, const Split& own, int64_t want, const SelectionRounds& rounds,
-                              uint64_t* buffer, int* num_waiting) {
-    const int kept = rounds.kept, lane = own.lane;
-    const int keys = rounds.parts == nullptr ? static_cast<int>(c.count) : own.splits * kept;
-    uint64_t* const best = list_of(rounds, lane);
-    const uint64_t* const parts = parts_of(rounds, lane, own.splits);
-    uint64_t ceiling = ~static_cast<uint64_t>(0);
-    int64_t done = 0;
-    while (done < want && ceiling != 0) {
-        uint64_t* const list = best + done;
-        const CandidateKeys source = {c, lane, ceiling, parts};  // one round is enough for parts
-        find_best(source, 0, keys, list, kept, buffer, num_waiting);
-        __syncthreads();
-        ceiling = list[kept - 1];
-        done += kept;
-    }
-    int64_t found = done < want ? done : want;
-    while (found > 0 && best[found - 1] == 0) --found;
-    return found;
-}
 
 HOPFUSE_DEVICE bool restarts(const TwinTables& t, int64_t row, int lane) {
     return holds_row(t.restart_rows.words, row) && t.restart[index_of_row(t.restart_rows, row) * t.lanes + lane] > 0.0;
@@ -155,14 +76,233 @@ HOPFUSE_DEVICE bool may_hold_mass(const TwinTables& t, int64_t row, int lane) {
     return restarts(t, row, lane) || has_entries(query_rows(t, lane), row);
 }
 
-// What hopfuse/ppr_proof.h reads of a hit.
-struct Listed {
-    double local, degree;
-    float score;
+HOPFUSE_DEVICE bool takes_part(const LaneTurn& turn, int lane) {
+    if (turn.rows != nullptr) return turn.rows[lane] >= 0;
+    return turn.walking[lane] != 0 && turn.number >= turn.next_try[lane];
+}
+
+HOPFUSE_DEVICE NodeError error_of(const ErrorArguments& e, int lane) {
+    if (e.measured != nullptr) return forecast_error(static_cast<float>(e.measured[e.lanes + lane]), e.damping[lane]);
+    if (e.refined != 0) return ppr_refined_error(e.per_degree[lane]);
+    return ppr_final_error(e.bound[lane], e.per_degree[lane]);
+}
+
+// Twice the error of a lane's nodes without its term relative x_v, in float32.
+struct Margin {
+    float per_degree, flat;
+
+    __device__ explicit Margin(const NodeError& error)
+        : per_degree(round_above(2.0 * error.per_degree)), flat(round_above(2.0 * error.flat)) {}
+    __device__ Margin(float of_degree, float all) : per_degree(of_degree), flat(all) {}
+
+    // The part of 2 e_v that is multiplied by the degree; `attraction` is a node weight, `local` 0 without such a part.
+    __device__ float of_attraction(float attraction) const {
+        return fmaf(per_degree, attraction, static_cast<float>(PPR_LEAST));
+    }
+    __device__ static float share(float of_all, float local) {
+        return fmaf(static_cast<float>(2.0 * PPR_NEAR), local, of_all);
+    }
+    // x_v + 2 e_v without its term 2 relative x_v, at least 0.
+    __device__ float reach(float x, float weight, float share) const {
+        const float bounded = fmaf(weight, share, x) + flat;
+        return bounded > 0.0f ? bounded : 0.0f;
+    }
+    // The same of a row, whose tables are read.
+    __device__ float reach(const Candidates& c, const ListArguments& list, int64_t row, int lane, float x) const {
+        const int64_t at = row * c.lanes + lane;
+        const float all = list.twins.attraction == nullptr ? per_degree : of_attraction(list.twins.attraction[at]);
+        return reach(x, c.weight(row, lane), share(all, list.locals == nullptr ? 0.0f : list.locals[at]));
+    }
 };
 
-// Of each list, the first hits are read by all threads at once; a chain of loads by one thread would take longer than the rest.
-constexpr int LISTED_AT_ONCE = 256;
+// ---- The scan
+
+// Reads a quad of a table (N, L).
+HOPFUSE_DEVICE void read_quad(float (&quad)[QUAD], const float* table, int64_t row, int lanes, int first) {
+    const float4 four = *reinterpret_cast<const float4*>(table + row * lanes + first);
+    quad[0] = four.x, quad[1] = four.y, quad[2] = four.z, quad[3] = four.w;
+}
+
+HOPFUSE_DEVICE void fill_quad(float (&quad)[QUAD], float value) {
+#pragma unroll
+    for (int i = 0; i < QUAD; ++i) quad[i] = value;
+}
+
+// The best of some candidates in a quad of lanes. A node without a score above 0 is not a hit.
+struct QuadBest {
+    float score[QUAD];
+    int32_t node[QUAD];
+    float reach[QUAD];
+    unsigned others;  // a bit for each lane in which a candidate without a score above 0 may hold mass
+
+    __device__ QuadBest() : others(0) {
+#pragma unroll
+        for (int i = 0; i < QUAD; ++i) score[i] = 0.0f, node[i] = 0, reach[i] = -infinite32();
+    }
+
+    __device__ void take(int i, float x, int32_t of) {
+        if (!(x > score[i]) && !(x == score[i] && x > 0.0f && of < node[i])) return;
+        score[i] = x;
+        node[i] = of;
+    }
+
+    __device__ void take_reach(int i, float value) { reach[i] = value > reach[i] ? value : reach[i]; }
+
+    // Joins the best of those of a warp's threads which have the same quad; `quads` threads read a row.
+    __device__ void join(int quads) {
+        HOPFUSE_ROLLED
+        for (int apart = quads; apart < 32; apart *= 2) {
+#pragma unroll
+            for (int i = 0; i < QUAD; ++i) {
+                const float x = __shfl_xor_sync(ALL_LANES, score[i], apart);
+                const int32_t of = __shfl_xor_sync(ALL_LANES, node[i], apart);
+                const float value = __shfl_xor_sync(ALL_LANES, reach[i], apart);
+                take(i, x, of);
+                take_reach(i, value);
+            }
+            others |= __shfl_xor_sync(ALL_LANES, others, apart);
+        }
+    }
+
+    __device__ uint64_t key(int i) const {
+        return (score[i] > 0.0f ? make_topk_key(score[i], node[i]) : 0) | ((others >> i) & 1u);
+    }
+};
+
+struct ScanShared {
+    float per_degree[MOST_LANES], flat[MOST_LANES];
+    int takes_part[MOST_LANES];
+    uint64_t keys[MOST_LANES][SCAN_WARPS];
+    float reach[MOST_LANES][SCAN_WARPS];
+};
+
+// A thread's part of the scan: a quad of lanes of every row that it reads.
+struct QuadScan {
+    const RankArguments& a;
+    const Candidates& c;
+    const ScanShared& shared;
+    int64_t begin;  // the candidate of the first tile of the group that the thread reads
+    int32_t apart;  // the candidates between two tiles
+    int first;      // lane
+    unsigned part;  // a bit for each lane of the quad that takes part
+
+    // The row of the thread's candidate in a tile, or -1.
+    __device__ int32_t row(int tile) const {
+        const int64_t i = begin + static_cast<int64_t>(tile) * apart;
+        return i < c.count ? static_cast<int32_t>(c.row(i)) : -1;
+    }
+
+    __device__ Margin margin(int lane) const { return Margin(shared.per_degree[lane], shared.flat[lane]); }
+
+    // Takes a candidate whose state is `value`. Returns a bit for each lane in which it has no score above 0 and must be looked at.
+    __device__ unsigned take(int64_t row, const float (&value)[QUAD], float common, int32_t node,
+                             QuadBest* best) const {
+        float weight[QUAD], share[QUAD];
+        if (a.list.twins.attraction == nullptr) {
+#pragma unroll
+            for (int i = 0; i < QUAD; ++i) share[i] = shared.per_degree[first + i];
+        } else {
+            read_quad(share, a.list.twins.attraction, row, c.lanes, first);
+#pragma unroll
+            for (int i = 0; i < QUAD; ++i) share[i] = margin(first + i).of_attraction(share[i]);
+        }
+        if (a.list.locals != nullptr) {
+            float local[QUAD];
+            read_quad(local, a.list.locals, row, c.lanes, first);
+#pragma unroll
+            for (int i = 0; i < QUAD; ++i) share[i] = Margin::share(share[i], local[i]);
+        }
+        if (c.per_lane && c.degree != nullptr) read_quad(weight, c.degree, row, c.lanes, first);
+        else fill_quad(weight, common);
+        unsigned asked = 0;
+#pragma unroll
+        for (int i = 0; i < QUAD; ++i) {
+            const float x = c.score(value[i], weight[i]);
+            const float reach = margin(first + i).reach(x, weight[i], share[i]);
+            best->take(i, x, node);
+            if (x > 0.0f) best->take_reach(i, reach);
+            else if (reach > best->reach[i] || ((best->others >> i) & 1u) == 0) asked |= 1u << i;
+        }
+        return asked & part;
+    }
+
+    // Takes a candidate without a score above 0.
+    __device__ void take_other(int64_t row, int place, QuadBest* best) const {
+        const int lane = first + place;
+        if (!may_hold_mass(a.list.twins, row, lane)) return;
+        const float reach = margin(lane).reach(c, a.list, row, lane, c.score(row, lane));
+        best->others |= 1u << place;
+#pragma unroll
+        for (int i = 0; i < QUAD; ++i)
+            if (i == place) best->take_reach(i, reach);
+    }
+
+    __device__ void take_group(QuadBest* best) const {
+        HOPFUSE_ROLLED
+        for (int tile = 0; tile < a.groups.tiles; tile += SCAN_READS) {
+            float value[SCAN_READS][QUAD], common[SCAN_READS];
+            int32_t rows[SCAN_READS], node[SCAN_READS];
+#pragma unroll
+            for (int read = 0; read < SCAN_READS; ++read) rows[read] = row(tile + read);
+#pragma unroll
+            for (int read = 0; read < SCAN_READS; ++read) {
+                const int64_t at = rows[read] < 0 ? 0 : rows[read];
+                read_quad(value[read], c.state, at, c.lanes, first);
+                node[read] = c.node_of[at];
+                common[read] = c.per_lane ? 1.0f : c.weight(at, 0);
+            }
+            unsigned asked = 0;
+#pragma unroll
+            for (int read = 0; read < SCAN_READS; ++read)
+                if (rows[read] >= 0)
+                    asked |= take(rows[read], value[read], common[read], node[read], best) << (QUAD * read);
+            HOPFUSE_ROLLED
+            for (; asked != 0; asked &= asked - 1) {
+                const int bit = __ffs(static_cast<int>(asked)) - 1;
+                take_other(row(tile + bit / QUAD), bit % QUAD, best);
+            }
+        }
+    }
+};
+
+// By a warp for each group.
+HOPFUSE_DEVICE void scan(const RankArguments& a, ScanShared* shared) {
+    const Candidates c(a.candidates);
+    const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, quads = c.lanes / QUAD;
+    if (thread < c.lanes) {
+        shared->takes_part[thread] = takes_part(a.turn, thread) ? 1 : 0;
+        if (shared->takes_part[thread] != 0) {
+            const Margin margin(error_to_outlast(error_of(a.error, thread)));
+            shared->per_degree[thread] = margin.per_degree;
+            shared->flat[thread] = margin.flat;
+        }
+    }
+    __syncthreads();
+    const int first = thread % quads * QUAD;
+    const int64_t block = static_cast<int64_t>(blockIdx.x) * SCAN_WARPS;
+    const int rows = c.tile_rows();
+    QuadScan own = {a, c, *shared, (block + warp) * rows + thread % 32 / quads, a.groups.count * rows, first, 0};
+#pragma unroll
+    for (int i = 0; i < QUAD; ++i) own.part |= static_cast<unsigned>(shared->takes_part[first + i]) << i;
+    QuadBest best;
+    if (own.part != 0) own.take_group(&best);
+    best.join(quads);
+    if (thread % 32 < quads) {
+#pragma unroll
+        for (int i = 0; i < QUAD; ++i) {
+            shared->keys[first + i][warp] = best.key(i);
+            shared->reach[first + i][warp] = best.reach[i];
+        }
+    }
+    __syncthreads();
+    if (thread >= c.lanes * SCAN_WARPS) return;
+    const int lane = thread / SCAN_WARPS, other = thread % SCAN_WARPS;
+    const int64_t at = static_cast<int64_t>(lane) * a.groups.count + block + other;
+    a.groups.keys[at] = shared->keys[lane][other];
+    a.groups.reach[at] = shared->reach[lane][other];
+}
+
+// ---- A lane's list
 
 // A lane's hits in the form that hopfuse/ppr_proof.h reads.
 struct DeviceList {
@@ -174,9 +314,9 @@ struct DeviceList {
     int lane;
     const TwinTables& twins;
 
-    __device__ DeviceList(const ListArguments& of, int lanes_differ, int own)
-        : keys(list_of(of.rounds, own)), internal_of(of.internal_of), unscale(of.unscale), locals(of.locals),
-          per_lane(lanes_differ), lane(own), twins(of.twins) {}
+    __device__ DeviceList(const RankArguments& a, int own, const uint64_t* hits)
+        : keys(hits), internal_of(a.list.internal_of), unscale(a.list.unscale), locals(a.list.locals),
+          per_lane(a.candidates.per_lane), lane(own), twins(a.list.twins) {}
 
     __device__ int64_t row(int64_t i) const { return internal_of[topk_key_row(keys[i])]; }
     __device__ bool are_twins(int64_t i) const { return hopfuse::are_twins(twins, row(i - 1), row(i), lane); }
@@ -190,185 +330,303 @@ struct DeviceList {
         const int64_t row = this->row(i);
         return unscale == nullptr ? 1.0 : weight(row) * unscale[per_lane ? row * twins.lanes + lane : row];
     }
-    __device__ Listed listed(int64_t i) const { return Listed{local(i), degree(i), score(i)}; }
 };
 
-// The same hits, of which the first are in shared memory.
-struct SharedList {
-    const DeviceList& all;
-    const Listed* first;
-
-    __device__ Listed at(int64_t i) const { return i < LISTED_AT_ONCE ? first[i] : all.listed(i); }
-    __device__ bool are_twins(int64_t i) const { return all.are_twins(i); }
-    __device__ float score(int64_t i) const { return at(i).score; }
-    __device__ double local(int64_t i) const { return at(i).local; }
-    __device__ double degree(int64_t i) const { return at(i).degree; }
-};
-
-// Whether a candidate that is not an empty place has no score above 0. Called by a whole block.
-HOPFUSE_DEVICE bool has_others(const Candidates& c, const DeviceList& list, int64_t begin, int64_t end) {
-    int other = 0;
-    const Scores scores = {c, list.lane, begin, end};
-    scores.each([&](int64_t row, float x) {
-        if (!(x > 0.0f) && may_hold_mass(list.twins, row, list.lane)) other = 1;
-    });
-    return __syncthreads_or(other) != 0;
-}
-
-// The largest value of a block's threads, for thread 0.
-HOPFUSE_DEVICE float largest_of_block(float mine, float* values) {
-    const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
-    values[thread] = mine;
-    for (int half = threads / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (thread < half && values[thread + half] > values[thread]) values[thread] = values[thread + half];
-    }
-    return thread == 0 ? values[0] : mine;  // other threads may not read it: thread 0 has just written it
-}
-
-// The largest x_v + 2 e_v without its term 2 relative x_v, at least 0, over those of a split's candidates with x_v below the
-// last hit's. Infinity if `tied` and a candidate has the score of the last hit but is not its twin; minus infinity if all
-// others are empty places. Called by a whole block; thread 0 gets the result.
-HOPFUSE_DEVICE float largest_outside(const Candidates& c, const DeviceList& list, const Split& own, int64_t last,
-                                     bool tied, NodeError error, float* best) {
-    const int lane = list.lane;
-    const float cut = list.score(last);
-    const int64_t last_id = topk_key_row(list.keys[last]), last_row = list.row(last);
-    const float per_degree = round_above(2.0 * error.per_degree), flat = round_above(2.0 * error.flat);
-    float mine = -infinite32();
-    const Scores scores = {c, lane, own.begin, own.end};
-    scores.each([&](int64_t row, float x) {
-        const bool shares = tied && x == cut && c.node_of[row] > last_id;
-        if (x >= cut && !(shares && !are_twins(list.twins, row, last_row, lane))) return;
-        if (!(x > 0.0f) && !may_hold_mass(list.twins, row, lane)) return;
-        const float local = list.locals == nullptr ? 0.0f : list.locals[row * c.lanes + lane];
-        const float all = list.twins.attraction == nullptr
-                              ? per_degree
-                              : fmaf(per_degree, node_weight(list.twins, row, lane), static_cast<float>(PPR_LEAST));
-        const float share = fmaf(static_cast<float>(2.0 * PPR_NEAR), local, all);
-        const float bounded = fmaf(c.weight(row, lane), share, x) + flat;
-        const float reach = x >= cut ? infinite32() : bounded > 0.0f ? bounded : 0.0f;
-        mine = reach > mine ? reach : mine;
-    });
-    return largest_of_block(mine, best);
-}
-
-HOPFUSE_DEVICE bool takes_part(const LaneTurn& turn, int lane) {
-    if (turn.rows != nullptr) return turn.rows[lane] >= 0;
-    return turn.walking[lane] != 0 && turn.number >= turn.next_try[lane];
-}
-
-HOPFUSE_DEVICE NodeError error_of(const ErrorArguments& e, int lane) {
-    if (e.measured != nullptr) return forecast_error(static_cast<float>(e.measured[e.lanes + lane]), e.damping[lane]);
-    if (e.refined != 0) return ppr_refined_error(e.per_degree[lane]);
-    return ppr_final_error(e.bound[lane], e.per_degree[lane]);
-}
-
-HOPFUSE_DEVICE void put_proof(const ListProofs& to, int lane, const NodeError& error, const ListProof& proof,
-                              int64_t hits) {
-    to.errors[lane] = error.per_degree;
-    to.errors[to.lanes + lane] = error.flat;
-    to.errors[2 * to.lanes + lane] = error.relative;
-    to.evidence[lane] = proof.shortfall;
-    to.evidence[to.lanes + lane] = proof.least;
-    to.found[lane] = hits;
-    to.flags[lane] = proof.open ? 1 : 0;
-    to.flags[to.lanes + lane] = proof.tied ? 1 : 0;
-}
-
-HOPFUSE_DEVICE NodeError kept_error(const ListProofs& of, int lane) {
-    return NodeError{of.errors[lane], of.errors[of.lanes + lane], of.errors[2 * of.lanes + lane]};
-}
-
-HOPFUSE_DEVICE ListProof kept_proof(const ListProofs& of, int lane) {
-    return ListProof{of.evidence[lane], of.evidence[of.lanes + lane], of.flags[lane] != 0,
-                     of.flags[of.lanes + lane] != 0};
-}
+constexpr int SELECT_STEP = KEYS_PER_THREAD * SELECT_THREADS;
+constexpr int SELECT_ROOM = 2 * SELECT_STEP;
+static_assert(SELECT_ROOM >= SELECT_KEPT + SELECT_STEP && SELECT_KEPT == 2 * SELECT_THREADS, "");
 
 // What a block's threads exchange about their lane.
 struct RankShared {
-    union {
-        uint64_t buffer[SELECT_ROOM];
-        Listed listed[LISTED_AT_ONCE];  // after the selection
-    };
-    int num_waiting;
-    bool is_last;
+    uint64_t buffer[SELECT_ROOM];
+    uint64_t kept[SELECT_KEPT];   // the list, if a round is enough
+    int32_t groups[SELECT_ROOM];  // that are looked at
+    int num_groups, num_waiting;
+    double values[SELECT_THREADS / 32];
 };
 
-// Ranks a lane's candidates into its list, k + 1 of them to detect a tie, and proves as much as the first k show; by a block
-// for each split.
-HOPFUSE_DEVICE void rank(const RankArguments& a, RankShared* shared) {
-    const Candidates c(a.candidates);
-    const Split own(c.lanes, a.splits, c.count);
-    const int lane = own.lane;
-    if (!takes_part(a.turn, lane)) return;
-    const SelectionRounds& rounds = a.list.rounds;
-    const DeviceList list(a.list, c.per_lane, lane);
-    if (rounds.parts != nullptr) {
-        uint64_t* const part = parts_of(rounds, lane, own.splits) + static_cast<int64_t>(own.split) * rounds.kept;
-        const CandidateKeys source = {c, lane, ~static_cast<uint64_t>(0), nullptr};
-        find_best(source, own.begin, own.end, part, rounds.kept, shared->buffer, &shared->num_waiting);
+// A block as the team that proves a list.
+struct BlockProver {
+    double* values;
+
+    template <class F>
+    __device__ void each(int64_t n, F f) const {
+        HOPFUSE_ROLLED
+        for (int64_t i = threadIdx.x; i < n; i += blockDim.x) f(i);
+    }
+
+    __device__ double least(double mine) const {
+        HOPFUSE_ROLLED
+        for (int apart = 16; apart > 0; apart /= 2) {
+            const double other = __shfl_xor_sync(ALL_LANES, mine, apart);
+            mine = other < mine ? other : mine;
+        }
+        if (threadIdx.x % 32 == 0) values[threadIdx.x / 32] = mine;
         __syncthreads();
-        const bool full = part[rounds.kept - 1] != 0;  // more than k hits
-        const bool other = !full && has_others(c, list, own.begin, own.end);
-        if (threadIdx.x == 0) a.others[own.place()] = other ? 1 : 0;
-        if (!own.is_last(a.arrived, &shared->is_last)) return;
+        HOPFUSE_ROLLED
+        for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) mine = values[warp] < mine ? values[warp] : mine;
+        __syncthreads();
+        return mine;
     }
-    const int64_t k = a.list.k;
-    const int64_t found = select(c, own, k + 1, rounds, shared->buffer, &shared->num_waiting);
-    bool is_all = found < k;
-    if (is_all && rounds.parts == nullptr) is_all = !has_others(c, list, 0, c.count);
-    if (is_all && rounds.parts != nullptr) {
-        int other = 0;
-        for (int split = static_cast<int>(threadIdx.x); split < own.splits; split += static_cast<int>(blockDim.x))
-            other |= a.others[own.place(split)];
-        is_all = __syncthreads_or(other) == 0;
+};
+
+// What the scan has left of a lane.
+struct LaneGroups {
+    const uint64_t* keys;
+    const float* reach;
+    int count;
+
+    __device__ LaneGroups(const CandidateGroups& g, int lane)
+        : keys(g.keys + static_cast<int64_t>(lane) * g.count), reach(g.reach + static_cast<int64_t>(lane) * g.count),
+          count(g.count) {}
+
+    __device__ static uint64_t best(uint64_t key) { return key & ~static_cast<uint64_t>(1); }
+
+    // Calls look(n) once the numbers of n groups are in shared->groups, until that was done for all those for which
+    // choose(key, reach) is true. Called by a whole block.
+    template <class Choose, class Look>
+    __device__ void each(RankShared* shared, const Choose& choose, const Look& look) const {
+        const int thread = static_cast<int>(threadIdx.x);
+        if (thread == 0) shared->num_groups = 0;
+        __syncthreads();
+        HOPFUSE_ROLLED
+        for (int at = 0; at < count; at += SELECT_STEP) {
+            uint64_t key[KEYS_PER_THREAD];
+            float far[KEYS_PER_THREAD];
+#pragma unroll
+            for (int item = 0; item < KEYS_PER_THREAD; ++item) {
+                const int group = at + item * SELECT_THREADS + thread;
+                key[item] = group < count ? keys[group] : 0;
+                far[item] = group < count ? reach[group] : -infinite32();
+            }
+#pragma unroll
+            for (int item = 0; item < KEYS_PER_THREAD; ++item)
+                if (choose(best(key[item]), far[item]))
+                    shared->groups[atomicAdd(&shared->num_groups, 1)] = at + item * SELECT_THREADS + thread;
+            __syncthreads();
+            const int chosen = shared->num_groups;
+            __syncthreads();
+            const bool is_last = at + SELECT_STEP >= count;
+            if (chosen == 0 || (!is_last && chosen + SELECT_STEP <= SELECT_ROOM)) continue;
+            look(chosen);
+            __syncthreads();
+            if (thread == 0) shared->num_groups = 0;
+            __syncthreads();
+        }
     }
-    __syncthreads();
-    for (int64_t i = threadIdx.x; i < found && i < LISTED_AT_ONCE; i += blockDim.x) shared->listed[i] = list.listed(i);
-    __syncthreads();
-    if (threadIdx.x != 0) return;
-    const NodeError error = error_of(a.error, lane);
-    const SharedList hits = {list, shared->listed};
-    const ListProof proof = prove_list(hits, k, found, c.count, is_all, error_to_outlast(error), a.list.order != 0);
-    put_proof(a.proofs, lane, error, proof, found);
+};
+
+// Some candidates of a thread: their rows, or -1, and scores.
+struct RowScores {
+    int32_t row[KEYS_PER_THREAD];
+    float x[KEYS_PER_THREAD];
+};
+
+// A lane's candidates of some groups, by number; the last ones may not exist.
+struct GroupRows {
+    const Candidates& c;
+    int lane;
+    const int32_t* groups;
+    unsigned tiles, tile_rows;
+    int64_t apart;  // the candidates between two tiles of a group
+
+    __device__ GroupRows(const Candidates& of, const CandidateGroups& g, int own, const int32_t* numbers)
+        : c(of), lane(own), groups(numbers), tiles(static_cast<unsigned>(g.tiles)),
+          tile_rows(static_cast<unsigned>(of.tile_rows())), apart(static_cast<int64_t>(g.count) * of.tile_rows()) {}
+
+    __device__ int count(int of_groups) const { return of_groups * static_cast<int>(tiles * tile_rows); }
+
+    // The row of candidate number j, or -1.
+    __device__ int64_t row(unsigned j) const {
+        const unsigned tile = j / tile_rows;
+        const int64_t i = groups[tile / tiles] * static_cast<int64_t>(tile_rows) + tile % tiles * apart + j % tile_rows;
+        return i < c.count ? c.row(i) : -1;
+    }
+
+    // Reads a thread's candidates of a step. No load waits for another's score.
+    __device__ RowScores read(int64_t first, int end) const {
+        RowScores read;
+        float value[KEYS_PER_THREAD], weight[KEYS_PER_THREAD];
+#pragma unroll
+        for (int item = 0; item < KEYS_PER_THREAD; ++item) {
+            const int64_t j = first + item * SELECT_THREADS;
+            read.row[item] = j < end ? static_cast<int32_t>(row(static_cast<unsigned>(j))) : -1;
+        }
+#pragma unroll
+        for (int item = 0; item < KEYS_PER_THREAD; ++item) {
+            const int64_t at = read.row[item] < 0 ? 0 : read.row[item];
+            value[item] = c.state[at * c.lanes + lane];
+            weight[item] = c.final ? 1.0f : c.weight(at, lane);
+        }
+#pragma unroll
+        for (int item = 0; item < KEYS_PER_THREAD; ++item) read.x[item] = c.score(value[item], weight[item]);
+        return read;
+    }
+};
+
+// These as keys, of at least some score, below those of an earlier round.
+struct RowKeys {
+    const GroupRows& rows;
+    float least;
+    uint64_t ceiling;
+};
+
+HOPFUSE_DEVICE void read_keys(const RowKeys& source, int64_t first, int, int end, uint64_t (&keys)[KEYS_PER_THREAD]) {
+    const RowScores read = source.rows.read(first, end);
+#pragma unroll
+    for (int item = 0; item < KEYS_PER_THREAD; ++item) {
+        const float x = read.x[item];
+        const bool is_hit = read.row[item] >= 0 && x > 0.0f && x >= source.least;
+        const uint64_t key = is_hit ? make_topk_key(x, source.rows.c.node_of[read.row[item]]) : 0;
+        keys[item] = key < source.ceiling ? key : 0;
+    }
 }
 
-struct OutsideShared {
-    float best[SELECT_THREADS];
-    bool is_last;
+// Returns a key that at least `want` of the groups' keys reach, at least 1: the one at that place of the largest keys of
+// SELECT_KEPT sets of groups. Called by a whole block. `others`: whether a candidate without a score above 0 may hold mass.
+HOPFUSE_DEVICE uint64_t reached_by(const LaneGroups& groups, int64_t want, RankShared* shared, bool* others) {
+    const int thread = static_cast<int>(threadIdx.x);
+    uint64_t largest[2] = {0, 0};
+    int other = 0;
+    HOPFUSE_ROLLED
+    for (int at = thread; at < groups.count; at += 4 * SELECT_KEPT) {
+        uint64_t keys[8];
+#pragma unroll
+        for (int item = 0; item < 8; ++item) {
+            const int group = at + item * SELECT_THREADS;
+            keys[item] = group < groups.count ? groups.keys[group] : 0;
+        }
+#pragma unroll
+        for (int item = 0; item < 8; ++item) {
+            other |= static_cast<int>(keys[item] & 1);
+            const uint64_t key = LaneGroups::best(keys[item]);
+            largest[item % 2] = key > largest[item % 2] ? key : largest[item % 2];
+        }
+    }
+    shared->buffer[thread] = largest[0];
+    shared->buffer[SELECT_THREADS + thread] = largest[1];
+    *others = __syncthreads_or(other) != 0;
+    const int sets = groups.count < SELECT_KEPT ? groups.count : SELECT_KEPT;
+    sort_held(shared->buffer, sets);
+    const uint64_t key = want <= sets ? shared->buffer[want - 1] : 0;
+    __syncthreads();
+    return key > 0 ? key : 1;
+}
+
+// A lane's best candidates, best first. Returns how many of the first `want` exist.
+HOPFUSE_DEVICE int64_t select(const RankArguments& a, const Candidates& c, const LaneGroups& groups, int lane,
+                              int64_t want, uint64_t* best, RankShared* shared, bool* others) {
+    const int kept = a.list.rounds.kept;
+    const GroupRows rows(c, a.groups, lane, shared->groups);
+    uint64_t floor = reached_by(groups, want < kept ? want : kept, shared, others);
+    uint64_t ceiling = ~static_cast<uint64_t>(0);
+    int64_t done = 0;
+    while (done < want && ceiling != 0) {
+        uint64_t* const list = best + done;
+        for (int i = static_cast<int>(threadIdx.x); i < kept; i += SELECT_THREADS) list[i] = 0;
+        const RowKeys source = {rows, floor > 1 ? topk_key_score(floor) : 0.0f, ceiling};
+        groups.each(
+            shared, [&](uint64_t key, float) { return key >= floor; },
+            [&](int chosen) {
+                keep_best(source, 0, rows.count(chosen), list, false, kept, SELECT_ROOM, shared->buffer,
+                          &shared->num_waiting, floor - 1);
+            });
+        __syncthreads();
+        ceiling = list[kept - 1];
+        done += kept;
+        floor = 1;
+    }
+    int64_t found = done < want ? done : want;
+    while (found > 0 && best[found - 1] == 0) --found;
+    return found;
+}
+
+// The largest reach of a lane's candidates with x_v below the last hit's. Infinity if `tied` and a candidate has the score of the
+// last hit but is not its twin; minus infinity if all others are empty places. Called by a whole block.
+HOPFUSE_DEVICE float largest_outside(const RankArguments& a, const Candidates& c, const LaneGroups& groups,
+                                     const DeviceList& list, int64_t last, bool tied, const Margin& margin,
+                                     RankShared* shared) {
+    const int lane = list.lane;
+    const float cut = list.score(last);
+    const uint64_t least_key = make_topk_key(cut, 0x7fffffff);
+    const int64_t last_id = topk_key_row(list.keys[last]), last_row = list.row(last);
+    const GroupRows rows(c, a.groups, lane, shared->groups);
+    float mine = -infinite32();
+    const auto take = [&](float reach) { mine = reach > mine ? reach : mine; };
+    // Takes a candidate without a score above 0, or with that of the last hit.
+    const auto take_rare = [&](int64_t row, float x) {
+        if (x > 0.0f) {
+            if (c.node_of[row] > last_id && !are_twins(list.twins, row, last_row, lane)) take(infinite32());
+        } else if (may_hold_mass(list.twins, row, lane)) {
+            take(margin.reach(c, a.list, row, lane, x));
+        }
+    };
+    groups.each(
+        shared,
+        [&](uint64_t key, float reach) {
+            if (key < least_key) take(reach);
+            return key >= least_key;
+        },
+        [&](int chosen) {
+            const int count = rows.count(chosen);
+            HOPFUSE_ROLLED
+            for (int64_t at = threadIdx.x; at < count; at += SELECT_STEP) {
+                const RowScores read = rows.read(at, count);
+                unsigned rare = 0;
+#pragma unroll
+                for (int item = 0; item < KEYS_PER_THREAD; ++item) {
+                    const float x = read.x[item];
+                    if (read.row[item] < 0) continue;
+                    if (x > 0.0f && x < cut) take(margin.reach(c, a.list, read.row[item], lane, x));
+                    else if (!(x > 0.0f) || (tied && x == cut)) rare |= 1u << item;
+                }
+                HOPFUSE_ROLLED
+                for (; rare != 0; rare &= rare - 1) {
+                    const int item = __ffs(static_cast<int>(rare)) - 1;
+                    const int64_t row = rows.row(static_cast<unsigned>(at + item * SELECT_THREADS));
+                    take_rare(row, c.score(row, lane));
+                }
+            }
+        });
+    return -static_cast<float>(BlockProver{shared->values}.least(-static_cast<double>(mine)));
+}
+
+// What is known of a lane's list.
+struct RankedLane {
+    int64_t found;  // at most k + 1: the first one left out reveals a tie
+    NodeError error;
+    double shortfall;  // below 1: the list is proven
 };
 
-// Looks at the candidates outside a lane's list, by a block for each split. True in the lane's last block, whose thread 0 gets
-// how far the list is from proof; below 1 it is proven.
-HOPFUSE_DEVICE bool look_outside(const OutsideArguments& a, const DeviceList& list, const Candidates& c,
-                                 const Split& own, OutsideShared* shared, double* shortfall) {
-    if (a.list.k == 0) {  // nothing was ranked
-        *shortfall = 0.0;
-        return own.split == 0;
+HOPFUSE_DEVICE uint64_t* list_of(const RankArguments& a, int lane, RankShared* shared) {
+    const SelectionRounds& rounds = a.list.rounds;
+    return rounds.keys == nullptr ? shared->kept : rounds.keys + lane * rounds.stride;
+}
+
+// Writes the lane's list and proves it. Called by a whole block, whose threads all get the result.
+HOPFUSE_DEVICE RankedLane rank(const RankArguments& a, int lane, RankShared* shared) {
+    const int64_t k = a.list.k;
+    if (k == 0) return RankedLane{0, {0.0, 0.0, 0.0}, 0.0};
+    const Candidates c(a.candidates);
+    const LaneGroups groups(a.groups, lane);
+    uint64_t* const best = list_of(a, lane, shared);
+    bool others = false;
+    const int64_t found = select(a, c, groups, lane, k + 1, best, shared, &others);
+    const DeviceList list(a, lane, best);
+    const NodeError stated = error_of(a.error, lane), error = error_to_outlast(stated);
+    const BlockProver team = {shared->values};
+    const ListProof proof = prove_list(list, k, found, c.count, !others, error, a.list.order != 0, team);
+    double shortfall = proof.shortfall;
+    if (proof.open) {
+        const float outside = largest_outside(a, c, groups, list, k - 1, proof.tied, Margin(error), shared);
+        if (!(proof.least > outside_reach(outside, error))) shortfall = PPR_OUTSIDE_SHORTFALL;
     }
-    const NodeError error = error_to_outlast(kept_error(a.proofs, own.lane));
-    const ListProof proof = kept_proof(a.proofs, own.lane);
-    float outside = -infinite32();
-    if (proof.open) outside = largest_outside(c, list, own, a.list.k - 1, proof.tied, error, shared->best);
-    if (own.splits > 1) {
-        if (threadIdx.x == 0) a.largest[own.place()] = outside;
-        if (!own.is_last(a.arrived, &shared->is_last)) return false;
-        outside = -infinite32();
-        for (int split = static_cast<int>(threadIdx.x); split < own.splits; split += static_cast<int>(blockDim.x)) {
-            const float other = a.largest[own.place(split)];
-            outside = other > outside ? other : outside;
-        }
-        outside = largest_of_block(outside, shared->best);
-    }
-    const bool holds = !proof.open || proof.least > outside_reach(outside, error);
-    *shortfall = holds ? proof.shortfall : PPR_OUTSIDE_SHORTFALL;
-    return true;
+    return RankedLane{found, stated, shortfall};
 }
 
 // Ends or schedules a lane after its try. Called by one thread.
 HOPFUSE_DEVICE void end_try(const TryArguments& a, int lane, double shortfall) {
-    const int64_t number = a.outside.turn.number;
+    const int64_t number = a.rank.turn.number;
     if (!(shortfall < 1.0)) {
         const double decay = ppr_error_decay(a.accelerates[lane] != 0, a.damping[lane]);
         a.next_try[lane] = next_proof(number, shortfall, decay);
@@ -396,16 +654,8 @@ HOPFUSE_DEVICE void write_evidence(const FinishArguments& a, int lane, int64_t r
     out.status[row] = a.seed_status[lane] < known ? a.seed_status[lane] : known;
 }
 
-HOPFUSE_DEVICE int64_t hits_to_write(const FinishArguments& a, int lane) {
-    const int64_t k = a.outside.list.k;
-    if (k == 0) return 0;
-    const int64_t found = a.outside.proofs.found[lane];
-    return found < k ? found : k;
-}
-
-HOPFUSE_DEVICE void write_hits(const PprAnswers& out, int64_t row, const DeviceList& list, int64_t held, double bound,
-                               const ListProofs& proofs) {
-    const NodeError error = held > 0 ? kept_error(proofs, list.lane) : NodeError{0.0, 0.0, 0.0};
+HOPFUSE_DEVICE void write_hits(const PprAnswers& out, int64_t row, const DeviceList& list, int64_t held,
+                               const NodeError& error, double bound) {
     for (int64_t i = threadIdx.x; i < out.width; i += blockDim.x) {
         const int64_t at = row * out.width + i;
         const bool is_hit = i < held;
@@ -421,50 +671,43 @@ HOPFUSE_DEVICE void write_hits(const PprAnswers& out, int64_t row, const DeviceL
 
 using namespace hopfuse;
 
-// ppr_rank: ranks each lane's candidates, and proves as much of the list as its hits show: after a pass, by the iterate that
-//   the pass read and the error estimated from its largest |z - y|, in each lane whose turn it is; at the end, by x^ and its
-//   certificate. `refined`: x^ is a rounded sum. With `locals` these are part of each error and `per_degree` the rest.
-//   Unit: a lane and a split; a block. Block: 128. Shared memory: 8200 bytes. Registers: <= 80 (occupancy 25 %).
-//   Bytes: 12 candidates, or for each 512 requested hits (8 + 4) candidates and 12 KiB of keys, 24 k; 16 kept a split.
-// ppr_try: completes the proof by the candidates outside each list. A proven lane ends with that iterate; the next try of
-//   the others is scheduled.
-//   Unit: a lane and a split; a block. Block: 128. Shared memory: 516 bytes. Registers: <= 80 (occupancy 25 %).
-//   Bytes: 20 candidates.
-// ppr_finish: completes the proof, and writes each lane's best k of x^ and their evidence to the query's row of the answers.
+// ppr_scan: what groups of candidates have in each lane, for ppr_try and ppr_finish: after a pass, by the iterate that the pass
+//   read and the error estimated from its largest |z - y|, in each lane whose turn it is; at the end, by x^ and its certificate.
+//   `refined`: x^ is a rounded sum. With `locals` these are part of each error and `per_degree` the rest.
+//   Unit: four lanes of a row; a thread. A warp for each group. Block: 256. Shared memory: 3456 bytes. Registers: <= 80
+//   (occupancy 37 %). Bytes: 4 L + 8 a candidate (4 L each for degrees by lane, locals and node weights), 12 L a group.
+// ppr_try: ranks each such lane's candidates into its list, k + 1 of them to detect a tie, and proves the list. A proven lane ends
+//   with that iterate; the next try of the others is scheduled.
+//   Unit: a lane; a block. Block: 256. Shared memory: 28744 bytes. Registers: <= 96 (occupancy 25 %).
+//   Bytes: 20 a group, and 40 for each candidate of k + 1 groups, or a few more.
+// ppr_finish: the same; writes each lane's best k of x^ and their evidence to the query's row of the answers.
 //   `goes_on`: iterations are added to earlier ones.
-//   Unit: a lane and a split; a block. Block: 128. Shared memory: 516 bytes. Registers: <= 80 (occupancy 25 %).
+//   Unit: a lane; a block. Block: 256. Shared memory: 28744 bytes. Registers: <= 96 (occupancy 25 %).
 //   Bytes: as ppr_try; 20 k written.
-extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_rank(const RankArguments a) {
+extern "C" __global__ void __launch_bounds__(SCAN_THREADS, 3) ppr_scan(const RankArguments a) {
+    __shared__ ScanShared shared;
+    scan(a, &shared);
+}
+
+extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 2) ppr_try(const TryArguments a) {
     __shared__ RankShared shared;
-    rank(a, &shared);
+    const int lane = static_cast<int>(blockIdx.x);
+    if (!takes_part(a.rank.turn, lane)) return;
+    const RankedLane ranked = rank(a.rank, lane, &shared);
+    if (threadIdx.x == 0) end_try(a, lane, ranked.shortfall);
 }
 
-extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_try(const TryArguments a) {
-    __shared__ OutsideShared shared;
-    const Candidates candidates(a.outside.candidates);
-    const Split own(candidates.lanes, a.outside.splits, candidates.count);
-    if (!takes_part(a.outside.turn, own.lane)) return;
-    const DeviceList list(a.outside.list, candidates.per_lane, own.lane);
-    double shortfall;
-    if (!look_outside(a.outside, list, candidates, own, &shared, &shortfall)) return;
-    __syncthreads();  // all have read whose turn it is, which the end of a try changes
-    if (threadIdx.x == 0) end_try(a, own.lane, shortfall);
+extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 2) ppr_finish(const FinishArguments a) {
+    __shared__ RankShared shared;
+    const int lane = static_cast<int>(blockIdx.x);
+    if (!takes_part(a.rank.turn, lane)) return;
+    const RankedLane ranked = rank(a.rank, lane, &shared);
+    const int64_t row = a.rank.turn.rows[lane], k = a.rank.list.k, held = ranked.found < k ? ranked.found : k;
+    const DeviceList list(a.rank, lane, list_of(a.rank, lane, &shared));
+    write_hits(a.answers, row, list, held, ranked.error, a.bound[lane]);
+    if (threadIdx.x == 0) write_evidence(a, lane, row, held, ranked.shortfall);
 }
 
-extern "C" __global__ void __launch_bounds__(SELECT_THREADS, 6) ppr_finish(const FinishArguments a) {
-    __shared__ OutsideShared shared;
-    const Candidates candidates(a.outside.candidates);
-    const Split own(candidates.lanes, a.outside.splits, candidates.count);
-    const int lane = own.lane;
-    if (!takes_part(a.outside.turn, lane)) return;
-    const DeviceList list(a.outside.list, candidates.per_lane, lane);
-    double shortfall;
-    if (!look_outside(a.outside, list, candidates, own, &shared, &shortfall)) return;
-    const int64_t row = a.outside.turn.rows[lane], held = hits_to_write(a, lane);
-    write_hits(a.answers, row, list, held, a.bound[lane], a.outside.proofs);
-    if (threadIdx.x == 0) write_evidence(a, lane, row, held, shortfall);
-}
-
-HOPFUSE_KERNEL_TYPE(ppr_rank, RankKernel);
+HOPFUSE_KERNEL_TYPE(ppr_scan, ScanKernel);
 HOPFUSE_KERNEL_TYPE(ppr_try, TryKernel);
 HOPFUSE_KERNEL_TYPE(ppr_finish, FinishKernel);

@@ -88,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(128)
 
 // Streams `columns` keys of each query, `stride` before the next query's, past its lists: canonical scores, or the lists of
 // several splits, which are merged.
-// Grid: queries * splits blocks. Block: 128. Shared memory: 32784 bytes (8 room). Registers: <= 40 (occupancy 12 %), as
+// Grid: queries * splits blocks. Block: 128. Shared memory: 32784 bytes (8 room). Registers: <= 48 (occupancy 12 %), as
 // above. Moved: 8 bytes a key, 16 width a block.
 extern "C" __global__ void __launch_bounds__(128)
     dense_keep_u64(const uint64_t* keys, int64_t stride, int columns, const hopfuse::RunningLists lists) {

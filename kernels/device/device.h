@@ -48,12 +48,10 @@ struct Sizes {
     int64_t tile_rows = 1 << 14, tile_scores = 1 << 23, batch = 512, scored_at_once = 4;
     int64_t split_rows = 1 << 10, most_splits = 264;
     int64_t widest = 1 << 11, sort_chunk = 1 << 12, sort_keys = 1 << 25;
-    int64_t split_blocks = 0;  // 0: eight times the multiprocessors
+    int64_t split_blocks = 0;  // also of a scan of ppr_topk; 0: eight times the multiprocessors
     // A corpus has codes if its vectors take this many bytes; smaller ones are read sooner than the launches of a scan take. The
     // rows that a scan keeps for a query: a power of two, at least 32.
     int64_t coded_bytes = int64_t{64} << 20, scanned_rows = 1 << 12;
-    // ppr_topk: candidates that a block of a lane reads at least.
-    int64_t split_candidates = 1 << 10;
     // Items of a query that a block sums or weighs: passages of similarity_weights, nodes of node weights.
     int64_t part = 4096;
     // The most entries of a query that fuse sorts in shared memory, a power of two.

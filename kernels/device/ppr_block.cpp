@@ -327,8 +327,8 @@ void PprBlock::allocate(Queue& queue) {
             lane, words, table_rows, state, state);
     std::tie(left, longest_row, joined_nodes, join.columns, join.arrived, restart_words, restart64, restart32) =
         queue.zero_arrays<int32_t, uint64_t, uint64_t, double, uint32_t, uint64_t, double, float>(
-            size_t{1}, of_mask, of_mask, MEASURED_COLUMNS * JOIN_PLACES * lane, 1 + JOIN_PLACES + lane + slices + 1,
-            words, table, table);
+            size_t{1}, of_mask, of_mask, MEASURED_COLUMNS * JOIN_PLACES * lane, 1 + JOIN_PLACES + slices + 1, words,
+            table, table);
 }
 
 void PprBlock::read_restart(Queue& queue, Given& given) {

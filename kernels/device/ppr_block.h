@@ -65,14 +65,13 @@ struct WalkBatch {
 std::vector<int32_t> columns_of(std::span<const int32_t> node, int64_t num_nodes);
 
 // The memory through which blocks of a launch join their measurements, 0 before and after a launch. There are further counters: one
-// per lane, one per slice of a long row, and one of the walk's grid barriers.
+// per slice of a long row, and one of the walk's grid barriers.
 struct JoinMemory {
     Array<double> columns;
     Array<uint32_t> arrived;
 
     JoinRoom room() const { return {columns, arrived}; }
-    uint32_t* arrived_of_lane() const { return arrived.data() + 1 + JOIN_PLACES; }
-    uint32_t* arrived_of_slice(int lanes) const { return arrived_of_lane() + lanes; }
+    uint32_t* arrived_of_slice() const { return arrived.data() + 1 + JOIN_PLACES; }
     uint32_t* barrier() const { return arrived.data() + arrived.size() - 1; }
 };
 

@@ -136,7 +136,7 @@ SlicedArguments Passes::sliced(int64_t number, double* measured, bool ends) cons
     return {.pass = arguments(number, measured, ends),
             .table = block_.rows.slices.table(),
             .state = read_by(number),
-            .arrived = block_.join.arrived_of_slice(block_.lanes)};
+            .arrived = block_.join.arrived_of_slice()};
 }
 
 void Passes::run(Queue& queue, int64_t number, double* measured, bool ends) const {

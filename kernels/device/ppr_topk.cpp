@@ -9,12 +9,13 @@ namespace hopfuse::device {
 
 namespace {
 
-constexpr KernelOf<RankKernel> rank_kernel{{"ppr_topk_f32", "ppr_rank"}};
+constexpr KernelOf<ScanKernel> scan_kernel{{"ppr_topk_f32", "ppr_scan"}};
 constexpr KernelOf<TryKernel> try_kernel{{"ppr_topk_f32", "ppr_try"}};
 constexpr KernelOf<FinishKernel> finish_kernel{{"ppr_topk_f32", "ppr_finish"}};
 
-constexpr int64_t WARP = 32;
-constexpr int64_t SPLITS_PER_MULTIPROCESSOR = 8;
+constexpr int64_t WARP = 32, TILE_STATES = 128;  // 512 bytes of a state
+constexpr int64_t BLOCKS_PER_MULTIPROCESSOR = 8;
+constexpr int64_t MOST_MULTIPROCESSORS = 256;  // of any device, for estimates of memory
 
 int64_t divided(int64_t items, int64_t by) { return (items + by - 1) / by; }
 
@@ -25,7 +26,7 @@ int64_t square_root(int64_t number) {
     return root;
 }
 
-Grid grid_of(const PprBlock& block, int64_t splits) { return {block.lanes * splits, SELECT_THREADS}; }
+Grid grid_of(const PprBlock& block) { return {block.lanes, SELECT_THREADS}; }
 
 }  // namespace
 
@@ -61,29 +62,24 @@ TopkSearch::TopkSearch(Queue& queue, std::shared_ptr<const DeviceGraph> on, int6
     stride_ = divided(wanted, kept_) * kept_;
 }
 
-// The number of blocks that share a lane's candidates, few enough that their lists are soon merged.
-int64_t TopkSearch::splits(Queue& queue, const PprBlock& block) const {
-    const Sizes& sizes = queue.sizes();
-    int64_t most = sizes.split_blocks;
-    if (most == 0) most = SPLITS_PER_MULTIPROCESSOR * queue.device().properties().multiprocessors;
-    most = std::min({most / block.lanes, count_ / sizes.split_candidates, square_root(count_ / kept_)});
-    return std::max<int64_t>(1, most);
+// The groups of a scan: few if few hits are requested, so that about as much is read of groups as, again, of the candidates of
+// the best of them; at most as many as a device runs at once.
+int64_t TopkSearch::group_count(Queue& queue, const PprBlock& block) const {
+    const Device& device = queue.device();
+    int64_t most = queue.sizes().split_blocks;
+    if (most == 0)
+        most = BLOCKS_PER_MULTIPROCESSOR *
+               (device.is_counting() ? MOST_MULTIPROCESSORS : device.properties().multiprocessors);
+    const int64_t tiles = divided(count_ * block.lanes, TILE_STATES);
+    const int64_t groups = std::min(square_root(count_ * (k + 1)), tiles);
+    return SCAN_WARPS * std::max<int64_t>(1, std::min(divided(groups, SCAN_WARPS), most));
 }
 
-void TopkSearch::make_lists(Queue& queue, int64_t lanes, int64_t splits) {
-    // One block per lane reads all candidates, in rounds, if they are few or the list is long.
-    const int64_t kept = splits > 1 && stride_ <= kept_ && k > 0 ? kept_ : 0;
-    const bool has_parts = kept > 0 || lists_.has_parts;
-    const int64_t places = lanes * splits;
-    if (lists_.lanes >= lanes && lists_.places >= places && lists_.has_parts == has_parts) return;
-    lists_.lanes = std::max(lanes, lists_.lanes), lists_.places = std::max(places, lists_.places);
-    lists_.has_parts = has_parts;
-    lanes = lists_.lanes;
-    std::tie(lists_.keys, lists_.others, lists_.largest, lists_.errors, lists_.evidence, lists_.found, lists_.flags,
-             lists_.parts) =
-        queue.arrays<uint64_t, int32_t, float, double, double, int64_t, int32_t, uint64_t>(
-            lanes * stride_, lists_.places, lists_.places, 3 * lanes, 2 * lanes, lanes, 2 * lanes,
-            has_parts ? lists_.places * kept_ : 0);
+void TopkSearch::make_lists(Queue& queue, int64_t lanes, int64_t groups) {
+    if (lists_.lanes >= lanes && lists_.groups >= lanes * groups) return;
+    lists_.lanes = std::max(lanes, lists_.lanes), lists_.groups = std::max(lanes * groups, lists_.groups);
+    std::tie(lists_.keys, lists_.best, lists_.reach) = queue.arrays<uint64_t, uint64_t, float>(
+        stride_ > kept_ ? lists_.lanes * stride_ : 0, lists_.groups, lists_.groups);
 }
 
 CandidateArguments TopkSearch::candidates_of(const PprBlock& block, const PprIterate& iterate, bool final) const {
@@ -97,54 +93,42 @@ CandidateArguments TopkSearch::candidates_of(const PprBlock& block, const PprIte
             .lanes = block.lanes};
 }
 
-TopkSearch::Ranking TopkSearch::ranking(Queue& queue, const PprBlock& block, const CandidateArguments& candidates,
-                                        const LaneTurn& turn, const ErrorArguments& error, const float* local) {
-    const int64_t shares = splits(queue, block);
-    make_lists(queue, block.lanes, shares);
+RankArguments TopkSearch::ranking(Queue& queue, const PprBlock& block, const CandidateArguments& candidates,
+                                  const LaneTurn& turn, const ErrorArguments& error, const float* local) {
+    const int64_t groups = group_count(queue, block);
+    if (k > 0) make_lists(queue, block.lanes, groups);
     const RowArrays& rows = graph->rows->rows;
-    uint64_t* const parts = lists_.has_parts ? lists_.parts.data() : nullptr;
-    const ListArguments list = {
-        .rounds = {.keys = lists_.keys, .stride = stride_, .kept = static_cast<int32_t>(kept_), .parts = parts},
-        .internal_of = graph->rows->internal_of,
-        .unscale = block.unscale64,
-        .locals = local,
-        .k = k,
-        .order = prove_order,
-        .twins = {.indptr = rows.indptr,
-                  .indices = rows.indices,
-                  .weight = rows.weight,
-                  .edge_type = rows.edge_type,
-                  .mask = block.mask,
-                  .attraction = block.attraction,
-                  .restart_rows = block.restart_set(),
-                  .restart = block.restart64,
-                  .lanes = block.lanes,
-                  .symmetric = block.symmetric}};
-    const ListProofs proofs = {.errors = lists_.errors,
-                               .evidence = lists_.evidence,
-                               .found = lists_.found,
-                               .flags = lists_.flags,
-                               .lanes = block.lanes};
-    uint32_t* const arrived = block.join.arrived_of_lane();
-    return {.rank = {.candidates = candidates,
-                     .list = list,
-                     .turn = turn,
-                     .error = error,
-                     .splits = lists_.has_parts ? static_cast<int32_t>(shares) : 1,
-                     .others = lists_.others,
-                     .arrived = arrived,
-                     .proofs = proofs},
-            .outside = {.candidates = candidates,
-                        .list = list,
-                        .turn = turn,
-                        .splits = static_cast<int32_t>(shares),
-                        .largest = lists_.largest,
-                        .arrived = arrived,
-                        .proofs = proofs}};
+    const ListArguments list = {.rounds = {.keys = stride_ > kept_ ? lists_.keys.data() : nullptr,
+                                           .stride = stride_,
+                                           .kept = static_cast<int32_t>(kept_)},
+                                .internal_of = graph->rows->internal_of,
+                                .unscale = block.unscale64,
+                                .locals = local,
+                                .k = k,
+                                .order = prove_order,
+                                .twins = {.indptr = rows.indptr,
+                                          .indices = rows.indices,
+                                          .weight = rows.weight,
+                                          .edge_type = rows.edge_type,
+                                          .mask = block.mask,
+                                          .attraction = block.attraction,
+                                          .restart_rows = block.restart_set(),
+                                          .restart = block.restart64,
+                                          .lanes = block.lanes,
+                                          .symmetric = block.symmetric}};
+    const int64_t tiles = divided(count_ * block.lanes, TILE_STATES);
+    return {.candidates = candidates,
+            .list = list,
+            .turn = turn,
+            .error = error,
+            .groups = {.keys = lists_.best,
+                       .reach = lists_.reach,
+                       .count = static_cast<int32_t>(groups),
+                       .tiles = static_cast<int32_t>(divided(tiles, groups))}};
 }
 
-void TopkSearch::rank(Queue& queue, const PprBlock& block, const Ranking& by) const {
-    if (k > 0) queue.launch(rank_kernel, grid_of(block, by.rank.splits), by.rank);
+void TopkSearch::scan(Queue& queue, const RankArguments& by) const {
+    if (k > 0) queue.launch(scan_kernel, {by.groups.count / SCAN_WARPS, SCAN_THREADS}, by);
 }
 
 void TopkSearch::finish(Queue& queue, const PprBlock& block, const WalkAnswers& answers, const Finish& what) {
@@ -158,10 +142,10 @@ void TopkSearch::finish(Queue& queue, const PprBlock& block, const WalkAnswers& 
                                   .refined = is_refined,
                                   .lanes = block.lanes};
     const PprIterate iterate = is_refined ? PprIterate{what.refined, nullptr, nullptr} : block.iterate();
-    const Ranking made = ranking(queue, block, candidates_of(block, iterate, true), turn, error, what.local);
-    rank(queue, block, made);
-    queue.launch(finish_kernel, grid_of(block, made.outside.splits),
-                 FinishArguments{.outside = made.outside,
+    const RankArguments made = ranking(queue, block, candidates_of(block, iterate, true), turn, error, what.local);
+    scan(queue, made);
+    queue.launch(finish_kernel, grid_of(block),
+                 FinishArguments{.rank = made,
                                  .residual = is_refined ? what.residual : block.residual.data(),
                                  .bound = bound,
                                  .walking = block.walking,
@@ -183,8 +167,7 @@ TopkProof::TopkProof(Queue& queue, TopkSearch& search, const PprBlock& block, co
                                   .refined = 0,
                                   .lanes = block.lanes};
     const CandidateArguments candidates = search.candidates_of(block, {}, false);
-    ranking_ = search.ranking(queue, block, candidates, turn, error, nullptr);
-    try_ = {.outside = {},
+    try_ = {.rank = search.ranking(queue, block, candidates, turn, error, nullptr),
             .damping = block.damping64,
             .accelerates = block.accelerates,
             .walking = block.walking,
@@ -201,11 +184,10 @@ void TopkProof::attempt(int64_t number) {
     const Array<float>& read = number % 2 != 0 ? block_.even : block_.odd;
     const Array<float>& written = number % 2 != 0 ? block_.odd : block_.even;
     const PprIterate iterate = {read, nullptr, nullptr};
-    ranking_.rank.candidates.iterate = ranking_.outside.candidates.iterate = iterate;
-    ranking_.rank.turn.number = ranking_.outside.turn.number = number;
-    search_.rank(queue_, block_, ranking_);
-    try_.outside = ranking_.outside;
-    queue_.launch(try_kernel, grid_of(block_, try_.outside.splits), try_);
+    try_.rank.candidates.iterate = iterate;
+    try_.rank.turn.number = number;
+    search_.scan(queue_, try_.rank);
+    queue_.launch(try_kernel, grid_of(block_), try_);
     keep_lanes(queue_, block_, read, written, {block_.unproven, block_.passes, number});
 }
 

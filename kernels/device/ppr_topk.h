@@ -54,22 +54,11 @@ public:
 private:
     friend class TopkProof;
 
-    // What ranks the candidates, and what the kernels read that complete the proof.
-    struct Ranking {
-        RankArguments rank;
-        OutsideArguments outside;
-    };
-    // The list of each lane, how far its proof is, and the best keys of each split of the candidates.
+    // What a scan leaves of each group of candidates and lane, and lists that need several rounds.
     struct Lists {
-        int64_t lanes = 0, places = 0;  // a place is a split of a lane
-        Array<uint64_t> keys;
-        Array<int32_t> others;
-        Array<float> largest;
-        Array<double> errors, evidence;
-        Array<int64_t> found;
-        Array<int32_t> flags;
-        Array<uint64_t> parts;
-        bool has_parts = false;
+        int64_t lanes = 0, groups = 0;  // of all lanes
+        Array<uint64_t> keys, best;
+        Array<float> reach;
     };
 
     const Array<int32_t> candidates_;
@@ -77,13 +66,13 @@ private:
     int64_t kept_, stride_;
     Lists lists_{};
 
-    int64_t splits(Queue& queue, const PprBlock& block) const;
-    void make_lists(Queue& queue, int64_t lanes, int64_t splits);
+    int64_t group_count(Queue& queue, const PprBlock& block) const;
+    void make_lists(Queue& queue, int64_t lanes, int64_t groups);
     CandidateArguments candidates_of(const PprBlock& block, const PprIterate& iterate, bool final) const;
-    Ranking ranking(Queue& queue, const PprBlock& block, const CandidateArguments& candidates, const LaneTurn& turn,
-                    const ErrorArguments& error, const float* local);
-    // Ranks the candidates, and proves what the lists show.
-    void rank(Queue& queue, const PprBlock& block, const Ranking& by) const;
+    RankArguments ranking(Queue& queue, const PprBlock& block, const CandidateArguments& candidates,
+                          const LaneTurn& turn, const ErrorArguments& error, const float* local);
+    // Reads the candidates of all lanes.
+    void scan(Queue& queue, const RankArguments& by) const;
 };
 
 // Attempts to end lanes of a block whose hits seem proven, by what passes measured.
@@ -94,9 +83,8 @@ public:
 
 private:
     Queue& queue_;
-    TopkSearch& search_;
+    const TopkSearch& search_;
     const PprBlock& block_;
-    TopkSearch::Ranking ranking_;
     TryArguments try_;
 };
 

@@ -172,7 +172,7 @@ NCU = """==PROF== Connected
 "ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"
 "0","7","ppr_early_l32","dram__bytes.sum","byte","1,024"
 "0","7","ppr_early_l32","lts__t_sectors.sum","sector","32"
-"1","7","ppr_rank","dram__bytes.sum","byte","8"
+"1","7","ppr_scan","dram__bytes.sum","byte","8"
 ==PROF== Disconnected
 """
 
@@ -184,7 +184,7 @@ def test_metrics_of_launches_are_read() -> None:
         "dram__bytes.sum": "1,024 byte",
         "lts__t_sectors.sum": "32 sector",
     }
-    assert second["kernel"] == "ppr_rank"
+    assert second["kernel"] == "ppr_scan"
 
 
 def test_a_profiler_has_to_see_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,9 +285,9 @@ def test_every_part_runs_on_the_stand_in(tmp_path: Path) -> None:
     (search,) = details["searches"]["rows"]
     assert search["hashes"]["cuda"] == search["hashes"]["cpu"]
     assert search["in_a_row"]["n"] == search["rested"]["n"] == 3
-    assert {"ppr_rank", "fuse_f32"} <= search["events"].keys()
+    assert {"ppr_scan", "fuse_f32"} <= search["events"].keys()
     assert all(count > 0 < microseconds for count, microseconds in search["events"].values())
-    assert details["profiler"]["launches"][0]["kernel"] == "ppr_rank"
+    assert details["profiler"]["launches"][0]["kernel"] == "ppr_scan"
     assert all(kernel["equal"] and kernel["seconds"] > 0 for kernel in details["selftest"]["kernels"])
     for tool in ("memcheck", "racecheck", "initcheck"):
         assert len(details[tool]["summaries"]) == 1

@@ -8,7 +8,7 @@ import pytest
 from audit import entries
 from nvrtc import SOURCES, Nvrtc
 
-(DENSE,) = (path for path in SOURCES if path.name == "dense_topk.cu")
+DENSE, RANK = (path for path in SOURCES if path.name in ("dense_topk.cu", "ppr_topk_f32.cu"))
 WIDE = re.compile(r"\.v4\.[bfu]32|\.v2\.[bfu]64")
 #: Architectures whose matrix units multiply the parts of float32 rows.
 SPLIT = (80, 90, 100)
@@ -55,3 +55,9 @@ def test_products_by_units_move_128_bits(kernels: dict[str, str], architecture: 
             assert "cp.async.cg.shared.global" in product
         else:
             assert any(WIDE.search(load) for load in re.findall(r"\bld\.global[.\w]*", product))
+
+
+def test_a_scan_of_candidates_reads_four_lanes_at_once(compiler: Nvrtc, architecture: int) -> None:
+    """The rows of a step, and whatever else has a number for each lane."""
+    scan = entries(compiler.build(RANK, architecture).ptx)["ppr_scan"]
+    assert len(re.findall(r"\bld\.global[.\w]*\.v4\.[bfu]32", scan)) >= 4 + 3

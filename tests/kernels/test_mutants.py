@@ -9,7 +9,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from cases import entities_graph, random_graph, random_lists, random_restart
+from cases import entities_graph, paths_to_a_hub, random_graph, random_lists, random_restart, twins_and_likes
 from emulated_device import SimtRuntime
 from hopfuse.errors import BackendError
 from hopfuse_simt import SimtModule
@@ -206,11 +206,17 @@ def proofs(runtime: SimtRuntime) -> None:
     assert made.iterations[0] == made.iterations[1]
 
 
-def tries(runtime: SimtRuntime) -> None:
-    """Lists whose hits already show that they are not proven, each by one block."""
-    rng = np.random.default_rng(7)
-    graph = random_graph(rng, 100, 200, hub=3)
-    hf.ppr_topk(graph, [{3: 1.0}, {9: 1.0, 64: 0.1}], 40, tol=1e-3, damping=0.5)
+def ranks(runtime: SimtRuntime) -> None:
+    """Lists in several lanes, whose proofs need every group of candidates, and of which some are not full."""
+    graph, restart = twins_and_likes(np.random.default_rng(5))
+    for k in (2, 30):
+        hf.ppr_topk(graph, restart[:5], k)
+    among = np.arange(210)
+    hf.ppr_topk(graph, restart[:5], 205, candidates=among, damping=0.5)
+    graph, restart = paths_to_a_hub(np.random.default_rng(1))
+    use_sizes(split_blocks=1)
+    for k in (4, 6):
+        hf.ppr_topk(graph, restart, k, damping=0.5)
 
 
 def settling(runtime: SimtRuntime) -> None:
@@ -326,12 +332,12 @@ CASES: dict[str, Case] = {
     "parts": parts,
     "polish": polish,
     "proofs": proofs,
+    "ranks": ranks,
     "refusal": refusal,
     "settling": settling,
     "slices": slices,
     "sorted fusion": sorted_fusion,
     "thirty": thirty,
-    "tries": tries,
     "walks": walks,
     "wide": wide,
 }
@@ -371,7 +377,6 @@ def found_in_calls(folder: Path, case: str, build: str) -> str:
         same_bits_as_the_cpu(),
     ):
         patch.setenv("HOPFUSE_BACKEND", "simt")
-        use_sizes(split_candidates=40)
         runtime.driver.clear()
         try:
             CASES[case](runtime)

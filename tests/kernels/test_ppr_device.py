@@ -11,7 +11,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from cases import entities_graph, grid_graph, random_graph, random_restart
+from cases import entities_graph, grid_graph, random_graph, random_restart, twins_and_likes
 from compare import assert_bitwise
 from devices import on_device, on_host
 from hopfuse._native import device_most_lanes as most_lanes
@@ -71,17 +71,51 @@ def test_a_query_that_float32_cannot_meet_is_polished(runtime: Any) -> None:
 
 
 @pytest.mark.parametrize("stop", ["proven", "tol"])
-def test_candidates_that_blocks_share(runtime: Any, stop: Any) -> None:
-    """Splits with fewer hits than a list holds, equal scores across splits, candidates in no order, and k by rounds."""
-    use_sizes(split_candidates=40, split_blocks=1056)
+@pytest.mark.parametrize(("most", "blocks"), [(1, [1, 1, 1, 1]), (2, [2, 2, 2, 2]), (1056, [5, 6, 3, 6])])
+def test_candidates_in_groups(runtime: Any, most: int, blocks: list[int], stop: Any) -> None:
+    """Of one tile and of many, the last not whole; lists that are not full; candidates in no order; k by rounds."""
+    use_sizes(split_blocks=most)
     rng = np.random.default_rng(11)
     graph = random_graph(rng, 700, 1500, hub=3)
     restart = random_restart(rng, 700, 5)
-    for k, among in ((1, None), (31, None), (32, rng.permutation(700)[:300]), (600, None)):
+    for (k, among), grid in zip(
+        ((1, None), (31, None), (32, rng.permutation(700)[:300]), (600, None)), blocks, strict=True
+    ):
+        runtime.launches.clear()
         hf.ppr_topk(graph, restart, k, candidates=among, stop=stop)
-    shares = {grid for kernel, grid, _ in runtime.launches if kernel == "ppr_rank"}
-    assert shares == {8 * 4, 8 * 2, 8}
-    assert {grid for kernel, grid, _ in runtime.launches if kernel == "ppr_finish"} == shares
+        grids = {(kernel, blocks) for kernel, blocks, _ in runtime.launches if kernel in ("ppr_scan", "ppr_finish")}
+        assert grids == {("ppr_scan", grid), ("ppr_finish", 8)}
+
+
+@pytest.mark.parametrize("prove", ["order", "set"])
+@pytest.mark.parametrize("most", [1, 1056])
+def test_equal_scores_at_the_end_of_a_list(runtime: Any, most: int, prove: Any) -> None:
+    """Of twins, which are in proven order, and of others, which are not; with places that no mass reaches."""
+    use_sizes(split_blocks=most)
+    graph, restart = twins_and_likes(np.random.default_rng(5))
+    proven = np.stack([hf.ppr_topk(graph, restart, k, prove=prove).proven for k in (1, 2, 3, 30, 60, 180, 400)])
+    assert 0 < proven.sum() < proven.size
+
+
+def test_groups_change_no_answer(runtime: Any) -> None:
+    """Nor with masks, node weights, local parts of errors and rounds of selection, in every width of lanes."""
+    rng = np.random.default_rng(21)
+    graph = random_graph(rng, 900, 2500, hub=3)
+    allowed = rng.random((17, 900)) < 0.7
+    restart = random_restart(rng, 900, 17, allowed)
+    weights = 10.0 ** -(3 * rng.integers(0, 5, (17, 450)) / 4)
+    weighted: dict[str, Any] = {"node_weights": weights, "weighted_nodes": np.arange(450)}
+    among = np.sort(rng.permutation(900)[:700])
+    for batch in (4, 8, 16, 17):
+        masks, own = {"allow": allowed[:batch]}, weighted | {"node_weights": weights[:batch]}
+        for k, options in ((20, masks), (70, masks | {"candidates": among}), (40, own), (520, masks), (600, {})):
+            found = []
+            for blocks in (1, 2, 3, 1056):
+                use_sizes(split_blocks=blocks)
+                found.append(hf.ppr_topk(graph, restart[:batch], k, **options))
+            for name, array in vars(found[0]).items():
+                for other in found[1:]:
+                    assert_bitwise(getattr(other, name), array, name)
 
 
 @pytest.mark.parametrize("decades", [None, 1.0, 9.0])
@@ -177,13 +211,12 @@ def test_lanes_are_those_that_take_the_least_time_by_bytes() -> None:
     assert most_lanes(*million, 60 * mib, 1.0) == 32  # as fast a memory as the cache: an H200
 
 
-def test_lists_have_places_for_the_splits_of_every_block(runtime: Any) -> None:
-    """Of two blocks of a batch, the last one has fewer lanes, whose candidates are split among more blocks in all."""
-    use_sizes(split_candidates=1, split_blocks=47)
+def test_lists_have_places_for_the_groups_of_every_block(runtime: Any) -> None:
+    """Of two blocks of a batch, the last one has fewer lanes."""
+    use_sizes(split_blocks=47)
     rng = np.random.default_rng(14)
     hf.ppr_topk(random_graph(rng, 1700, 3000, hub=3), random_restart(rng, 1700, 34), 5)
-    shares = {grid for kernel, grid, _ in runtime.launches if kernel == "ppr_rank"}
-    assert shares == {32, 4 * 7}
+    assert {grid for kernel, grid, _ in runtime.launches if kernel == "ppr_scan"} == {13, 7}
 
 
 def test_lanes_change_no_answer(runtime: Any) -> None:
@@ -280,7 +313,6 @@ def test_first_passes_read_few_rows(runtime: Any, directed: bool, seeds: int, ea
 @pytest.mark.every_order
 def test_orders_of_threads(runtime: Any) -> None:
     """Each kernel once, on the fewest threads: a sanitizer takes a millisecond for each."""
-    use_sizes(split_candidates=50)
     rng = np.random.default_rng(7)
     graph, untyped = random_graph(rng, 100, 200, types=2, hub=3), random_graph(rng, 150, 300, hub=3)
     restart = random_restart(rng, 100, 2)
@@ -300,7 +332,7 @@ def test_orders_of_threads(runtime: Any) -> None:
     options |= {"edge_type_weights": [0.5, 1.0], "allow": np.ones(100, np.bool_)}
     hf.ppr_topk(graph, restart, 5, **options)
     kernels = {kernel for kernel, _, _ in runtime.launches}
-    assert {"ppr_walk_l4", "ppr_rank", "ppr_try", "ppr_finish", "ppr_degrees_l4"} <= kernels
+    assert {"ppr_walk_l4", "ppr_scan", "ppr_try", "ppr_finish", "ppr_degrees_l4"} <= kernels
 
 
 @pytest.mark.parametrize("directed", [False, True])

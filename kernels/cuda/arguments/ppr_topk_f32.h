@@ -5,7 +5,9 @@
 
 namespace hopfuse {
 
-constexpr int SELECT_THREADS = 128;
+constexpr int SCAN_THREADS = 256, SCAN_WARPS = SCAN_THREADS / 32;
+constexpr int SCAN_READS = 4;  // of a thread, each of four lanes, before any is compared: the loads overlap
+constexpr int SELECT_THREADS = 256;
 constexpr int SELECT_KEPT = 512;  // the most hits that a round of selection finds
 
 // The nodes that are ranked, by max(y, 0) deg or, with `final`, by x^ itself.
@@ -23,10 +25,20 @@ struct CandidateArguments {
 // Where a lane's best keys are written, and how many a round finds: few if few are requested, which leaves space for waiting
 // keys, so that they are seldom sorted.
 struct SelectionRounds {
-    uint64_t* keys;  // (L, stride), with space for whole rounds
+    uint64_t* keys;  // (L, stride), with space for whole rounds, or null: one round is enough, in shared memory
     int64_t stride;
     int32_t kept;
-    uint64_t* parts;  // (L, splits, kept) the best of each split of the candidates, or null: read all candidates
+};
+
+// What is known of a group of candidates in a lane. The candidates are read by tiles of 512 bytes of a state, 128 / L rows; those
+// of group g are the tiles g, g + count, g + 2 count and so on.
+struct CandidateGroups {
+    // (L, count) the largest key of a candidate, or 0. Its lowest bit, which no key of a score above 0 has, is set if a candidate
+    // without such a score may hold mass.
+    uint64_t* keys;
+    float* reach;   // (L, count) the largest of a candidate that may hold mass (ppr_topk_f32.cu), or minus infinity
+    int32_t count;  // a multiple of SCAN_WARPS
+    int32_t tiles;  // of a group; the last ones may be beyond the last candidate
 };
 
 // What shows that two nodes have equal scores, or that a node has none: the entries of rows, and the restarts.
@@ -72,35 +84,12 @@ struct ErrorArguments {
     int32_t lanes;  // L
 };
 
-// How far each lane's list is from proof, before the candidates outside it are looked at.
-struct ListProofs {
-    double* errors;    // (3, L) of NodeError
-    double* evidence;  // (2, L) shortfall and least of ListProof
-    int64_t* found;    // (L,) hits, at most k + 1
-    int32_t* flags;    // (2, L) open and tied of ListProof
-    int32_t lanes;     // L
-};
-
 struct RankArguments {
     CandidateArguments candidates;
     ListArguments list;
     LaneTurn turn;
     ErrorArguments error;
-    int32_t splits;
-    int32_t* others;    // (L, splits) whether candidates that may hold mass have no score above 0, where that is asked
-    uint32_t* arrived;  // (L,) 0 before and after a launch
-    ListProofs proofs;
-};
-
-// The candidates outside each list, which prove_list leaves open.
-struct OutsideArguments {
-    CandidateArguments candidates;
-    ListArguments list;
-    LaneTurn turn;
-    int32_t splits;
-    float* largest;     // (L, splits)
-    uint32_t* arrived;  // (L,) 0 before and after a launch
-    ListProofs proofs;
+    CandidateGroups groups;
 };
 
 // Where the answers of a batch are written, (B, width) and (B,).
@@ -120,7 +109,7 @@ struct PprAnswers {
 };
 
 struct TryArguments {
-    OutsideArguments outside;
+    RankArguments rank;
     const double* damping;  // (L,) and so on
     const int32_t* accelerates;
     int32_t* walking;
@@ -132,7 +121,7 @@ struct TryArguments {
 };
 
 struct FinishArguments {
-    OutsideArguments outside;
+    RankArguments rank;
     const double *residual, *bound;  // (L,) and so on
     const int32_t* walking;
     const int64_t *limit, *passes;
@@ -142,7 +131,7 @@ struct FinishArguments {
     PprAnswers answers;
 };
 
-using RankKernel = void(RankArguments);
+using ScanKernel = void(RankArguments);
 using TryKernel = void(TryArguments);
 using FinishKernel = void(FinishArguments);
 

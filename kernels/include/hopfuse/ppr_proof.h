@@ -216,61 +216,85 @@ HOPFUSE_FN ErrorParts between(ErrorParts a, ErrorParts b) {
     return ErrorParts{2.0 * (a.shrinks + b.shrinks), 2.0 * (a.stays + b.stays)};
 }
 
-// The order: each hit is above the next, and the last above the first node left out.
+// The team that proves a list by one thread. A device's team is a block.
+struct LoneProver : Alone {
+    HOPFUSE_MEMBER double least(double mine) const { return mine; }
+};
+
+// A hit with its error.
+struct ListedHit {
+    double score;
+    ErrorParts error;
+
+    HOPFUSE_MEMBER double least() const { return score - 2.0 * (error.shrinks + error.stays); }
+};
+
 template <class List>
-HOPFUSE_FN ListProof prove_order(const List& list, int64_t k, int64_t found, NodeError error) {
-    ListProof proof = {0.0, 0.0, false, false};
-    double above = 0.0;
-    ErrorParts error_above = {0.0, 0.0};
-    for (int64_t i = 0; i < found; ++i) {
-        const double score = static_cast<double>(list.score(i));
-        const ErrorParts mine = error_parts(error, list.local(i), list.degree(i), score);
-        const bool is_first = i == 0 || (score == above && list.are_twins(i));
-        const double order = is_first ? 0.0 : proof_ratio(between(error_above, mine), above - score);
-        const double positive = i < k ? proof_ratio(mine, score) : 0.0;
-        proof.shortfall = order > proof.shortfall ? order : proof.shortfall;
-        proof.shortfall = positive > proof.shortfall ? positive : proof.shortfall;
-        if (i < k) proof.least = score - 2.0 * (mine.shrinks + mine.stays);
-        above = score;
-        error_above = mine;
-    }
-    return proof;
+HOPFUSE_FN ListedHit listed_hit(const List& list, int64_t i, NodeError error) {
+    const double score = static_cast<double>(list.score(i));
+    return ListedHit{score, error_parts(error, list.local(i), list.degree(i), score)};
+}
+
+// The order: each hit is above the next, and the last above the first node left out.
+template <class List, class Team>
+HOPFUSE_FN ListProof prove_order(const List& list, int64_t k, int64_t found, NodeError error, const Team& team) {
+    double shortfall = 0.0, least = infinite64();
+    ListedHit above = {0.0, {0.0, 0.0}};
+    int64_t known = 0;  // the hit below `above`
+    team.each(found, [&](int64_t i) {
+        if (known != i) above = listed_hit(list, i - 1, error);
+        const ListedHit own = listed_hit(list, i, error);
+        const bool is_first = i == 0 || (own.score == above.score && list.are_twins(i));
+        const double order = is_first ? 0.0 : proof_ratio(between(above.error, own.error), above.score - own.score);
+        const double positive = i < k ? proof_ratio(own.error, own.score) : 0.0;
+        shortfall = order > shortfall ? order : shortfall;
+        shortfall = positive > shortfall ? positive : shortfall;
+        if (i == (found < k ? found : k) - 1) least = own.least();
+        above = own;
+        known = i + 1;
+    });
+    return ListProof{-team.least(-shortfall), team.least(least), false, false};
 }
 
 // The set: each hit is above the first node left out, or equal to it with the same entries.
-template <class List>
-HOPFUSE_FN ListProof prove_set(const List& list, int64_t k, int64_t found, NodeError error) {
-    ListProof proof = {0.0, infinite64(), false, false};
+template <class List, class Team>
+HOPFUSE_FN ListProof prove_set(const List& list, int64_t k, int64_t found, NodeError error, const Team& team) {
     const bool is_cut = found > k;
-    const double below = is_cut ? static_cast<double>(list.score(k)) : 0.0;
-    const ErrorParts error_below =
-        is_cut ? error_parts(error, list.local(k), list.degree(k), below) : ErrorParts{0.0, 0.0};
-    bool equal = true;
-    for (int64_t i = (found < k ? found : k) - 1; i >= 0; --i) {
-        const double score = static_cast<double>(list.score(i));
-        const ErrorParts mine = error_parts(error, list.local(i), list.degree(i), score);
-        equal = equal && is_cut && score == below && list.are_twins(i + 1);
-        const double apart = equal || !is_cut ? 0.0 : proof_ratio(between(mine, error_below), score - below);
-        const double positive = proof_ratio(mine, score), least = score - 2.0 * (mine.shrinks + mine.stays);
-        proof.shortfall = apart > proof.shortfall ? apart : proof.shortfall;
-        proof.shortfall = positive > proof.shortfall ? positive : proof.shortfall;
-        proof.least = least < proof.least ? least : proof.least;
+    const ListedHit below = is_cut ? listed_hit(list, k, error) : ListedHit{0.0, {0.0, 0.0}};
+    const int64_t kept = found < k ? found : k;
+    double apart = 0.0;  // hits that are not equal to the first node left out
+    if (is_cut) {
+        team.each(kept, [&](int64_t i) {
+            const bool equal = static_cast<double>(list.score(i)) == below.score && list.are_twins(i + 1);
+            if (!equal) apart = static_cast<double>(i + 1);
+        });
+        apart = -team.least(-apart);
     }
-    return proof;
+    double shortfall = 0.0, least = infinite64();
+    team.each(kept, [&](int64_t i) {
+        const ListedHit own = listed_hit(list, i, error);
+        const bool is_apart = static_cast<double>(i) < apart;
+        const double gap = is_apart ? proof_ratio(between(own.error, below.error), own.score - below.score) : 0.0;
+        const double positive = proof_ratio(own.error, own.score);
+        shortfall = gap > shortfall ? gap : shortfall;
+        shortfall = positive > shortfall ? positive : shortfall;
+        least = own.least() < least ? own.least() : least;
+    });
+    return ListProof{-team.least(-shortfall), team.least(least), false, false};
 }
 
 // Proves a list's set and, if `order`, its order. The list has score(i), local(i), degree(i) and are_twins(i) (whether hit i
 // and the previous one have equal entries and no restart) for i < found, best first; found <= k + 1. `is_all`, used if
-// found < k: every candidate with entries or a restart is a hit.
-template <class List>
+// found < k: every candidate with entries or a restart is a hit. `team` (scalar.h) also has least(double).
+template <class List, class Team>
 HOPFUSE_FN ListProof prove_list(const List& list, int64_t k, int64_t found, int64_t candidates, bool is_all,
-                                NodeError error, bool order) {
+                                NodeError error, bool order, const Team& team) {
     const int64_t kept = found < k ? found : k;
     // Fewer than k hits are proven only if the graph implies that every other candidate has score 0; no bound can show that a
     // score is exactly 0.
     const bool usable = is_finite(error.per_degree) && is_finite(error.flat) && (kept == k || is_all);
     if (!usable) return ListProof{infinite64(), 0.0, false, false};
-    ListProof proof = order ? prove_order(list, k, found, error) : prove_set(list, k, found, error);
+    ListProof proof = order ? prove_order(list, k, found, error, team) : prove_set(list, k, found, error, team);
     proof.open = proof.shortfall < 1.0 && kept == k && candidates > k;
     proof.tied = found > k && !(list.score(k) < list.score(k - 1));
     return proof;
