@@ -508,7 +508,8 @@ def scan(of: Search) -> Iterator[Work]:
     states = size.vectors * 4.0 * of.lanes + 12.0 * size.vectors
     yield Work(
         "rank, finish", "ppr_scan", blocks=groups / (THREADS / WARP), registers=80, shared=3456,
-        units=max(1.0, tiles / 4), memory=0 if of.is_near else states, cache=states, **loads, steps=600, first_near=6, first_steps=500,
+        units=max(1.0, tiles / 4), memory=0 if of.is_near else states, cache=states, **loads, steps=600, first_near=6,
+        first_steps=500,
     )  # fmt: skip
 
 
