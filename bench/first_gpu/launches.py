@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hopfuse.backends.cuda.kernel_compiler import FoundNvrtc
-from hopfuse.backends.cuda.kernel_sources import find_sources
-from hopfuse.errors import BackendError
 
 from ..errors import UnavailableError
 from .card import Card
@@ -20,6 +19,40 @@ Array = np.ndarray[Any, Any]
 #: Attributes of a device, by the driver's numbers.
 MULTIPROCESSORS, MAJOR, MINOR, L2_BYTES, COOPERATIVE = 16, 75, 76, 38, 95
 THREADS = 256
+#: Names of NVRTC that the loader knows, and the headers that the kernels include.
+LOADED = ("libnvrtc.so.13", "libnvrtc.so.12")
+INCLUDE = Path(__file__).resolve().parents[2] / "kernels" / "include"
+
+
+def compiler() -> ctypes.CDLL:
+    """Return NVRTC: that of ``HOPFUSE_NVRTC``, else NVIDIA's newest wheel, else what the loader finds."""
+    wheels = [file for folder in sys.path if folder for file in Path(folder, "nvidia").glob("*/lib/libnvrtc.so.1[0-9]")]
+    named = os.environ.get("HOPFUSE_NVRTC")
+    others = [*map(str, sorted(wheels, key=lambda file: file.suffix, reverse=True)), *LOADED]
+    for path in [named] if named else others:
+        try:
+            return ctypes.CDLL(path)
+        except OSError:
+            continue
+    raise UnavailableError("no NVRTC is found: set HOPFUSE_NVRTC, or install the extra cuda12 or cuda13")
+
+
+def compiled(source: Path, capability: int) -> bytes:
+    """Return the machine code of a .cu file for a compute capability."""
+    nvrtc, program = compiler(), ctypes.c_void_p()
+    options = [f"--gpu-architecture=sm_{capability}", "--std=c++17", "--fmad=false", f"-I{INCLUDE}"]
+    words = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+    failed = nvrtc.nvrtcCreateProgram(
+        ctypes.byref(program), source.read_bytes(), source.name.encode(), 0, None, None
+    ) or nvrtc.nvrtcCompileProgram(program, len(options), words)
+    if failed:
+        raise UnavailableError(f"{source.name} cannot be compiled here for sm_{capability}: NVRTC's status is {failed}")
+    size = ctypes.c_size_t()
+    nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
+    code = ctypes.create_string_buffer(size.value)
+    nvrtc.nvrtcGetCUBIN(program, code)
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return code.raw
 
 
 class Module:
@@ -33,13 +66,7 @@ class Module:
         card.inside("cuModuleLoadData", ctypes.byref(self._module), self._compiled(source))
 
     def _compiled(self, source: Path) -> bytes:
-        capability, driver = 10 * self.attribute(MAJOR) + self.attribute(MINOR), ctypes.c_int()
-        self._card.ask("cuDriverGetVersion", ctypes.byref(driver))
-        compiler, options = FoundNvrtc(capability, driver.value), find_sources().compiler_options(source)
-        try:
-            return compiler.compile(source, f"sm_{capability}", options)
-        except BackendError as error:
-            raise UnavailableError(f"{source.name} cannot be compiled here: {error}") from error
+        return compiled(source, 10 * self.attribute(MAJOR) + self.attribute(MINOR))
 
     def attribute(self, number: int) -> int:
         value = ctypes.c_int()

@@ -301,6 +301,9 @@ public:
         return device_->resident_blocks(kernel.unit, kernel.name, threads, shared);
     }
 
+    // Sets bytes of the device to 0.
+    void clear(void* data, size_t nbytes);
+
     // Until the returned object is dropped, allocations and uploads are fixed memory outside any recording, and it waits at its
     // end, so that other streams may read them. Throws NotRecordable in the second run of a recording.
     class Resident {
@@ -317,7 +320,6 @@ public:
 private:
     bool is_recorded_run() const;
     Owner take(size_t nbytes);
-    void clear(void* data, size_t nbytes);
     void clear_arrays(std::span<void* const> data, std::span<const size_t> nbytes);
     void synchronize(const char* what);
     void copy_up(char* base, std::span<const void* const> data, std::span<const size_t> nbytes,

@@ -138,7 +138,8 @@ def test_outcomes_of_tests_are_kept_as_they_come(tmp_path: Path, processes: tupl
     source.write_text(TESTS if not processes else TESTS.replace("os._exit(9)", "pass"))
     plugins = ("-p", "no:cacheprovider", "-p", outcomes.__name__)
     command = (sys.executable, "-m", "pytest", "-q", *plugins, *processes, str(source))
-    given = os.environ | {outcomes.VARIABLE: str(file), "PYTHONPATH": str(ROOT)}
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    given = outer | {outcomes.VARIABLE: str(file), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, env=given, capture_output=True, text=True, check=False)
     assert done.returncode == (1 if processes else 9), done.stdout
     counts, faults = outcomes.read(file)
