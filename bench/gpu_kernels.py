@@ -29,6 +29,8 @@ THREADS = 256
 SELECT_THREADS, KEYS_AHEAD = 128, 4
 #: Candidates of a block at least, splits for each multiprocessor (kernels/device/ppr_topk.cpp, selection.cpp).
 SPLIT_CANDIDATES, SPLIT_KEPT, SPLITS = 1 << 10, 32, 8
+#: Best nodes of a walk, and blocks a multiprocessor of a scan of candidates.
+WALK_K, SCAN_BLOCKS = 10, 8
 #: Of a dense list: scores of a tile, and most splits (kernels/device/device.h); hits of exact scores, and candidates.
 TILE_SCORES, DENSE_SPLITS, DENSE_HITS, DENSE_KEPT = 1 << 23, 264, 32, 64
 
@@ -497,42 +499,36 @@ def scale(of: Search) -> Iterator[Work]:
     )  # fmt: skip
 
 
-def candidate_bytes(of: Search) -> dict[str, Any]:
-    """Return the bytes of one scan of each lane's candidates, which reads 4 bytes of each node's lanes at a time."""
-    scanned = min(of.lanes, of.batch)
-    sectors = of.size.vectors * scanned * min(SECTOR, 4 * of.lanes)
-    return {
-        "memory": 0 if of.is_near else of.size.vectors * scanned * float(ACCESS),
-        "cache": float(sectors) + 12.0 * of.size.vectors * scanned,
-    }
-
-
-def rank(of: Search) -> Iterator[Work]:
-    """ppr_rank: a block for a lane and a split ranks its candidates; the last of a lane merges their lists and proves.
-
-    Branches keep the loads of a thread's keys apart: a candidate, its score, its node, four times a turn.
-    """
-    scanned, keys = min(of.lanes, of.batch), of.size.vectors / of.splits
-    turns, sorts = stream_steps(keys, SPLIT_KEPT)
-    merged = stream_steps(of.splits * SPLIT_KEPT, SPLIT_KEPT) if of.splits > 1 else (0.0, 0.0)
-    loads = of.loads(0, KEYS_AHEAD)
-    loads["near"] += 2 * KEYS_AHEAD
+def scan(of: Search) -> Iterator[Work]:
+    """ppr_scan: a warp reads the candidates of a group once, for all lanes, four rows of a thread at a time."""
+    size, rows = of.size, WARP * PASS_LANES // of.lanes
+    groups = scan_groups(of)
+    tiles = -(-size.vectors // rows) / groups
+    loads = of.loads(1, 1)
+    states = size.vectors * 4.0 * of.lanes + 12.0 * size.vectors
     yield Work(
-        "rank, finish", "ppr_rank", blocks=scanned * of.splits, threads=SELECT_THREADS, registers=72, shared=8200,
-        units=turns, **loads, steps=200, first_near=8 + merged[0], first_steps=sorts + merged[1] + 1500,
-        **candidate_bytes(of),
+        "rank, finish", "ppr_scan", blocks=groups / (THREADS / WARP), registers=80, shared=3456,
+        units=max(1.0, tiles / 4), memory=0 if of.is_near else states, cache=states, **loads, steps=600, first_near=6,
+        first_steps=500,
     )  # fmt: skip
 
 
+def scan_groups(of: Search) -> int:
+    """Return the groups of candidates, as in kernels/device/ppr_topk.cpp."""
+    warps, tiles = THREADS // WARP, -(-of.size.vectors * of.lanes // (WARP * PASS_LANES))
+    groups = min(isqrt(of.size.vectors * (WALK_K + 1)), tiles)
+    return warps * max(1, min(-(-groups // warps), SCAN_BLOCKS * of.card.multiprocessors))
+
+
 def finish(of: Search) -> Iterator[Work]:
-    """ppr_finish: the same candidates again, in search of one that the list lacks."""
-    scanned = min(of.lanes, of.batch)
-    turns = of.size.vectors / of.splits / SELECT_THREADS
-    loads = of.loads(0, 0.25)
-    loads["near"] += 2
+    """ppr_finish: a block for a lane reads what is known of groups, and again the candidates of the best of them."""
+    groups, scanned = scan_groups(of), min(of.lanes, of.batch)
+    again = (WALK_K + 1) * of.size.vectors / groups / THREADS
+    loads = of.loads(0, 1)
     yield Work(
-        "rank, finish", "ppr_finish", blocks=scanned * of.splits, threads=SELECT_THREADS, registers=72, shared=516,
-        units=turns, **loads, steps=60, first_near=12, first_steps=900, **candidate_bytes(of),
+        "rank, finish", "ppr_finish", blocks=scanned, registers=92, shared=28_744, units=max(1.0, again),
+        far=loads["far"], near=loads["near"] + 2, steps=150, first_near=12 + groups / THREADS / 2,
+        first_steps=3000 + 30 * groups / THREADS + sort_steps(64, THREADS),
     )  # fmt: skip
 
 
@@ -661,10 +657,10 @@ def fuse(of: Search) -> Iterator[Work]:
 
 
 KERNELS: tuple[Callable[[Search], Iterator[Work]], ...] = (
-    start, restart, early, passes, residual, mass, scale, rank, finish, dense, fuse,
+    start, restart, early, passes, residual, mass, scale, scan, finish, dense, fuse,
 )  # fmt: skip
 #: Kernels for each block of lanes.
-OF_WALK = (start, restart, early, passes, residual, mass, scale, rank, finish)
+OF_WALK = (start, restart, early, passes, residual, mass, scale, scan, finish)
 
 
 def works(of: Search) -> list[tuple[Work, int]]:

@@ -68,7 +68,8 @@ struct FourTerms {
         const float4 weight = four_times(entry.weight);
         if (Kind <= edges_untyped) return multiply_add_four(weight, y, acc);
         const bool has_eta = rows.eta != nullptr && !(Kind == edges_per_type && rows.per_lane);
-        const float4 eta = has_eta ? read_four(rows.eta, entry.type * row_threads<L> + four) : four_times(1.0f);
+        const float4 eta =
+            has_eta ? read_four(rows.eta, int64_t(entry.type) * row_threads<L> + four) : four_times(1.0f);
         if (Kind == edges_typed) return multiply_add_four(multiply(weight, eta), y, acc);
         return multiply_add_four(weight, multiply(y, multiply(scale, eta)), acc);
     }

@@ -67,12 +67,16 @@ def test_a_search_takes_at_most_256_mib_beside_the_corpus(
 
 @pytest.mark.parametrize("dim", [384, 1024])
 def test_the_advice_of_an_out_of_memory_error_helps(device: DeviceOps, holes: Path, dim: int) -> None:
-    """Fewer queries at a time never take more, and a large corpus of 16 bits takes less with all its workspace."""
+    """Fewer queries at a time never take more, and a large corpus of 16 bits takes less with all its workspace.
+
+    Codes add a byte to each number of both: 3 of 5 bytes are left, and what a row takes besides.
+    """
     for storage in ("float32", "float16"):
         total = [sum(taken(device, holes, storage, dim, batch)) for batch in (1, 8, 64, 256)]
         assert total == sorted(total)
     for batch in (1, 32, 256):
-        assert sum(taken(device, holes, "float16", dim, batch)) < 0.6 * sum(taken(device, holes, "float32", dim, batch))
+        wide, narrow = (sum(taken(device, holes, storage, dim, batch)) for storage in ("float32", "float16"))
+        assert narrow < 0.61 * wide
 
 
 def test_recordings_of_all_sizes_fit_a_card_of_8_gib_beside_a_corpus_of_2(device: DeviceOps, holes: Path) -> None:

@@ -106,7 +106,7 @@ def test_refinement_and_local_bounds(runtime: Any) -> None:
     restart = [{300 + int(v): 1.0 for v in rng.choice(200, 4, False)} for _ in range(8)]
     for k in (10, 60):
         hf.ppr_topk(graph, restart, k, candidates=np.arange(300))
-    assert {"ppr_refine_measure_l4", "ppr_local_largest_l4", PASS} <= kernels(runtime)
+    assert {"ppr_refine_measure_l4", "ppr_refine_around_l4", PASS} <= kernels(runtime)
 
 
 @pytest.mark.parametrize("why", ["mask", "weights", "types", "lanes"])

@@ -89,7 +89,8 @@ def test_a_product_of_fewer_bits_is_found(tmp_path: Path, bits: int) -> None:
         "sums[i][j] = fmaf(cut(q[i]), cut(x[j]), sums[i][j]); }"
     )
     (case,) = (case for case in selftest_cases.quick_cases() if "TF32" in case.name)
-    with registered("rounding", ordinal=5, folder=planted(tmp_path, "dense_product.h", product, rounded)):
+    folder = planted(tmp_path, "dense_product.h", product, rounded)
+    with registered("rounding", ordinal=5, folder=folder, capability=86):  # which multiplies float32 rows in float32
         device = backends.untested("rounding")
         check = selftest._check(case, device, backends.untested("cpu"), rounds=1)
         assert check.equal == (bits == 24)
@@ -133,11 +134,15 @@ def test_a_kernel_is_as_equal_as_the_checks_that_launch_it(monkeypatch: pytest.M
 
 @pytest.mark.emulator
 @pytest.mark.skipif(without is not None, reason=str(without))
-@pytest.mark.parametrize("how", ["differ", "fail"])
+@pytest.mark.parametrize("how", ["differ", "differ in slices", "fail"])
 def test_walks_in_one_launch_are_given_up_where_they(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str) -> None:
     """They differ if a kernel takes the factors of the first pass for all, and fail if there are too many blocks."""
-    factor = "        if (step.omega != nullptr) step.omega += L;\n"
-    folder = planted(tmp_path, "ppr_f32.cu", factor, factor if how == "fail" else "")
+    plants = {
+        "differ": ("ppr_f32.cu", "            if (step.omega != nullptr) step.omega += done * L;\n", ""),
+        "differ in slices": ("ppr_sliced_f32.cu", "t.step.omega[done * L + lane]", "t.step.omega[lane]"),
+        "fail": ("ppr_f32.cu", "step.omega += done * L;", "step.omega += done * L;"),
+    }
+    folder = planted(tmp_path, *plants[how])
     monkeypatch.setattr(selftest, "quick_cases", lambda: iter([selftest_cases.ppr_case("ppr plain", 3)]))
     with registered("together", ordinal=5, folder=folder) as runtime:
         if how == "fail":
@@ -180,7 +185,7 @@ def process(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
         "found_device.make_backend = lambda ordinal: DeviceOps(runtime)",
         "cases = [case for case in selftest_cases.quick_cases() if 'closer than float16' in case.name]",
         "selftest.quick_cases = lambda: iter(cases)",
-        "selftest.walk_case = lambda: cases[0]",
+        "selftest.walk_cases = lambda: cases[:1]",
         PROCESSES[request.param][0],
         "selftest_process.main(given['ordinal'])",
     ]
@@ -243,7 +248,7 @@ def test_the_first_test_in_this_process(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(found_device, "make_backend", lambda ordinal: backend)
     cases = [case for case in selftest_cases.quick_cases() if "closer than float16" in case.name]
     monkeypatch.setattr(selftest, "quick_cases", lambda: iter(cases))
-    monkeypatch.setattr(selftest, "walk_case", lambda: cases[0])
+    monkeypatch.setattr(selftest, "walk_cases", lambda: cases[:1])
     monkeypatch.setattr(selftest_process, "_PROGRAM", f"open({str(tmp_path / 'started')!r}, 'w')")
     if why == "frozen":
         monkeypatch.setattr(sys, "frozen", True, raising=False)

@@ -93,9 +93,10 @@ def quick_cases() -> Iterator[Case]:
     yield search_case()
 
 
-def walk_case() -> Case:
-    """Return a walk that a device can run in one launch of many blocks."""
-    return ppr_case("ppr in one launch", BATCHES[0], weighted=True, tol=0.3, nodes_in_all=1 << 13)
+def walk_cases() -> list[Case]:
+    """Return walks that a device can run in one launch of many blocks, of few queries and of more."""
+    named = (("ppr in one launch, by slices", BATCHES[0]), ("ppr in one launch", BATCHES[1]))
+    return [ppr_case(name, batch, weighted=True, tol=0.3, nodes_in_all=1 << 13) for name, batch in named]
 
 
 def every_case() -> Iterator[Case]:
@@ -124,7 +125,7 @@ def every_case() -> Iterator[Case]:
     yield Case("dice", _dice)
     yield from _projections()
     yield search_case()
-    yield walk_case()
+    yield from walk_cases()
 
 
 # ---- Personalized PageRank -------------------------------------------------------------------------------------

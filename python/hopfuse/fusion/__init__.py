@@ -111,22 +111,22 @@ def resolve(method: str | FusionMethod | Callable[..., Any], options: dict[str, 
     if isinstance(method, FusionMethod):
         refuse_options(options, method)
         return method
-    if callable(method):
+    if callable(method) and not isinstance(method, type):
         return Custom(method, options)
-    check_choice(method, "method", METHODS)
+    name: str = check_choice(method, "method", METHODS)
     if not options:
-        return _by_default(method)
-    allowed = {f.name for f in fields(METHODS[method])}  # type: ignore[arg-type]
-    for name in options:
-        if name not in allowed:
+        return _by_default(name)
+    allowed = {f.name for f in fields(METHODS[name])}  # type: ignore[arg-type]
+    for option in options:
+        if option not in allowed:
             raise InputError(
                 "unknown",
-                name,
+                option,
                 "{field} is not an option of fusion method {method!r}; allowed: {allowed}",
-                method=method,
+                method=name,
                 allowed=", ".join(sorted(allowed)) or "none",
             )
-    return METHODS[method](**options)
+    return METHODS[name](**options)
 
 
 @cache
