@@ -1,6 +1,6 @@
 """Recorded searches of the sizes on docs/gpu.md: equal to the CPU's, timed as a whole and by kernel, with clocks.
 
-Kernels are timed by events, one after another and not recorded, and as they are replayed by torch's profiler.
+Kernels are timed as they are replayed, by torch's profiler; the self-test times each of them by events.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hopfuse.backends import untested
-
 from ...clocks import Clocks
 from ...measure import REST
 from ...stats import summary
-from ..card import BACKEND, require_card
+from ..card import require_card
 from ..journal import FailedError, Journal
 from ..search import Inputs, Search, digest
 from ..sizes import Sizes
@@ -68,7 +66,6 @@ def measured(search: Search, batch: int, is_quick: bool) -> dict[str, Any]:
         "milliseconds": 1e3 * replays["median"],
         "in_a_row": {**replays, "clocks": in_a_row.summary()},
         "rested": {**pauses, "clocks": rested.summary()},
-        "events": by_events(search, questions),
         "kernels": kernels(recording, questions),
     }
 
@@ -77,18 +74,6 @@ def paused(recording: Any, questions: list[Any]) -> float:
     """Return the seconds of a search after a rest."""
     time.sleep(REST)
     return replay_seconds(recording, questions, 1)[0]
-
-
-def by_events(search: Search, questions: list[Any]) -> dict[str, list[float]]:
-    """Return each kernel's calls and microseconds in a search that is not recorded, most first."""
-    core, taken = search.core(), dict[str, list[float]]()
-    core(*questions)
-    with untested(BACKEND).device.runtime.timed() as launches:
-        core(*questions)
-    for launch in launches:
-        count, seconds = taken.get(launch.kernel, [0, 0.0])
-        taken[launch.kernel] = [count + 1, seconds + 1e6 * launch.seconds]
-    return dict(sorted(taken.items(), key=lambda item: -item[1][1]))
 
 
 def kernels(recording: Any, questions: list[Any]) -> dict[str, list[float]]:
