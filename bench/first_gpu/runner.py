@@ -44,7 +44,7 @@ def run(
         for part in parts:
             limit = part.limit if end is None else min(part.short or part.limit, end - time.monotonic())
             if limit > 0:
-                outcome = run_part(part._replace(limit=limit), report.folder, is_quick, environment)
+                outcome = run_part(Part(**{**part._asdict(), "limit": limit}), report.folder, is_quick, environment)
             else:
                 outcome = _left_out(part)
             report.add(outcome)

@@ -286,8 +286,6 @@ def test_every_part_runs_on_the_stand_in(tmp_path: Path) -> None:
     (search,) = details["searches"]["rows"]
     assert search["hashes"]["cuda"] == search["hashes"]["cpu"]
     assert search["in_a_row"]["n"] == search["rested"]["n"] == 3
-    assert {"ppr_scan", "fuse_f32"} <= search["events"].keys()
-    assert all(count > 0 < microseconds for count, microseconds in search["events"].values())
     assert details["profiler"]["launches"][0]["kernel"] == "ppr_scan"
     assert all(kernel["equal"] and kernel["seconds"] > 0 for kernel in details["selftest"]["kernels"])
     for tool in ("memcheck", "racecheck", "initcheck"):
