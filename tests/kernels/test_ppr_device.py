@@ -97,6 +97,7 @@ def test_equal_scores_at_the_end_of_a_list(runtime: Any, most: int, prove: Any) 
     assert 0 < proven.sum() < proven.size
 
 
+@pytest.mark.full
 def test_groups_change_no_answer(runtime: Any) -> None:
     """Nor with masks, node weights, local parts of errors and rounds of selection, in every width of lanes."""
     rng = np.random.default_rng(21)

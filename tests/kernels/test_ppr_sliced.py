@@ -39,8 +39,13 @@ def graph_of_lengths(lengths: Sequence[int], weighted: bool = True, seed: int = 
 EDGES = [0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300, 512, 513, 2049]
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize(
+    ("weighted", "at_once"),
+    [
+        (True, True),
+        *(pytest.param(*other, marks=pytest.mark.full) for other in ((True, False), (False, True), (False, False))),
+    ],
+)
 def test_rows_of_every_length(runtime: Any, weighted: bool, at_once: bool) -> None:
     """Around the ends of a thread's entries, of a row's threads, of segments, of slices and of 32 segments."""
     runtime.cooperative = at_once
