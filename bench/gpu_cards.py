@@ -48,15 +48,15 @@ class Card:
 
     @property
     def label(self) -> str:
-        """The name, with a mark where nobody has measured."""
+        """Return the name, with a mark where nobody has measured."""
         return self.name if self.measured else f"{self.name} *"
 
     def holds(self, count: float) -> bool:
-        """Whether L2 holds so many bytes."""
+        """Return whether L2 holds so many bytes."""
         return count <= self.l2 * 2**20
 
     def resident_blocks(self, threads: int, registers: int, shared: int) -> int:
-        """Blocks that run at once on the whole GPU."""
+        """Return the blocks that run at once on the whole GPU."""
         family, warps = FAMILIES[self.capability], -(-threads // WARP)
         allotted = -(-registers * WARP // REGISTER_UNIT) * REGISTER_UNIT
         by_registers = REGISTERS_PER_MULTIPROCESSOR // allotted // warps if registers else family.blocks

@@ -216,18 +216,18 @@ class Search:
 
     @property
     def is_near(self) -> bool:
-        """Whether L2 serves the gathers."""
+        """Return whether L2 serves the gathers."""
         return self.card.holds(2 * self.state)
 
     @property
     def all_near(self) -> bool:
-        """Whether L2 serves all that a pass reads."""
+        """Return whether L2 serves all that a pass reads."""
         return self.card.holds(2 * self.state + self.graph)
 
     @property
     def is_one_launch(self) -> bool:
-        """Whether all passes but the first ones are one launch, as in kernels/device/ppr_passes.cpp."""
-        return self.card.holds(2 * self.state)
+        """Return whether all passes but the first ones are one launch, as in kernels/device/ppr_passes.cpp."""
+        return self.is_near
 
     def loads(self, streams: float, gathers: float) -> dict[str, Any]:
         """Return dependent loads by where they are served."""

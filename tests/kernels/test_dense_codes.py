@@ -10,11 +10,11 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from cases import ADVERSARIAL_ROWS, adversarial_rows, drawn_vectors, filters_of
+from cases import ADVERSARIAL_ROWS, drawn_vectors, filters_of
 from hypothesis import given
 from hypothesis import strategies as st
 from kernels.test_dense_device import ran, rescored_rows, search
-from kernels.test_dense_topk import PRECISIONS, normal
+from kernels.test_dense_topk import PRECISIONS, adversarial_searches, normal
 from variants import SIMT, use_sizes
 
 #: Every corpus has codes; a list has room for 256 rows, so k is at most 16.
@@ -41,14 +41,7 @@ def test_rows_of_every_type_and_dimension(runtime: Any, dim: int, storage: str, 
 
 @pytest.mark.parametrize("name", ADVERSARIAL_ROWS)
 def test_adversarial_rows(runtime: Any, name: str) -> None:
-    rng = np.random.default_rng(3)
-    x = adversarial_rows(name, rng, 600, 24)
-    q = np.concatenate([np.abs(normal(rng, 2, 24)), normal(rng, 3, 24), x[:2] / max(1.0, float(np.abs(x[:2]).max()))])
-    for metric in ("ip", "cosine"):
-        rows, queries = x, q
-        if metric == "cosine":  # a row that vanishes has no cosine
-            rows = x[np.square(x, dtype=np.float64).sum(axis=1) > 1e-37]
-            queries = q[np.square(q, dtype=np.float64).sum(axis=1) > 1e-37]
+    for metric, rows, queries in adversarial_searches(name, 600):
         for k in (1, 4, MOST_K):
             search(rows, queries, k, metric, "bfloat16" if k == 4 else "float32")
     assert ran(runtime, "dense_scan") > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import hopfuse as hf
@@ -80,16 +81,19 @@ def test_every_k_around_the_widths_of_lists_and_the_switch_to_an_exhaustive_scan
         check(x[:250], q, k, "cosine", allow=rng.random(250) < 0.5)
 
 
+def adversarial_searches(name: str, count: int) -> Iterator[tuple[Any, NDArray[np.float32], NDArray[np.float32]]]:
+    """Yield rows and queries for each metric; a row that vanishes has no cosine."""
+    rng = np.random.default_rng(3)
+    x = adversarial_rows(name, rng, count, 24)
+    q = np.concatenate([np.abs(normal(rng, 2, 24)), normal(rng, 3, 24), x[:2] / max(1.0, float(np.abs(x[:2]).max()))])
+    yield "ip", x, q
+    rows, queries = (one[np.square(one, dtype=np.float64).sum(axis=1) > 1e-37] for one in (x, q))
+    yield "cosine", rows, queries
+
+
 @pytest.mark.parametrize("name", ADVERSARIAL_ROWS)
 def test_adversarial_rows(variant: str, name: str) -> None:
-    rng = np.random.default_rng(3)
-    x = adversarial_rows(name, rng, 400, 24)
-    q = np.concatenate([np.abs(normal(rng, 2, 24)), normal(rng, 3, 24), x[:2] / max(1.0, float(np.abs(x[:2]).max()))])
-    for metric in ("ip", "cosine"):
-        rows, queries = x, q
-        if metric == "cosine":  # a row that vanishes has no cosine
-            rows = x[np.square(x, dtype=np.float64).sum(axis=1) > 1e-37]
-            queries = q[np.square(q, dtype=np.float64).sum(axis=1) > 1e-37]
+    for metric, rows, queries in adversarial_searches(name, 400):
         for k in (1, 4, 30):
             for storage in ("float32", "bfloat16", "int8"):
                 check(rows, queries, k, metric, storage)

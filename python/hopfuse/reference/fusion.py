@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._validation import check_choice, check_k, check_length, check_number, check_shape, check_type, check_weights
 from ..errors import InputError
-from ..fusion import FusionMethod, ScoredList, resolve
+from ..fusion import FusionMethod, ScoredList, held_by, resolve
 from ..types import Hits
 from .calibration import METHODS as CALIBRATIONS
 from .calibration import calibrate
@@ -108,8 +107,8 @@ def _fused_row(
     k: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     scores = rule.formula(row, w)
-    held_by = Counter(document for one in row for document in one.ids.tolist())
-    total = [score + bonus if held_by[document] >= 2 else score for document, score in scores.items()]
+    held = held_by(row)
+    total = [score + bonus if held[document] >= 2 else score for document, score in scores.items()]
     ids = np.array(list(scores), np.int64)
     known = ids < factors.size
     final = np.array(total, np.float64)
