@@ -33,25 +33,25 @@ from ..types.corpus import refusal
 from ..types.edge_statements import NO_PASSAGE, UNKNOWN
 from ..types.facts import merged, numbered
 from ..types.graph import MAX_NODES, check_node_count
-from .columns import string_arrays
 from .contents import Contents
-from .encoder import EncoderInfo
-from .format import METRICS, STORAGES, Settings
+from .file.columns import string_arrays
+from .file.format import METRICS, STORAGES, Settings
 from .from_source import ReadSource, read_source
-from .graph_check import check_graph, check_symmetry
-from .labels import LABELS, label_arrays
-from .metadata_build import check_types, metadata_arrays
-from .part import check_owners, check_statements, joins_entities
-from .parts import (
-    check_encoder_dim,
-    encoder_arrays,
-    fact_arrays,
+from .parts.encoder import EncoderInfo, check_encoder_dim, encoder_arrays
+from .parts.entities import name_rule_arrays, stated_arrays
+from .parts.facts import fact_arrays
+from .parts.graph import (
+    check_graph,
+    check_owners,
+    check_statements,
+    check_symmetry,
     graph_arrays,
-    name_rule_arrays,
-    stated_arrays,
+    joins_entities,
     statement_arrays,
-    word_arrays,
 )
+from .parts.metadata_build import check_types, metadata_arrays
+from .parts.passages import LABELS, label_arrays
+from .parts.words import word_arrays
 
 STATEMENTS = Spec(
     "facts", ("head", "relation", "tail", "passage"), (), ("head", "relation", "tail", "passage"), others=False

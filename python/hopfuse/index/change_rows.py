@@ -12,10 +12,10 @@ from .._validation import check_list, check_type, checked_texts, wrong_value
 from ..io import tables
 from ..io.readers import read_table
 from .build import PASSAGES
-from .columns import string_arrays
 from .contents import text_to_index
-from .labels import LABELS, label_arrays
-from .metadata_build import metadata_arrays
+from .file.columns import string_arrays
+from .parts.metadata_build import metadata_arrays
+from .parts.passages import LABELS, label_arrays
 
 End = tuple[str, Any]
 _PAIR = (tuple, list)

@@ -17,30 +17,18 @@ from ..encoders.protocol import first_unencodable
 from ..errors import FormatError, HopfuseError, InputError
 from ..types import Corpus, EdgeStatements, Facts, Graph, TermMatrix
 from ..types.corpus import Metric, Storage
-from .allow import read_mask
-from .columns import RaggedStrings, StringColumn, id_column, string_column
-from .encoder import EncoderInfo
-from .format import VERSION, Settings, name_of
-from .labels import DOCUMENT, LANGUAGE, Label, LabelColumn, label_values, load_labels
-from .metadata import Metadata
-from .parts import (
-    facts_info,
-    graph_info,
-    lexical_info,
-    load_corpus,
-    load_encoder,
-    load_facts,
-    load_graph,
-    load_lexical,
-    load_name_rule,
-    load_stated,
-    load_statements,
-    load_words,
-    vector_dim,
-    words_info,
-)
-from .sections import Section
-from .words import WordInfo
+from .file.columns import RaggedStrings, StringColumn, id_column, string_column
+from .file.format import VERSION, Settings, name_of
+from .file.sections import Section
+from .parts.encoder import EncoderInfo, load_corpus, load_encoder, vector_dim
+from .parts.entities import load_name_rule, load_stated
+from .parts.facts import facts_info, load_facts
+from .parts.graph import graph_info, load_graph, load_statements
+from .parts.metadata import Metadata
+from .parts.passages import DOCUMENT, LANGUAGE, Label, LabelColumn, label_values, load_labels
+from .parts.terms import lexical_info, load_lexical
+from .parts.words import WordInfo, load_words, words_info
+from .search_filter import read_mask
 
 PassageId = str | int
 #: Takes the row of a passage that an encoder refuses, and the error.

@@ -13,8 +13,7 @@ from ..lexical import BM25, stemmer_of
 from ..text import common_words, language_named
 from ..types import Corpus, TermMatrix
 from .contents import Contents, Failed, passage_vectors
-from .encoder import EncoderInfo
-from .parts import check_encoder_dim, encoder_arrays
+from .parts.encoder import EncoderInfo, check_encoder_dim, encoder_arrays
 
 #: Values of ``lexical=`` beside languages: without BM25, and BM25 with neither stop words nor stems.
 NO_WORDS, PLAIN = "none", "plain"

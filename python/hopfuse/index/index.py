@@ -21,19 +21,20 @@ from ..errors import FormatError, InputError
 from ..io.source import Source
 from ..types import EdgeStatements, Facts, TermMatrix
 from ..types.corpus import Metric, Storage
-from .columns import string_arrays
 from .contents import Contents, Failed, PassageId
-from .encoder import EncoderInfo
-from .files import write_file
-from .format import Settings
-from .generations import publish
+from .file.columns import string_arrays
+from .file.format import Settings
+from .file.generations import publish
+from .file.mapping import write_file
+from .file.sections import Section, as_section
+from .file.verify import verify_sections
+from .log.state import read_state, reopened
 from .part_cache import LEAST_KEPT, PartCache, PartOf, searched_bytes
-from .parts import check_encoder_dim, encoder_arrays, fact_arrays, lexical_arrays, vector_dim
+from .parts.encoder import EncoderInfo, check_encoder_dim, encoder_arrays, vector_dim
+from .parts.facts import fact_arrays
+from .parts.terms import lexical_arrays
+from .parts.words import WordInfo
 from .schema import check_schema, in_file_order
-from .sections import Section, as_section
-from .state import read_state, reopened
-from .verify import verify_sections
-from .words import WordInfo
 
 if TYPE_CHECKING:
     from .live import LiveIndex
@@ -710,7 +711,7 @@ class Index(Contents):
         >>> part.index, part.entities
         (Index(passages=1, entities=1, dim=None, graph=True, lexical=False, metric='ip', storage='float32'), array([0]))
         """
-        from .part import part_arrays
+        from .subset import part_arrays
 
         mask = self.mask(allow)
 
