@@ -21,6 +21,7 @@ from ..errors import FormatError, InputError
 from ..io.source import Source
 from ..types import EdgeStatements, Facts, TermMatrix
 from ..types.corpus import Metric, Storage
+from . import parts
 from .contents import Contents, Failed, PassageId
 from .file.columns import string_arrays
 from .file.format import Settings
@@ -30,9 +31,7 @@ from .file.sections import Section, as_section
 from .file.verify import verify_sections
 from .log.state import read_state, reopened
 from .part_cache import LEAST_KEPT, PartCache, PartOf, searched_bytes
-from .parts.encoder import EncoderInfo, check_encoder_dim, encoder_arrays, vector_dim
-from .parts.facts import fact_arrays
-from .parts.terms import lexical_arrays
+from .parts.encoder import EncoderInfo
 from .parts.words import WordInfo
 from .schema import check_schema, in_file_order
 
@@ -550,10 +549,10 @@ class Index(Contents):
         info = None if encoder is None else EncoderInfo.of(encoder)
         new = {} if corpus is None else {"passage.vectors": corpus.vectors}
         if info is not None:
-            check_encoder_dim(
-                info, None if corpus is None else corpus.dim, vector_dim(self._sections, "entity.vectors")
+            parts.encoder.check_dim(
+                info, None if corpus is None else corpus.dim, parts.encoder.vector_dim(self._sections, "entity.vectors")
             )
-            new |= encoder_arrays(info)
+            new |= parts.encoder.build(info)
         return self._with(("passage.vectors", "encoder."), new, {"corpus": corpus, "encoder": info})
 
     def with_encoder(self, encoder: Any) -> Index:
@@ -611,7 +610,7 @@ class Index(Contents):
         >>> BM25(index.lexical).search(["the sea"], k=1).ids
         array([[1]])
         """
-        new = {} if matrix is None else lexical_arrays(matrix, self.num_passages)
+        new = {} if matrix is None else parts.terms.build(matrix, self.num_passages)
         return self._with(("lexical.",), new, {"lexical": matrix})
 
     def with_facts(self, facts: Facts | None) -> Index:
@@ -635,7 +634,7 @@ class Index(Contents):
         >>> index.with_facts(facts).info()["facts"]
         {'facts': 1, 'relations': 1, 'statements': 1}
         """
-        new = {} if facts is None else fact_arrays(facts, self.num_passages, self.num_entities)
+        new = {} if facts is None else parts.facts.build(facts, self.num_passages, self.num_entities)
         return self._with(("fact.",), new, {"facts": facts})
 
     def with_metadata(self, metadata: Any, *, metadata_types: Mapping[str, str] | None = None) -> Index:

@@ -13,17 +13,13 @@ from .._validation import counted
 from ..errors import InputError
 from ..types import EdgeStatements, Facts, Graph, Incidence
 from ..types.edge_statements import NO_PASSAGE, UNKNOWN
+from . import parts
 from .contents import Contents
 from .file.columns import StringColumn, string_column
 from .file.sections import Section
-from .parts.encoder import EncoderInfo, encoder_arrays
-from .parts.entities import name_rule_arrays, stated_arrays
-from .parts.facts import fact_arrays
-from .parts.graph import graph_arrays, joins_entities, statement_arrays, statements_of
+from .parts.encoder import EncoderInfo
 from .parts.metadata_build import metadata_rows
 from .parts.passages import LABELS, label_part
-from .parts.terms import lexical_arrays
-from .parts.words import word_arrays
 
 #: Arrays, and sections whose bytes stay with the whole index until they are read.
 Arrays = dict[str, NDArray[Any] | Section]
@@ -60,28 +56,28 @@ def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
     for label in LABELS:
         arrays |= label_part(whole.sections, label, passages)
     if whole.encoder is not None and not whole.sections.keys().isdisjoint(("passage.vectors", "entity.vectors")):
-        arrays |= encoder_arrays(EncoderInfo.of(whole.encoder))
+        arrays |= parts.encoder.build(EncoderInfo.of(whole.encoder))
     if whole.words is not None:
         made["words"] = replace(whole.words, first=int(np.searchsorted(entities, whole.words.first)))
-        arrays |= word_arrays(made["words"], entities.size)
+        arrays |= parts.words.build(made["words"], entities.size)
     if whole.graph is not None:
         if edges is None:
             made["graph"], kept = whole.graph.induced(np.flatnonzero(node >= 0)), None
         else:
             made["graph"], kept = _graph(edges, whole.graph, node, passages)
         Incidence.kept_of(made["graph"], passages.size)  # for the counts of the index, and for recipes
-        arrays |= graph_arrays(made["graph"], passages.size)
+        arrays |= parts.graph.build(made["graph"], passages.size)
         if kept is not None:
-            arrays |= statement_arrays(kept)
+            arrays |= parts.graph.build_statements(kept)
     if facts is not None:
         assert whole.facts is not None
         made["facts"] = _facts(whole.facts, facts, allow, node, passages.size, entities.size, whole.num_passages)
-        arrays |= fact_arrays(made["facts"], passages.size, entities.size)
+        arrays |= parts.facts.build(made["facts"], passages.size, entities.size)
     if whole.lexical is not None and whole.lexical.counts is not None:
         made["lexical"] = terms = whole.lexical.part(passages)
         assert terms.of_whole is not None
         strings = string_column(whole.sections, "lexical.term").take("lexical.term", terms.of_whole)
-        arrays |= lexical_arrays(terms, passages.size, strings)
+        arrays |= parts.terms.build(terms, passages.size, strings)
     return PartArrays(arrays, made, passages, entities, np.zeros(0, np.int64) if facts is None else facts)
 
 
@@ -117,7 +113,7 @@ def _stated(whole: Contents) -> EdgeStatements:
     graph, known = whole.graph, whole.edge_statements
     assert graph is not None
     if known is None:
-        known = graph.derived.get("statements") or statements_of(graph)
+        known = graph.derived.get("statements") or parts.graph.statements_of(graph)
         graph.derived["statements"] = known
     return known
 
@@ -162,7 +158,7 @@ def _graph(edges: EdgeStatements, whole: Graph, node: Rows, passages: Rows) -> t
         ends[rows].astype(np.int32), edges.types[rows], edges.weights[rows], row_of[rows].astype(np.int32)
     )
     graph = kept.graph(whole, int((node >= 0).sum()))
-    return graph, kept if joins_entities(kept, passages.size) else None
+    return graph, kept if parts.graph.joins_entities(kept, passages.size) else None
 
 
 def _facts(
@@ -218,8 +214,8 @@ def _entity_arrays(whole: Contents, rows: Rows) -> Arrays:
     arrays: Arrays = {
         **whole.entity_names.take("entity.name", rows),
         **whole.entity_aliases.take("entity.alias", rows),
-        **stated_arrays(whole.stated[rows]),
-        **name_rule_arrays(whole.name_rule),
+        **parts.entities.build_stated(whole.stated[rows]),
+        **parts.entities.build_rule(whole.name_rule),
     }
     if "entity.vectors" in whole.sections:
         arrays["entity.vectors"] = whole.sections["entity.vectors"].take(rows)

@@ -10,14 +10,9 @@ from numpy.typing import NDArray
 
 from ...errors import FormatError
 from ...types import Graph
-from ..parts.encoder import load_corpus, load_encoder
-from ..parts.entities import load_name_rule, load_stated
-from ..parts.facts import load_facts
-from ..parts.graph import check_statements, check_symmetry, graph_arrays, load_graph, load_statements
+from .. import parts
 from ..parts.metadata import check_metadata
 from ..parts.passages import DOCUMENT, LANGUAGE, check_labels
-from ..parts.terms import load_lexical
-from ..parts.words import load_words
 from ..schema import RULES
 from .columns import RaggedStrings, id_column, string_column
 from .format import Settings
@@ -41,36 +36,36 @@ def verify_sections(sections: Mapping[str, Section], settings: Settings) -> dict
     RaggedStrings(sections["entity.alias.rows"], string_column(sections, "entity.alias")).check()
     _verify_passages(sections)
     num_passages, num_entities = sections["passage.length"].shape[0], sections["entity.alias.rows"].shape[0] - 1
-    graph = load_graph(sections, settings)
+    graph = parts.graph.load(sections, settings)
     if graph is not None:
         if not graph.directed:
-            check_symmetry(graph.to_arrays())
+            parts.graph.check_symmetry(graph.to_arrays())
         _verify_statements(sections, graph, num_passages)
-        derived = graph_arrays(graph, num_passages)
+        derived = parts.graph.build(graph, num_passages)
         for name in ("entity.passage_frequency", "graph.edge_count"):
             _check_equal(derived[name], sections[name])
     return {
         "graph": graph,
-        "corpus": load_corpus(sections, settings, "passage.vectors"),
-        "entity_corpus": load_corpus(sections, settings, "entity.vectors"),
-        "encoder": load_encoder(sections),
-        "words": load_words(sections, num_entities),
-        "lexical": load_lexical(sections, num_passages),
-        "facts": load_facts(sections, num_passages, num_entities),
+        "corpus": parts.encoder.load_corpus(sections, settings, "passage.vectors"),
+        "entity_corpus": parts.encoder.load_corpus(sections, settings, "entity.vectors"),
+        "encoder": parts.encoder.load(sections),
+        "words": parts.words.load(sections, num_entities),
+        "lexical": parts.terms.load(sections, num_passages),
+        "facts": parts.facts.load(sections, num_passages, num_entities),
         "metadata": check_metadata(sections, num_passages),
         "documents": check_labels(sections, DOCUMENT, num_passages),
         "languages": check_labels(sections, LANGUAGE, num_passages),
-        "stated": load_stated(sections, num_entities),
-        "name_rule": load_name_rule(sections),
+        "stated": parts.entities.load_stated(sections, num_entities),
+        "name_rule": parts.entities.load_rule(sections),
     }
 
 
 def _verify_statements(sections: Mapping[str, Section], graph: Graph, num_passages: int) -> None:
-    statements = load_statements(sections, graph, num_passages)
+    statements = parts.graph.load_statements(sections, graph, num_passages)
     if statements is None:
         return
     with damage_of(sections["edge.end"]):
-        check_statements(statements, graph, num_passages)
+        parts.graph.check_statements(statements, graph, num_passages)
 
 
 def _verify_passages(sections: Mapping[str, Section]) -> None:

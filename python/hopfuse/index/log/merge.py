@@ -17,15 +17,11 @@ from ...errors import FormatError, InputError
 from ...types import Corpus, EdgeStatements, Graph
 from ...types.continued_corpus import ContinuedCorpus
 from ...types.edge_statements import UNKNOWN
+from .. import parts
 from ..file.columns import string_arrays
 from ..file.rows import TakenRows, is_whole, take_rows, take_strings
 from ..file.sections import Section, as_section
 from ..membership import deleted_later, is_in
-from ..parts.entities import name_rule_arrays, stated_arrays
-from ..parts.facts import fact_arrays
-from ..parts.graph import graph_arrays, statement_arrays, statements_of
-from ..parts.terms import term_arrays
-from ..parts.words import word_arrays
 from ..schema import in_file_order
 from .delta import DeltaRows
 from .encode import Slots
@@ -109,16 +105,16 @@ def _merge(delta: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
         arrays |= string_arrays("source.state", [source])
     if base.words is not None:
         made["words"] = replace(base.words, first=at.num_names)
-        arrays |= word_arrays(made["words"], at.entities.size)
+        arrays |= parts.words.build(made["words"], at.entities.size)
     if base.graph is not None:
         made["graph"], statements = _graph(delta, at)
-        arrays |= {**graph_arrays(made["graph"], at.passages.size), **statements}
+        arrays |= {**parts.graph.build(made["graph"], at.passages.size), **statements}
     if base.facts is not None:
         made["facts"], ranks = merge_facts(delta, at.passage, at.entity)
-        arrays |= fact_arrays(made["facts"], at.passages.size, at.entities.size) | ranks
+        arrays |= parts.facts.build(made["facts"], at.passages.size, at.entities.size) | ranks
     if base.lexical is not None:
         made["lexical"] = MergedTerms(base.lexical, delta, at.passage, at.passages.size)
-        arrays |= term_arrays(made["lexical"])
+        arrays |= parts.terms.build_terms(made["lexical"])
     sections = {name: as_section(name, one) for name, one in arrays.items()}
     if base.lexical is not None:
         sections |= made["lexical"].sections()
@@ -178,7 +174,7 @@ def _entity_arrays(delta: DeltaRows, at: Places) -> Arrays:
     counts = np.bincount(row[kept], minlength=at.entities.size)
     return {
         **_stated(delta, at.entities),
-        **name_rule_arrays(delta.base.name_rule),
+        **parts.entities.build_rule(delta.base.name_rule),
         **_taken(delta, "entity.name", at.entities),
         "entity.alias.rows": np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         **take_strings("entity.alias", offsets, data, order),
@@ -193,7 +189,7 @@ def _stated(delta: DeltaRows, entities: NDArray[np.int64]) -> Arrays:
     if later.size:
         bits = bits.copy()
         bits[later] = 1
-    return stated_arrays(take_rows(bits, entities))
+    return parts.entities.build_stated(take_rows(bits, entities))
 
 
 def _deleted_aliases(
@@ -223,7 +219,7 @@ def _graph(delta: DeltaRows, at: Places) -> tuple[Graph, Arrays]:
     """Build the graph of all remaining edges, in the order of their statements."""
     base, names = delta.base, delta.edge_types
     assert base.graph is not None
-    own = statements_of(base.graph) if base.edge_statements is None else base.edge_statements
+    own = parts.graph.statements_of(base.graph) if base.edge_statements is None else base.edge_statements
     table = at.nodes_of(delta.before)
     nodes = np.concatenate([table[own.ends], at.nodes(delta["edge.end"])])
     weight = np.concatenate([own.weights, delta["edge.weight"]])
@@ -257,7 +253,7 @@ def current_edges(delta: DeltaRows) -> tuple[NDArray[np.int64], NDArray[Any], ND
     """
     base, first = delta.base, delta.before.passages
     assert base.graph is not None
-    own = statements_of(base.graph) if base.edge_statements is None else base.edge_statements
+    own = parts.graph.statements_of(base.graph) if base.edge_statements is None else base.edge_statements
     ends = np.concatenate([_by_slot(own.ends, first), delta["edge.end"]]).astype(np.int64)
     kind = np.concatenate([own.types, delta["edge.type"]])
     weight = np.concatenate([own.weights, delta["edge.weight"]])
@@ -298,7 +294,7 @@ def _statement_sections(
     if merged == kind.size and (stated == UNKNOWN).all():
         return {}
     ends, types, passages = nodes.astype(np.int32), kind.astype(np.uint8), stated.astype(np.int32)
-    return statement_arrays(EdgeStatements(ends, types, weight, passages))
+    return parts.graph.build_statements(EdgeStatements(ends, types, weight, passages))
 
 
 def _pairs(ends: NDArray[Any], directed: bool) -> NDArray[np.int64]:

@@ -74,7 +74,7 @@ class EncoderInfo:
 # ---- Sections ----
 
 
-def encoder_arrays(encoder: EncoderInfo) -> Arrays:
+def build(encoder: EncoderInfo) -> Arrays:
     """Return the sections ``encoder.*``."""
     return {
         **string_arrays("encoder.name", [encoder.name]),
@@ -82,7 +82,7 @@ def encoder_arrays(encoder: EncoderInfo) -> Arrays:
     }
 
 
-def load_encoder(sections: Sections) -> EncoderInfo | None:
+def load(sections: Sections) -> EncoderInfo | None:
     """Return the encoder of the vectors, or None if it is not known."""
     if "encoder.setting" not in sections:
         return None
@@ -90,11 +90,11 @@ def load_encoder(sections: Sections) -> EncoderInfo | None:
     with damage_of(sections["encoder.setting"]):
         check_whole(normalize, "normalize", 1, least=0)
         encoder = EncoderInfo(string_column(sections, "encoder.name")[0], dim, bool(normalize))
-        check_encoder_dim(encoder, *(vector_dim(sections, f"{kind}.vectors") for kind in ("passage", "entity")))
+        check_dim(encoder, *(vector_dim(sections, f"{kind}.vectors") for kind in ("passage", "entity")))
     return encoder
 
 
-def check_encoder_dim(encoder: EncoderInfo, dim: int | None, entity_dim: int | None) -> None:
+def check_dim(encoder: EncoderInfo, dim: int | None, entity_dim: int | None) -> None:
     """Refuse an encoder of another dimension than the passages' vectors or, without those, the entities'."""
     own = entity_dim if dim is None else dim
     check_needs("encoder", encoder, "vectors", own)

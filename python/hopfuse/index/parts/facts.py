@@ -17,7 +17,7 @@ Sections = Mapping[str, Section]
 Arrays = dict[str, NDArray[Any]]
 
 
-def fact_arrays(facts: Facts, num_passages: int, num_entities: int) -> Arrays:
+def build(facts: Facts, num_passages: int, num_entities: int) -> Arrays:
     """Return the sections ``fact.*``."""
     check_type(facts, "facts", Facts, "Facts: Facts.from_names(rows, entities, passages)")
     if (facts.num_passages, facts.num_entities) != (num_passages, num_entities):
@@ -37,7 +37,7 @@ def fact_arrays(facts: Facts, num_passages: int, num_entities: int) -> Arrays:
     }
 
 
-def load_facts(sections: Sections, num_passages: int, num_entities: int) -> Facts | None:
+def load(sections: Sections, num_passages: int, num_entities: int) -> Facts | None:
     """Return the facts, verified, or None if there are none."""
     if "fact.indptr" not in sections:
         return None
@@ -52,7 +52,7 @@ def load_facts(sections: Sections, num_passages: int, num_entities: int) -> Fact
         )
 
 
-def facts_info(sections: Sections) -> dict[str, int] | None:
+def info(sections: Sections) -> dict[str, int] | None:
     """Return the facts' part of ``Index.info``."""
     if "fact.indptr" not in sections:
         return None

@@ -150,7 +150,7 @@ def _add_degrees(total: NDArray[np.float64], arrays: Arrays, first: int, last: i
 # ---- Sections ----
 
 
-def graph_arrays(graph: Graph, num_passages: int) -> Arrays:
+def build(graph: Graph, num_passages: int) -> Arrays:
     """Return the sections ``graph.*``, and the counts derived from the graph."""
     mentioned = np.bincount(Incidence.from_graph(graph, num_passages).indices, minlength=graph.num_nodes)
     return {
@@ -161,7 +161,7 @@ def graph_arrays(graph: Graph, num_passages: int) -> Arrays:
     }
 
 
-def load_graph(sections: Sections, settings: Settings) -> Graph | None:
+def load(sections: Sections, settings: Settings) -> Graph | None:
     """Return the graph, verified, or None if there is none."""
     if "graph.indptr" not in sections:
         return None
@@ -177,7 +177,7 @@ def load_graph(sections: Sections, settings: Settings) -> Graph | None:
     return Graph.from_arrays(arrays, directed=settings.directed, edge_type_names=names)
 
 
-def graph_info(sections: Sections, settings: Settings) -> dict[str, Any] | None:
+def info(sections: Sections, settings: Settings) -> dict[str, Any] | None:
     """Return the graph's part of ``Index.info``."""
     if "graph.indptr" not in sections:
         return None
@@ -191,7 +191,7 @@ def graph_info(sections: Sections, settings: Settings) -> dict[str, Any] | None:
     }
 
 
-def statement_arrays(statements: EdgeStatements) -> Arrays:
+def build_statements(statements: EdgeStatements) -> Arrays:
     """Return the sections ``edge.*``."""
     return {
         "edge.end": statements.ends,

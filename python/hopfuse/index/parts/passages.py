@@ -1,4 +1,4 @@
-"""Labels that passages share: the documents that contain them, and their languages."""
+"""Passages: ids, titles and texts, and labels that they share: the documents that contain them, and languages."""
 
 from __future__ import annotations
 
@@ -88,6 +88,17 @@ class LabelColumn(Sequence[Value | None]):
 
 
 # ---- From values to sections ----
+
+
+def build(ids: Sequence[Any], titles: Iterable[str], texts: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return the sections of ids, which are all strings or all integers, titles, texts and their lengths."""
+    are_strings = bool(ids) and isinstance(ids[0], str)
+    return {
+        **(string_arrays("passage.id", ids) if are_strings else {"passage.id.number": np.array(ids, np.int64)}),
+        **string_arrays("passage.title", titles),
+        **string_arrays("passage.text", texts),
+        "passage.length": np.array([len(text.split()) for text in texts], np.int32),
+    }
 
 
 def label_arrays(label: Label, values: Iterable[Value | None]) -> dict[str, NDArray[Any]]:

@@ -19,7 +19,7 @@ Sections = Mapping[str, Section]
 Arrays = dict[str, NDArray[Any]]
 
 
-def lexical_arrays(matrix: TermMatrix, num_passages: int, terms: Mapping[str, Any] | None = None) -> Arrays:
+def build(matrix: TermMatrix, num_passages: int, terms: Mapping[str, Any] | None = None) -> Arrays:
     """Return the sections ``lexical.*`` of a matrix over the passages.
 
     ``terms``: the sections of its terms, if they are made already.
@@ -36,11 +36,11 @@ def lexical_arrays(matrix: TermMatrix, num_passages: int, terms: Mapping[str, An
         )
     check_stemmer(matrix.stemmer)
     counts = {} if matrix.counts is None else {"lexical.count": matrix.counts}
-    return term_arrays(matrix, terms) | {"lexical.passage": matrix.passages, "lexical.score": matrix.scores} | counts
+    return build_terms(matrix, terms) | {"lexical.passage": matrix.passages, "lexical.score": matrix.scores} | counts
 
 
-def term_arrays(matrix: TermMatrix, terms: Mapping[str, Any] | None = None) -> Arrays:
-    """Return the sections ``lexical.*`` without those of the entries; ``terms`` as of :func:`lexical_arrays`."""
+def build_terms(matrix: TermMatrix, terms: Mapping[str, Any] | None = None) -> Arrays:
+    """Return the sections ``lexical.*`` without those of the entries; ``terms`` as of :func:`build`."""
     return {
         **string_arrays("lexical.setting", (matrix.method, matrix.stemmer or "")),
         "lexical.parameter": np.array([matrix.k1, matrix.b]),
@@ -51,7 +51,7 @@ def term_arrays(matrix: TermMatrix, terms: Mapping[str, Any] | None = None) -> A
     }
 
 
-def load_lexical(sections: Sections, num_passages: int) -> TermMatrix | None:
+def load(sections: Sections, num_passages: int) -> TermMatrix | None:
     """Return the matrix, verified, or None if there is none."""
     if "lexical.indptr" not in sections:
         return None
@@ -75,7 +75,7 @@ def load_lexical(sections: Sections, num_passages: int) -> TermMatrix | None:
         )
 
 
-def lexical_info(sections: Sections) -> dict[str, Any] | None:
+def info(sections: Sections) -> dict[str, Any] | None:
     """Return the terms' part of ``Index.info``."""
     if "lexical.indptr" not in sections:
         return None

@@ -84,7 +84,7 @@ def check_stemmer(name: str | None) -> None:
 # ---- Sections ----
 
 
-def word_arrays(words: WordInfo, num_entities: int) -> Arrays:
+def build(words: WordInfo, num_entities: int) -> Arrays:
     """Return the sections ``word.*``."""
     check_type(words, "words", WordInfo, "a WordInfo")
     _check_first(words, num_entities)
@@ -96,7 +96,7 @@ def word_arrays(words: WordInfo, num_entities: int) -> Arrays:
     }
 
 
-def load_words(sections: Sections, num_entities: int) -> WordInfo | None:
+def load(sections: Sections, num_entities: int) -> WordInfo | None:
     """Return which entities are words and how they were read, verified, or None if there are none."""
     if "word.first" not in sections:
         return None
@@ -113,7 +113,7 @@ def _check_first(words: WordInfo, num_entities: int) -> None:
     check_whole(words.first, "words.first", num_entities, least=0)
 
 
-def words_info(sections: Sections) -> dict[str, Any] | None:
+def info(sections: Sections) -> dict[str, Any] | None:
     """Return the words' part of ``Index.info``."""
     if "word.first" not in sections:
         return None
