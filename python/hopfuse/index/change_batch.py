@@ -41,7 +41,7 @@ class ChangeRows:
     source: str | None = None
 
 
-class BatchBuilder:
+class RecordBuilder:
     """Builds the arrays of a change's batch.
 
     Parameters

@@ -15,7 +15,7 @@ from .contents import PassageId
 from .file.sections import as_section
 from .filters import Where
 from .log.delta import DeltaRows
-from .log.encode import Batch, Slots
+from .log.encode import LogRecord, Slots
 from .log.merge_metadata import merge_metadata
 from .parts.metadata import Metadata
 from .parts.passages import LABELS, Label
@@ -74,7 +74,7 @@ class Names:
         assert self.slots == self._delta.after
         return self._delta
 
-    def apply(self, batch: Batch) -> None:
+    def apply(self, batch: LogRecord) -> None:
         """Apply a batch."""
         self._delete(batch)
         for kind, name in enumerate(_ALIASES):
@@ -252,7 +252,7 @@ class Names:
             self._aliases[slot] = list(self._base.entity_aliases[slot]) if known else []
         return self._aliases[slot]
 
-    def _delete(self, rows: Batch | DeltaRows) -> None:
+    def _delete(self, rows: LogRecord | DeltaRows) -> None:
         for slot in rows["delete.passage"].tolist():
             id = self._id_of.pop(slot)
             if self._passages[id] == slot:  # not yet that of a later passage with the same id
@@ -260,7 +260,7 @@ class Names:
         for slot in rows["delete.entity"].tolist():
             self._entities[self._name_of.pop(slot)].remove(slot)
 
-    def _state(self, rows: Batch | DeltaRows) -> None:
+    def _state(self, rows: LogRecord | DeltaRows) -> None:
         for slot in rows["stated.entity"].tolist():
             self._is_stated[slot] = 1
 

@@ -13,7 +13,7 @@ from ..file.rows import GrownRows
 from ..file.sections import Section
 from ..parts.metadata import STORES
 from ..parts.metadata_build import DTYPES
-from .decode import Batches
+from .decode import LogRecords
 from .metadata import Values
 
 
@@ -34,7 +34,7 @@ class MetadataDelta:
         """Return the strings by their codes."""
         return list(self._codes)
 
-    def append(self, size: int, batches: Batches) -> None:
+    def append(self, size: int, records: LogRecords) -> None:
         """Append the passages of batches after the first ``size`` ones.
 
         Raises
@@ -42,7 +42,7 @@ class MetadataDelta:
         FormatError
             A column has another type than before; nothing is appended.
         """
-        groups, types = batches.metadata, dict(self._types)
+        groups, types = records.metadata, dict(self._types)
         for group in groups:
             for name, values in group.columns.items():
                 if types.setdefault(name, values.type) != values.type:
@@ -63,7 +63,7 @@ class MetadataDelta:
             for name, values in group.columns.items():
                 if name not in self._columns:
                     self._columns[name] = _Column(values.type, size + group.first, self._passages)
-        new = int(batches.count("passage.length").sum())
+        new = int(records.count("passage.length").sum())
         for name, column in self._columns.items():
             parts = [
                 (group.passages, _coded(group.columns[name], own))

@@ -45,7 +45,7 @@ def read_metadata(arrays: Arrays, rows: Mapping[str, Rows], having: Rows, passag
     Parameters
     ----------
     arrays, rows
-        Of the batches: see :class:`hopfuse.index.log.decode.Batches`.
+        Of the batches: see :class:`hopfuse.index.log.decode.LogRecords`.
     having : ndarray of int64
         The batches that have metadata.
     passages : ndarray of int64
