@@ -16,9 +16,9 @@ from ...errors import FormatError
 from ..file.columns import StringColumn
 from ..file.format import DTYPES, ENTRY, dtype_of
 from ..file.sections import Section
+from ..parts.metadata_log import MetadataRows, read_metadata
 from ..schema import DOCUMENTS, EDGE_TYPES, LANGUAGES, RELATIONS, STATES, VECTOR, Size
-from .encode import ADDED, ARRAYS, EITHER, LEAST_WEIGHT, MOST_WEIGHT, Slots, empty
-from .metadata import MetadataRows, read_metadata
+from .encode import ADDED, ARRAYS, EITHER, LEAST_WEIGHT, MOST_WEIGHT, NUMBER, Slots, empty
 
 Rows = NDArray[np.int64]
 _TABLE = np.dtype(
@@ -26,8 +26,6 @@ _TABLE = np.dtype(
     + [(name, "<u8") for name in ("rows", "columns", "offset", "length")]
 )
 _HEAD, _MAX_SECTIONS = 8, 256
-#: The arrays of batches, numbered.
-NUMBER = {name: number for number, name in enumerate(ARRAYS)}
 _NUMBER_OF_BYTES = {name.encode(): number for name, number in NUMBER.items()}
 _VECTORS = [DTYPES.index(name) for name in ("float32", "float16", "bfloat16")]
 _WIDTH = np.array([dtype_of(name).itemsize for name in DTYPES])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,26 +12,18 @@ from numpy.typing import NDArray
 
 from ...errors import FormatError
 from ..contents import Contents, labels_of
-from ..file.columns import StringColumn, string_arrays, string_column
+from ..file.columns import string_arrays, string_column
 from ..file.rows import GrownRows
 from ..file.sections import Section
+from ..parts.metadata_log import MetadataDelta
 from ..parts.passages import LABELS, Label, LabelNumbers, check_values
-from ..schema import ENTITIES, PASSAGES
-from .decode import NUMBER, LogRecords, read_records
-from .delta_metadata import MetadataDelta
-from .encode import ADDED, ARRAYS, COMMON_NAMES, Slots, empty
+from .decode import LogRecords, read_records
+from .encode import ARRAYS, COMMON_NAMES, Slots
 from .frames import Frame
-from .metadata import Values
+from .rows import LIKE, ROW_NUMBER, DeltaRows, base_rows
 
 Rows = NDArray[np.int64]
-_NUMBER = NUMBER | {"lexical.term": NUMBER["lexical.passage"]}  # a term for each entry
 _TYPES, _RELATIONS = len(ARRAYS), len(ARRAYS) + 1
-#: The array with the same rows, for columns that records and generations may lack.
-_LIKE = {
-    name: ADDED[PASSAGES if array.sizes == (PASSAGES,) else ENTITIES]
-    for name, array in ARRAYS.items()
-    if array.default is not None
-}
 
 
 class Delta:
@@ -87,74 +78,6 @@ class Delta:
             return self._joined.rows(count)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class DeltaRows:
-    """The rows of the first batches after a generation."""
-
-    base: Contents
-    before: Slots
-    after: Slots
-    columns: Mapping[str, GrownRows]
-    ends: Rows
-    """By batch: the number of rows of each array up to it. The first row is that of the generation, 0."""
-    edge_types: list[str]
-    relations: list[str]
-    """Edge types and relations of the generation and the batches, by their numbers."""
-    new_terms: list[str]
-    """Terms that the generation lacks; their numbers follow those of its terms."""
-    metadata: dict[str, Values]
-    metadata_strings: list[str]
-    """What the codes in the metadata are places of."""
-    source: str | None
-
-    @property
-    def count(self) -> int:
-        """The number of batches."""
-        return len(self.ends) - 1
-
-    def added(self, name: str) -> int:
-        """Return the number of rows in the batches' arrays of a name; of offsets, the number of strings."""
-        return int(self.ends[-1, _NUMBER[name]])
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return the rows of the batches alone."""
-        whole = self.whole(name)
-        return whole[len(whole) - self.added(name) :]
-
-    def whole(self, name: str) -> NDArray[Any]:
-        """Return the rows of the generation, if it has a section that the array continues, and of the batches."""
-        if name not in self.columns:
-            return _base_rows(self.base, name).whole()
-        column = self.columns[name]
-        return column.prefix(column.base + self.added(name))
-
-    def column(self, name: str) -> StringColumn:
-        """Return the strings of the generation and of the batches."""
-        parts = (f"{name}.{part}" for part in ("offsets", "bytes"))
-        return StringColumn(*(Section(part, self.whole(part)) for part in parts))
-
-    def strings(self, name: str) -> list[str]:
-        """Return the strings of the batches alone."""
-        column = self.column(name)
-        return column.read(len(column) - self.added(f"{name}.offsets"), len(column))
-
-    def knows(self, name: str) -> bool:
-        """Return whether the generation has the section that an array continues, or a batch the array."""
-        return name in self.columns or _follows(name) in self.base.sections
-
-    def has(self, name: str) -> bool:
-        """Return whether a batch has the array."""
-        return name in self.columns and bool(self.added(name))
-
-    def batch(self, name: str) -> Rows:
-        """Return the batch of each row, counted from 0."""
-        return np.repeat(np.arange(self.count), self.counts(name))
-
-    def counts(self, name: str) -> Rows:
-        """Return the number of rows of each batch."""
-        return np.diff(self.ends[:, _NUMBER[name]])
-
-
 class _Joined:
     """Decoded batches, joined."""
 
@@ -175,11 +98,11 @@ class _Joined:
         """Return the rows of the first batches."""
         ends = self._ends.prefix(count + 1)
         last, before = ends[-1].tolist(), self._before
-        passages, entities = last[_NUMBER["passage.length"]], last[_NUMBER["entity.word"]]
+        passages, entities = last[ROW_NUMBER["passage.length"]], last[ROW_NUMBER["entity.word"]]
         types, relations = (list(self._known[of]) for of in COMMON_NAMES)
         sources = [state for batch, state in self._sources if batch < count]
         return DeltaRows(
-            self._base,
+            self._base.sections,
             before,
             Slots(before.passages + passages, before.entities + entities),
             dict(self._columns),
@@ -197,17 +120,17 @@ class _Joined:
         records = read_records(payloads, self._slots, seq)
         _check_parts(self._base, records)
         self._check_labels(records)
-        self._metadata.append(self._size, records)
+        self._metadata.append(self._size, records.metadata, int(records.count("passage.length").sum()))
         arrays = dict(records.arrays)
         counts = dict(records.rows)
         for label in LABELS:
             self._number_labels(label, records, arrays, counts)
-        for name, like in _LIKE.items():
+        for name, like in LIKE.items():
             self._extend_or_fill(name, records, arrays.pop(name, None))
             counts[name] = records.count(like)
         ends = np.zeros((records.size, len(ARRAYS) + 2), np.int64)
         for name, rows in counts.items():
-            ends[:, _NUMBER[name]] = np.cumsum(rows)
+            ends[:, ROW_NUMBER[name]] = np.cumsum(rows)
         ends += self._ends.prefix(self._size + 1)[-1]
         numbers = {}
         for at, of in zip((_TYPES, _RELATIONS), COMMON_NAMES, strict=True):
@@ -236,7 +159,7 @@ class _Joined:
     def _extend(self, name: str, array: NDArray[Any]) -> None:
         """Append rows to a column."""
         if name not in self._columns:
-            self._columns[name] = GrownRows(_base_rows(self._base, name))
+            self._columns[name] = GrownRows(base_rows(self._base.sections, name))
         column = self._columns[name]
         if name.endswith(".offsets"):
             array = array[1:] + column.last()
@@ -244,12 +167,12 @@ class _Joined:
 
     def _extend_or_fill(self, name: str, records: LogRecords, array: NDArray[Any] | None) -> None:
         """Append rows to a column that batches may lack; there is none until the generation or a batch has it."""
-        of, value, dtype = _LIKE[name], ARRAYS[name].default, ARRAYS[name].dtype
+        of, value, dtype = LIKE[name], ARRAYS[name].default, ARRAYS[name].dtype
         if name not in self._columns:
             if array is None and name not in self._base.sections:
                 return
-            before = self._ends.prefix(self._size + 1)[-1, _NUMBER[of]]
-            self._columns[name] = GrownRows(_base_rows(self._base, name))
+            before = self._ends.prefix(self._size + 1)[-1, ROW_NUMBER[of]]
+            self._columns[name] = GrownRows(base_rows(self._base.sections, name))
             self._columns[name].append(np.full(before, value, dtype))
         rows = records.count(of)
         filled = np.full(rows.sum(), value, dtype)
@@ -322,24 +245,6 @@ def _numbers(base: Contents, name: str) -> dict[str, int]:
     if f"{name}.offsets" not in base.sections:
         return {}
     return {one: number for number, one in enumerate(string_column(base.sections, name))}
-
-
-def _base_rows(base: Contents, name: str) -> Section:
-    """Return the rows of a generation that an array of batches continues."""
-    section = base.sections.get(_follows(name))
-    if section is not None:
-        return section
-    if name in _LIKE:
-        count = base.num_passages if _LIKE[name] == ADDED[PASSAGES] else base.num_entities
-        return Section(name, np.full(count, ARRAYS[name].default, ARRAYS[name].dtype))
-    if name in ("lexical.term", "lexical.passage"):  # most of the rows, below 2^31
-        return Section(name, np.zeros(0, np.int32))
-    return Section(name, np.zeros(1, np.int64) if name.endswith(".offsets") else empty(name))
-
-
-def _follows(name: str) -> str:
-    """Return the section that an array of records continues, or an empty name."""
-    return (ARRAYS[name].follows or "") if name in ARRAYS else ""
 
 
 def _in_common(records: LogRecords, name: str, of: str, column: int, numbers: Rows) -> NDArray[Any]:

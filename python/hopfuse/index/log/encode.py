@@ -191,6 +191,8 @@ def _single(arrays: tuple[Array, ...]) -> Iterator[Array]:
 
 #: By name, in the order of the specification.
 ARRAYS = {array.name: array for array in _single(_ARRAYS)}
+#: The arrays, numbered.
+NUMBER = {name: number for number, name in enumerate(ARRAYS)}
 #: Kinds of rows in a history: 1 if they are added or -1 if they are deleted, and the array that has one row for each.
 KINDS = {
     array.counts: (-1 if array.name.startswith("delete.") else 1, array.name)

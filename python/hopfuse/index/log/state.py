@@ -18,10 +18,11 @@ from ..file.generations import generation_name, log_path, open_current
 from ..file.mapping import open_file
 from ..file.sections import Section
 from ..schema import check_schema
-from .delta import Delta, DeltaRows
+from .delta import Delta
 from .encode import LogRecord, Slots
 from .frames import Frame, Header, read_header, read_tail
-from .merge import merge, places
+from .merge import merge, slots_to_rows
+from .rows import DeltaRows
 
 Kind = TypeVar("Kind", bound=Contents)
 
@@ -56,7 +57,7 @@ class State(Generic[Kind]):
         if not self.count:
             return self.base
         base, made = self.base, dict[str, Any]()
-        sections = MergedSections(lambda: merge(self.rows()), made)
+        sections = MergedSections(lambda: merge(base, self.rows()), made)
         log = b"" if self.header is None else self.header.salt
         checksum = hashlib.sha256(f"{base.checksum} {log.hex()} {self.seq}".encode()).hexdigest()
         place = (base.directory, base.generation)
@@ -171,7 +172,12 @@ def moved_records(old: State[Kind], base: Kind, later: Sequence[LogRecord]) -> l
     if not later:
         return []
     rows = old.rows()
-    at, start, before, after = places(rows), rows.after, Slots(base.num_passages, base.num_entities), later[-1].after
+    at, start, before, after = (
+        slots_to_rows(old.base, rows),
+        rows.after,
+        Slots(base.num_passages, base.num_entities),
+        later[-1].after,
+    )
     passages = np.concatenate([at.passage, before.passages + np.arange(after.passages - start.passages)])
     entities = np.concatenate([at.entity, before.entities + np.arange(after.entities - start.entities)])
     moved = list[LogRecord]()

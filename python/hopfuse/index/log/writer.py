@@ -77,7 +77,7 @@ class IndexWriter(Generic[Kind]):
         """Check a change, and let it wait to be written; None if it changes nothing."""
         self.check_open()
         if self._names is None:
-            self._names = Names(self._durable.rows())
+            self._names = Names(self._durable.base, self._durable.rows())
         arrays = change.arrays(self._names, self._terms_of)
         if not arrays:
             return None
