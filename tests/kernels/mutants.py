@@ -948,15 +948,6 @@ MUTANTS = [
         "wrong",
     ),
     Mutant(
-        "the same, which is a race",
-        "ppr_settle_f32.cu",
-        "HOPFUSE_JOIN_TILES(L, add_tile<L>(a, rows, lane), a.join);",
-        "const Measured measured = add_tile<L>(a, rows, lane); if (threadIdx.x >= L) return;",
-        "settling",
-        "tsan",
-        "race",
-    ),
-    Mutant(
         "a step is compared with itself",
         "ppr_settle_f32.cu",
         "goes_on = bound < PPR_POLISH_GAIN * own.bound[lane] &&",
