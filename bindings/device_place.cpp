@@ -178,7 +178,7 @@ void enter_queue(DeviceQueue queue) { places.push_back(std::move(queue)); }
 
 void leave_queue() { places.pop_back(); }
 
-void bind_device_place(Module& m) {
+const Binding binding("device_place", [](Module& m) {
     nb::register_exception_translator(&translate, nullptr);
     m.def(
         "use_device_errors", [](nb::object raise) { raise_error = raise.release().ptr(); }, nb::arg("raise_error"),
@@ -217,7 +217,14 @@ void bind_device_place(Module& m) {
         .def_static(
             "open", &open_device, nb::arg("ordinal"), nb::arg("code"),
             "Open a device; `code` returns the image of a unit of kernels, its origin, and what else to load or None.")
-        .def_static("counting", &Device::counting, "A device on which nothing runs: it counts memory.")
+        .def_static(
+            "counting",
+            [](std::optional<int> like) {
+                if (!like) return Device::counting();
+                return Device::counting(Device::properties_of(native::driver(), *like));
+            },
+            nb::arg("like") = nb::none(),
+            "A device on which nothing runs: it counts the memory of the device with this number, or of a large one.")
         .def_prop_ro("ordinal", [](const Device& device) { return device.properties().ordinal; })
         .def_prop_ro("name", [](const Device& device) { return device.properties().name; })
         .def_prop_ro("uuid", [](const Device& device) { return device.properties().uuid; })
@@ -279,4 +286,4 @@ void bind_device_place(Module& m) {
                 });
             },
             nb::arg("collect"), "Take what frees memory of Python's before an allocation fails.");
-}
+});

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .additions import Additions, ReadPassages, additions
-from .allowed import check_added, check_edges, check_memory
 from .change_rows import End, joined_arrays, place, set_rows, term_arrays
-from .columns import string_arrays
 from .contents import PassageId
+from .file.columns import string_arrays
 from .filters import Where
-from .labels import LABELS
 from .merge_entities import Deleted, merged_slots, restated
-from .metadata_build import flattened
 from .names import ID_TYPES, Names, no_passage
+from .parts.metadata_build import flattened
+from .parts.passages import LABELS
+from .write_scope import check_added, check_edges, check_memory
 
 
 @dataclass
@@ -41,7 +41,7 @@ class ChangeRows:
     source: str | None = None
 
 
-class BatchBuilder:
+class RecordBuilder:
     """Builds the arrays of a change's batch.
 
     Parameters
@@ -94,7 +94,7 @@ class BatchBuilder:
         slots = self._new_passages, self._gone_entities, self._heirs
         read = [additions(one, names, *slots, fresh) for one in rows.read]
         if self._heirs:
-            read.append(restated(names.rows(), names, self._heirs, self._deleted()))
+            read.append(restated(names, self._heirs, self._deleted()))
             self._stated.update(self._heirs.values())
         if self._only is not None:
             aliases = [alias for one in read for _, alias in one.aliases]

@@ -21,19 +21,19 @@ from ..errors import FormatError, InputError
 from ..io.source import Source
 from ..types import EdgeStatements, Facts, TermMatrix
 from ..types.corpus import Metric, Storage
-from .columns import string_arrays
+from . import parts
 from .contents import Contents, Failed, PassageId
-from .encoder import EncoderInfo
-from .files import write_file
-from .format import Settings
-from .generations import publish
+from .file.columns import string_arrays
+from .file.format import Settings
+from .file.generations import publish
+from .file.mapping import write_file
+from .file.sections import Section, as_section
+from .file.verify import verify_sections
+from .log.state import read_state, reopened
 from .part_cache import LEAST_KEPT, PartCache, PartOf, searched_bytes
-from .parts import check_encoder_dim, encoder_arrays, fact_arrays, lexical_arrays, vector_dim
+from .parts.encoder import EncoderInfo
+from .parts.words import WordInfo
 from .schema import check_schema, in_file_order
-from .sections import Section, as_section
-from .state import read_state, reopened
-from .verify import verify_sections
-from .words import WordInfo
 
 if TYPE_CHECKING:
     from .live import LiveIndex
@@ -420,7 +420,7 @@ class Index(Contents):
         index = state.snapshot()
         if verify == "full":
             verify_sections(state.base.sections, state.base.settings)
-            index._made.update(verify_sections(index._sections, index._settings))
+            index._cache.update(verify_sections(index._sections, index._settings))
         return index
 
     def save(self, directory: str | os.PathLike[str]) -> int:
@@ -549,10 +549,10 @@ class Index(Contents):
         info = None if encoder is None else EncoderInfo.of(encoder)
         new = {} if corpus is None else {"passage.vectors": corpus.vectors}
         if info is not None:
-            check_encoder_dim(
-                info, None if corpus is None else corpus.dim, vector_dim(self._sections, "entity.vectors")
+            parts.encoder.check_dim(
+                info, None if corpus is None else corpus.dim, parts.encoder.vector_dim(self._sections, "entity.vectors")
             )
-            new |= encoder_arrays(info)
+            new |= parts.encoder.build(info)
         return self._with(("passage.vectors", "encoder."), new, {"corpus": corpus, "encoder": info})
 
     def with_encoder(self, encoder: Any) -> Index:
@@ -610,7 +610,7 @@ class Index(Contents):
         >>> BM25(index.lexical).search(["the sea"], k=1).ids
         array([[1]])
         """
-        new = {} if matrix is None else lexical_arrays(matrix, self.num_passages)
+        new = {} if matrix is None else parts.terms.build(matrix, self.num_passages)
         return self._with(("lexical.",), new, {"lexical": matrix})
 
     def with_facts(self, facts: Facts | None) -> Index:
@@ -634,7 +634,7 @@ class Index(Contents):
         >>> index.with_facts(facts).info()["facts"]
         {'facts': 1, 'relations': 1, 'statements': 1}
         """
-        new = {} if facts is None else fact_arrays(facts, self.num_passages, self.num_entities)
+        new = {} if facts is None else parts.facts.build(facts, self.num_passages, self.num_entities)
         return self._with(("fact.",), new, {"facts": facts})
 
     def with_metadata(self, metadata: Any, *, metadata_types: Mapping[str, str] | None = None) -> Index:
@@ -710,7 +710,7 @@ class Index(Contents):
         >>> part.index, part.entities
         (Index(passages=1, entities=1, dim=None, graph=True, lexical=False, metric='ip', storage='float32'), array([0]))
         """
-        from .part import part_arrays
+        from .subset import part_arrays
 
         mask = self.mask(allow)
 
@@ -729,7 +729,7 @@ class Index(Contents):
         def make() -> PartCache[IndexPart]:
             return PartCache(max(LEAST_KEPT, searched_bytes(self._sections)))
 
-        return self._once("parts", make)
+        return self._cached("parts", make)
 
     def keep_parts(self, nbytes: int) -> None:
         """Set how many bytes of parts are cached, the most recently used ones, with what is laid out for searches.
@@ -751,7 +751,7 @@ class Index(Contents):
     @property
     def part_of(self) -> PartOf[Index] | None:
         """Return what :meth:`part` made this index from; None for any other index."""
-        return self._made.get("part_of")
+        return self._cache.get("part_of")
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._directory is not None:
@@ -772,7 +772,7 @@ class Index(Contents):
     ) -> Index:
         sections = {name: as_section(name, one) for name, one in in_file_order(arrays).items()}
         check_schema(sections, settings)
-        return cls(sections, settings, _made=dict(made or {}))
+        return cls(sections, settings, _cache=dict(made or {}))
 
     def _with(
         self,
@@ -786,8 +786,8 @@ class Index(Contents):
         sections = in_file_order({**kept, **{name: Section(name, array) for name, array in new.items()}})
         check_schema(sections, self._settings)
         with self._lock:
-            kept_parts = {key: part for key, part in self._made.items() if key not in (dropped, "parts", "part_of")}
-            return type(self)(sections, self._settings, _made={**kept_parts, **made})
+            kept_parts = {key: part for key, part in self._cache.items() if key not in (dropped, "parts", "part_of")}
+            return type(self)(sections, self._settings, _cache={**kept_parts, **made})
 
 
 @dataclass(frozen=True, eq=False)
@@ -811,15 +811,15 @@ class IndexPart:
     passages: NDArray[np.int64]
     entities: NDArray[np.int64]
     facts: NDArray[np.int64]
-    _made: WeakKeyDictionary[Any, Any] = field(default_factory=WeakKeyDictionary, init=False, repr=False)
+    _cache: WeakKeyDictionary[Any, Any] = field(default_factory=WeakKeyDictionary, init=False, repr=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def once(self, of: Any, make: Callable[[IndexPart], Any]) -> Any:
         """Return what an object, such as a recipe, needs of this part, made at its first use and kept with the part."""
         with self._lock:
-            if of not in self._made:
-                self._made[of] = make(self)
-            return self._made[of]
+            if of not in self._cache:
+                self._cache[of] = make(self)
+            return self._cache[of]
 
     @property
     def nbytes(self) -> int:

@@ -1,0 +1,72 @@
+"""Merge a generation with the batches after it: the arrays equal those of an index built from the rows at that seq.
+
+Rows are in the order of their insertion. A passage is deleted with its edges and statements, a fact with the last
+passage that states it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ...errors import FormatError, InputError
+from .. import parts
+from ..contents import Contents
+from ..file.columns import string_arrays
+from ..file.sections import Section, as_section
+from ..parts import metadata_log
+from ..schema import in_file_order
+from .rows import DeltaRows, Places, places
+
+
+def slots_to_rows(base: Contents, log: DeltaRows) -> Places:
+    """Return the maps between slots and rows after the batches."""
+    return places(log, base.num_entities if base.words is None else base.words.first)
+
+
+def merge(base: Contents, log: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
+    """Return the sections of the index after the batches, and the objects that some were made from.
+
+    Raises
+    ------
+    FormatError
+        The batches do not fit the generation.
+    """
+    try:
+        return _merge(base, log)
+    except InputError as error:
+        raise error.about(kind=FormatError).at("the log does not fit its generation") from None
+
+
+def _merge(base: Contents, log: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
+    at = slots_to_rows(base, log)
+    made: dict[str, Any] = {}
+    arrays: dict[str, NDArray[Any] | Section] = {
+        **parts.passages.merge(log, at.passages),
+        **parts.entities.merge(log, at),
+        **parts.encoder.kept(base.sections),
+        **metadata_log.merge(base.metadata, log, at.passages),
+    }
+    if base.corpus is not None:
+        made["corpus"], own = parts.encoder.merge("passage.vectors", log, base.corpus, at.passages)
+        arrays |= own
+    if base.entity_corpus is not None:
+        made["entity_corpus"], own = parts.encoder.merge("entity.vectors", log, base.entity_corpus, at.entities)
+        arrays |= own
+    source = base.source if log.source is None else log.source
+    if source is not None:
+        arrays |= string_arrays("source.state", [source])
+    if base.words is not None:
+        made["words"], own = parts.words.moved(base.words, at)
+        arrays |= own
+    if base.graph is not None:
+        made["graph"], own = parts.graph.merge(base.graph, base.edge_statements, log, at)
+        arrays |= own
+    if base.facts is not None:
+        made["facts"], own = parts.facts.merge(base.facts, log, at)
+        arrays |= own
+    if base.lexical is not None:
+        made["lexical"], own = parts.terms.merge(base.lexical, log, at)
+        arrays |= own
+    return in_file_order({name: as_section(name, one) for name, one in arrays.items()}), made
