@@ -48,7 +48,8 @@ class Size:
     """A graph and a corpus: nodes, stored entries (weighted), passages with vectors, dimensions, bytes of a number.
 
     ``passes`` is the number of passes that a walk of damping 0.5 takes to 1e-6, and ``limit`` the number that a
-    recording has for it. ``segments`` is the number of segments of long rows, and that of the longest row.
+    recording has for it. ``segments`` is the number of segments of long rows, and that of the longest row. ``weights``
+    is the number of distinct weights: those of random graphs are sums of parallel edges.
     """
 
     name: str
@@ -60,6 +61,21 @@ class Size:
     passes: int = 16
     limit: int = 19
     segments: int = 0
+    weights: int = 4
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of an entry that a pass reads: a word, and a weight if it has no code in the word."""
+        return WORD if self.weights <= code_count(self.nodes) else WORD + 4
+
+
+#: Bytes of a column, and the most distinct weights that get codes, as in kernels/device/packing.h and device.h.
+WORD, MOST_CODES = 4, 1 << 12
+
+
+def code_count(nodes: int) -> int:
+    """Return the most distinct weights of a graph that get codes, as in kernels/device/packing.cpp."""
+    return min(MOST_CODES, 1 << 8 * WORD - max(1, (nodes - 1).bit_length()))
 
 
 SMALL = Size("small", 900, 7_960, 600, 32, 4, 13, 16)
@@ -212,7 +228,7 @@ class Search:
     @property
     def graph(self) -> float:
         """Bytes of the graph that a pass reads."""
-        return 8.0 * self.size.stored + 16.0 * self.size.nodes
+        return float(self.size.entry_bytes * self.size.stored) + 16.0 * self.size.nodes
 
     @property
     def is_near(self) -> bool:
@@ -331,7 +347,7 @@ def early(of: Search) -> Iterator[Work]:
     these passes writes the other rows, too, which are 0.
     """
     together, rows = WARP * PASS_LANES // of.lanes, max(EARLY_ROWS, WARP * PASS_LANES // of.lanes)
-    turns, found = ceil(rows * of.entries / (WARP * 4)), 4.0 * of.size.stored + 8.0 * of.size.nodes
+    turns, found = ceil(rows * of.entries / (WARP * 4)), float(WORD * of.size.stored) + 8.0 * of.size.nodes
     if of.size.segments and of.early_passes:
         yield segments(of, "ppr_early_segments_lL", len(of.early_passes), len(of.early_passes), "early passes")
     for number, (before, after) in enumerate(of.early_passes, 1):
@@ -371,7 +387,7 @@ def sliced(of: Search) -> Iterator[Work]:
     loads = of.loads(2, 1)
     padded = slices * WARP * min(8.0, of.entries / threads + 0.5)
     states = states_of(of, count - measured)
-    table = 8 * padded + 16 * slices + 12.0 * of.size.nodes
+    table = of.size.entry_bytes * padded + 16 * slices + 12.0 * of.size.nodes
     row: dict[str, Any] = {
         "blocks": blocks, "registers": registers, "shared": 14_600, "units": units,
         "memory": 0 if of.all_near else table + (0 if of.is_near else states) + of.gathered()["memory"],

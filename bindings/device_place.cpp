@@ -196,7 +196,8 @@ const Binding binding("device_place", [](Module& m) {
 #define HOPFUSE_SIZE(name) sizes.def_rw(#name, &native::Sizes::name)
     HOPFUSE_SIZE(tile_rows), HOPFUSE_SIZE(tile_scores), HOPFUSE_SIZE(batch), HOPFUSE_SIZE(scored_at_once);
     HOPFUSE_SIZE(split_rows), HOPFUSE_SIZE(most_splits), HOPFUSE_SIZE(widest), HOPFUSE_SIZE(sort_chunk);
-    HOPFUSE_SIZE(sort_keys), HOPFUSE_SIZE(split_blocks), HOPFUSE_SIZE(coded_bytes), HOPFUSE_SIZE(scanned_rows);
+    HOPFUSE_SIZE(sort_keys), HOPFUSE_SIZE(split_blocks), HOPFUSE_SIZE(coded_bytes), HOPFUSE_SIZE(scanned_rows),
+        HOPFUSE_SIZE(most_codes);
     HOPFUSE_SIZE(part);
     HOPFUSE_SIZE(shared_entries), HOPFUSE_SIZE(workspace), HOPFUSE_SIZE(most_places), HOPFUSE_SIZE(most_lanes);
 #undef HOPFUSE_SIZE

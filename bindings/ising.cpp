@@ -12,8 +12,8 @@ void ising(In<int64_t> indptr, In<int32_t> indices, std::optional<In<float>> wei
            In<int64_t> ids, In<float> scores, In<int64_t> counts, double coupling, double temperature,
            double relaxation, int32_t steps, double blend, int32_t threads, Out<int64_t> out_ids, Out<float> out_scores,
            Out<int64_t> out_counts) {
-    IsingArgs args{{static_cast<int64_t>(internal_of.shape(0)), indptr.data(), indices.data(), pointer(weight),
-                    internal_of.data()},
+    IsingArgs args{{static_cast<int64_t>(internal_of.shape(0)), indptr.data(),
+                    hopfuse::entries_of(indices.data(), pointer(weight)), internal_of.data()},
                    {static_cast<float>(coupling), static_cast<float>(temperature), static_cast<float>(relaxation),
                     steps, static_cast<float>(blend)},
                    static_cast<int64_t>(ids.shape(0)),

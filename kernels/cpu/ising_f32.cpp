@@ -71,7 +71,7 @@ void share_neighbours(const IsingGraph& graph, const int64_t* ids, int64_t n, Sc
     for (int64_t i = 0; i < n; ++i) {
         const Row row = row_of(graph, ids[i]);
         for (int64_t e = row.begin; e < row.end;) {
-            const int32_t node = graph.indices[e];
+            const int32_t node = column_at(graph.entries, e);
             *last++ = {node, int32_t(i), neighbour_weight(graph, e, row.end)};
         }
     }

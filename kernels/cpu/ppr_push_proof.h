@@ -186,7 +186,7 @@ private:
 
     bool are_twins(const Contender& a, const Contender& b) const {
         const PprGraph& g = walk_.graph;
-        const QueryRows rows{g.indptr, g.indices, g.weight, g.edge_type, nullptr, 0};
+        const QueryRows rows{g.indptr, entries_of(g.indices, g.weight), g.edge_type, nullptr, 0};
         return have_equal_scores(rows, Restarts{walk_.queries, walk_.query, walk_.is_guided ? m_.guide : nullptr},
                                  a.node, b.node, true);
     }

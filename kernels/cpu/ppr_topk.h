@@ -125,7 +125,8 @@ struct ListEnd {
 template <int L>
 QueryRows query_rows(const PprBlock<L>& block, int lane) {
     const PprGraph& g = block.graph;
-    return {g.indptr, g.indices, g.weight, g.edge_type, block.mask32 == nullptr ? nullptr : block.mask32 + lane, L};
+    return {g.indptr, entries_of(g.indices, g.weight), g.edge_type,
+            block.mask32 == nullptr ? nullptr : block.mask32 + lane, L};
 }
 
 // A lane's query in the form that hopfuse/ppr_proof.h reads.

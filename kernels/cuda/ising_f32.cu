@@ -23,7 +23,7 @@ HOPFUSE_DEVICE Row row_of(const IsingGraph& graph, int64_t id) {
 HOPFUSE_DEVICE int64_t find_neighbour(const IsingGraph& graph, int64_t begin, int64_t end, int32_t node) {
     while (begin < end) {
         const int64_t middle = begin + (end - begin) / 2;
-        if (graph.indices[middle] < node) begin = middle + 1;
+        if (column_at(graph.entries, middle) < node) begin = middle + 1;
         else end = middle;
     }
     return begin;
@@ -38,10 +38,10 @@ HOPFUSE_DEVICE double shared_weight(const IsingGraph& graph, Row a, Row b) {
     }
     double total = 0.0;
     while (few.begin < few.end && many.begin < many.end) {
-        const int32_t node = graph.indices[few.begin];
+        const int32_t node = column_at(graph.entries, few.begin);
         const double weight = neighbour_weight(graph, few.begin, few.end);
         many.begin = find_neighbour(graph, many.begin, many.end, node);
-        if (many.begin < many.end && graph.indices[many.begin] == node)
+        if (many.begin < many.end && column_at(graph.entries, many.begin) == node)
             total = total + weight * neighbour_weight(graph, many.begin, many.end);
     }
     return total;

@@ -117,9 +117,10 @@ HOPFUSE_DEVICE void copy_tile(const float* from, float* to, const TileRange& row
 }
 
 // The part of an entry's factor that is the same in all lanes: w, and 1 / deg of its source if that is.
-HOPFUSE_DEVICE double shared_factor(const ResidualArguments& t, int64_t e, int64_t u) {
-    const double w = t.weight == nullptr ? 1.0 : widened(t.weight[e]);
+HOPFUSE_DEVICE double shared_factor(const ResidualArguments& t, int64_t e, int32_t word) {
+    const double w = widened(weight_of(t.entries, e, word));
     if (t.scales.per_lane) return w;
+    const int64_t u = column_of(t.entries, word);
     const int type = t.edge_type == nullptr ? 0 : t.edge_type[e];
     return w * t.scales.scale[t.scales.per_type ? u * t.scales.num_types + type : u];
 }
@@ -153,20 +154,20 @@ HOPFUSE_DEVICE Quad<double> entry_sums(const ResidualArguments& t, const float* 
     constexpr int each = step / quads;
     const unsigned team = team_of_row<L>();
     const int first_own = at / 4;
-    int32_t source[each], next[each];
+    int32_t word[each], next[each];
     Quad<double> acc = same_in_quad(0.0);
     const auto entry = [&](int i) { return begin + (i < count ? i : count - 1); };
 #pragma unroll
-    for (int j = 0; j < each; ++j) next[j] = count > 0 ? t.indices[entry(j * quads + first_own)] : 0;
+    for (int j = 0; j < each; ++j) next[j] = count > 0 ? t.entries.word[entry(j * quads + first_own)] : 0;
     HOPFUSE_ROLLED
     for (int first = 0; first < count; first += step) {
         double factor[each];
 #pragma unroll
         for (int j = 0; j < each; ++j) {
             const int own = first + j * quads + first_own;
-            source[j] = next[j];
-            next[j] = t.indices[entry(own + step)];
-            factor[j] = shared_factor(t, entry(own), source[j]);
+            word[j] = next[j];
+            next[j] = t.entries.word[entry(own + step)];
+            factor[j] = shared_factor(t, entry(own), word[j]);
         }
         HOPFUSE_ROLLED
         for (int part = 0; part < step && first + part < count; part += ahead) {  // one part if `each` is more than 1
@@ -174,7 +175,7 @@ HOPFUSE_DEVICE Quad<double> entry_sums(const ResidualArguments& t, const float* 
             int32_t u[ahead];
 #pragma unroll
             for (int i = 0; i < ahead; ++i) {
-                u[i] = __shfl_sync(team, source[i / quads], (part + i) % quads, quads);
+                u[i] = column_of(t.entries, __shfl_sync(team, word[i / quads], (part + i) % quads, quads));
                 values[i] = read_quad(x + static_cast<int64_t>(u[i]) * L + at);
             }
 #pragma unroll
@@ -208,8 +209,9 @@ HOPFUSE_DEVICE void sum_segments(const ResidualArguments& t) {
     if (segment >= t.num_segments) return;
     if (r.allowed != nullptr)
         return masked_segment<L>(r, segment, place, t.partial, [&](int64_t e, double acc) {
-            const int64_t u = t.indices[e];
-            return fma(own_factor<L>(t, e, u, shared_factor(t, e, u), place), widened(x[u * L + place]), acc);
+            const int32_t word = t.entries.word[e];
+            const int64_t u = column_of(t.entries, word);
+            return fma(own_factor<L>(t, e, u, shared_factor(t, e, word), place), widened(x[u * L + place]), acc);
         });
     const int64_t begin = r.begin[segment];
     const Quad<double> sums = segment_sums<L>(t, x, begin, static_cast<int>(r.end[segment] - begin), 4 * place);

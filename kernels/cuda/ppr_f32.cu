@@ -394,7 +394,7 @@ using namespace hopfuse;
 // ppr_segments_KIND_lL: the sums of segments of long rows.
 //   Unit: a segment of one row and four lanes; a thread (of masked lanes, a segment and a lane). Block: 256. Shared memory: 0.
 //   Registers: <= 64 (occupancy 50 %).
-//   Bytes: per segment 64 (4 + w) + 64 * 4 L gathered, 4 L written; 12 L more where lanes are masked.
+//   Bytes: per segment 64 (4 + w), w = 0 where weights have codes, + 64 * 4 L gathered, 4 L written; 12 L more where lanes are masked.
 // ppr_segments_typed_lL: likewise. Block: 256. Registers: <= 80 (occupancy 37 %).
 // ppr_segments_per_type_lL: likewise. Block: 256. Registers: <= 80 (occupancy 37 %).
 #define HOPFUSE_SEGMENTS(name, kind, L)                                             \

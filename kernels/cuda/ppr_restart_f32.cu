@@ -19,11 +19,12 @@ HOPFUSE_DEVICE float mask_share(const MaskArguments& a, int64_t row, int64_t lan
 
 // The entries of a segment that count in a lane, a bit for each.
 template <int L>
-HOPFUSE_DEVICE uint64_t allowed_entries(const int32_t* indices, int64_t begin, int64_t end, const float* mask,
+HOPFUSE_DEVICE uint64_t allowed_entries(const Entries& entries, int64_t begin, int64_t end, const float* mask,
                                         int lane) {
     uint64_t bits = 0;
     for (int64_t e = begin; e < end; ++e)
-        if (mask[static_cast<int64_t>(indices[e]) * L + lane] != 0.0f) bits |= static_cast<uint64_t>(1) << (e - begin);
+        if (mask[static_cast<int64_t>(column_at(entries, e)) * L + lane] != 0.0f)
+            bits |= static_cast<uint64_t>(1) << (e - begin);
     return bits;
 }
 
@@ -39,8 +40,8 @@ HOPFUSE_DEVICE Counted degree_of_type(const DegreeArguments& t, int64_t u, int t
     Counted counted = {0.0, 0};
     for (int64_t e = t.indptr[u]; e < t.indptr[u + 1]; ++e) {
         if (t.edge_type != nullptr && t.edge_type[e] != type) continue;
-        const double w = t.weight == nullptr ? 1.0 : widened(t.weight[e]);
-        const float counts = t.shares[static_cast<int64_t>(t.indices[e]) * L + lane];
+        const double w = widened(weight_at(t.entries, e));
+        const float counts = t.shares[static_cast<int64_t>(column_at(t.entries, e)) * L + lane];
         counted.degree = fma(w, widened(counts), counted.degree);
         counted.entries += counts != 0.0f ? 1 : 0;
     }
@@ -91,7 +92,7 @@ HOPFUSE_DEVICE NodeSizes degrees(const DegreeArguments& t, int64_t u, int lane) 
     t.unscale32[at] = static_cast<float>(t.unscale64[at]);
     if (t.shares == nullptr || !open) return sizes;
     for (int64_t e = t.in_indptr == nullptr ? 0 : t.in_indptr[u]; t.in_indptr != nullptr && e < t.in_indptr[u + 1]; ++e)
-        in += t.shares[static_cast<int64_t>(t.in_indices[e]) * L + lane] != 0.0f ? 1 : 0;
+        in += t.shares[static_cast<int64_t>(column_at(t.in_entries, e)) * L + lane] != 0.0f ? 1 : 0;
     sizes.entries = in > out ? in : out;
     return sizes;
 }
@@ -323,7 +324,7 @@ using namespace hopfuse;
     extern "C" __global__ void __launch_bounds__(256) ppr_allowed_l##L(const AllowedArguments a) {                     \
         const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, segment = at / L;              \
         if (segment >= a.num_segments) return;                                                                         \
-        a.allowed[at] = allowed_entries<L>(a.indices, a.segment_begin[segment], a.segment_end[segment], a.mask,        \
+        a.allowed[at] = allowed_entries<L>(a.entries, a.segment_begin[segment], a.segment_end[segment], a.mask,        \
                                            static_cast<int>(at % L));                                                  \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(256) ppr_before_l##L(const BeforeArguments a) {                       \

@@ -43,8 +43,9 @@ struct Entry {
 
 template <int Kind>
 HOPFUSE_DEVICE Entry read_entry(const DeviceRows& rows, int64_t e) {
-    Entry entry = {rows.indices[e], 1.0f, 0};
-    if (Kind != edges_plain && rows.weight != nullptr) entry.weight = rows.weight[e];
+    const int32_t word = rows.entries.word[e];
+    Entry entry = {column_of(rows.entries, word), 1.0f, 0};
+    if (Kind != edges_plain) entry.weight = weight_of(rows.entries, e, word);
     if (Kind >= edges_typed && rows.edge_type != nullptr) entry.type = rows.edge_type[e];
     return entry;
 }
@@ -167,7 +168,7 @@ HOPFUSE_DEVICE uint64_t mark_entries(const DeviceRows& rows, const uint64_t* wor
 #pragma unroll
             for (int i = 0; i < ahead; ++i) {
                 const int64_t e = first + 32 * i + lane;
-                source[i] = rows.indices[e < end ? e : end - 1];
+                source[i] = column_at(rows.entries, e < end ? e : end - 1);
             }
 #pragma unroll
             for (int i = 0; i < ahead; ++i) counts[i] = holds_row(words, source[i]) && first + 32 * i + lane < end;
@@ -184,18 +185,32 @@ HOPFUSE_DEVICE uint64_t mark_entries(const DeviceRows& rows, const uint64_t* wor
     return length < PPR_SEGMENT ? marks & ((static_cast<uint64_t>(1) << length) - 1) : marks;
 }
 
-// Entries of a row that its threads read together, each every T-th one.
+// Entries of a row that its threads read together, each every T-th one. Words are read a step before they are decoded; weights, which
+// may be found by codes in words, are read with the states.
 template <int L, int Kind>
 struct Chunk {
     static constexpr int threads = row_threads<L>, size = threads > 4 ? threads : 4, each = size / threads;
+    int32_t word[each];
     Entry own[each];
 
     // Reads the first `count` entries from `begin` on, at most `size`.
     __device__ void read(const DeviceRows& rows, int64_t begin, int count, int four) {
 #pragma unroll
         for (int k = 0; k < each; ++k) {
-            own[k] = Entry{0, 1.0f, 0};
-            if (k * threads + four < count) own[k] = read_entry<Kind>(rows, begin + k * threads + four);
+            const int64_t e = begin + k * threads + four;
+            word[k] = 0, own[k] = Entry{0, 1.0f, 0};
+            if (k * threads + four >= count) continue;
+            word[k] = rows.entries.word[e];
+            if (Kind >= edges_typed && rows.edge_type != nullptr) own[k].type = rows.edge_type[e];
+        }
+    }
+    // The sources and weights of the entries that were read.
+    __device__ void decode(const DeviceRows& rows, int64_t begin, int count, int four) {
+#pragma unroll
+        for (int k = 0; k < each; ++k) {
+            own[k].source = column_of(rows.entries, word[k]);
+            if (Kind != edges_plain && k * threads + four < count)
+                own[k].weight = weight_of(rows.entries, begin + k * threads + four, word[k]);
         }
     }
 
@@ -247,6 +262,7 @@ HOPFUSE_DEVICE void sum_spans(const DeviceRows& rows, const float* state, bool g
         do {
             const bool continues = left > Entries::size;
             const int counted = gathers ? left : 0;
+            chunk.decode(rows, begin, left, four);
             Entries following = chunk;
 #pragma unroll
             for (int first = 0; first < Entries::size; first += ahead) {
@@ -261,12 +277,13 @@ HOPFUSE_DEVICE void sum_spans(const DeviceRows& rows, const float* state, bool g
                     const int64_t from = continues ? begin + Entries::size : next.begin;
                     following.read(rows, from, continues ? left - Entries::size : next.length(), four);
                 }
-                // So that compilers ask for all entries before they add one; without weights, they would spill.
+                // So that compilers ask for all entries before they add one; without weights, they would spill. Entries past the
+                // end add 0, which is the same in the end: a condition here would be joined with that of the reads.
                 if (Kind != edges_plain) __syncwarp();
 #pragma unroll
                 for (int i = 0; i < ahead; ++i) {
                     const Entry entry = chunk.factor(first + i);
-                    if (first + i < counted) acc = terms[i].plus(rows, entry, four, acc);
+                    acc = terms[i].plus(rows, entry, four, acc);
                 }
             }
             chunk = following;

@@ -94,7 +94,7 @@ struct WarpSlices {
 struct Ahead {
     uint32_t line, shape;
     int32_t first, row;
-    int32_t source[SLICE_WIDTH];
+    int32_t word[SLICE_WIDTH];
     uint32_t place;  // of `rows`
 
     __device__ int width() const { return static_cast<int>(shape & 15u); }
@@ -111,10 +111,10 @@ struct Ahead {
     __device__ void read(const SliceTable& t, int32_t number, int thread) {
         const int4 slice = reinterpret_cast<const int4*>(t.slices)[number];
         line = static_cast<uint32_t>(slice.x), first = slice.y, row = slice.z, shape = static_cast<uint32_t>(slice.w);
-        const int32_t* const from = t.source + static_cast<int64_t>(line) * SLICE_THREADS + thread;
+        const int32_t* const from = t.entries.word + static_cast<int64_t>(line) * SLICE_THREADS + thread;
         const int count = read_by(thread);
 #pragma unroll
-        for (int i = 0; i < SLICE_WIDTH; ++i) source[i] = i < count ? from[i * SLICE_THREADS] : 0;
+        for (int i = 0; i < SLICE_WIDTH; ++i) word[i] = i < count ? from[i * SLICE_THREADS] : 0;
         place = number < t.num_long ? NO_ROW : t.rows[first + (thread >> log_threads())];
     }
 };
@@ -221,12 +221,13 @@ HOPFUSE_DEVICE void sliced_pass(const SlicedArguments& a, const SlicedStep& step
         float weight[SLICE_WIDTH];
 #pragma unroll
         for (int i = 0; i < SLICE_WIDTH; ++i)
-            if (i < reads) y[i] = load_lanes(current + static_cast<int64_t>(ahead.source[i]) * L);
+            if (i < reads)
+                y[i] = load_lanes(current + static_cast<int64_t>(column_of(table.entries, ahead.word[i])) * L);
         const int64_t entry = static_cast<int64_t>(ahead.line) * SLICE_THREADS + own.thread;
 #pragma unroll
         for (int i = 0; i < SLICE_WIDTH; ++i) {
             weight[i] = 1.0f;
-            if (i < reads && table.weight != nullptr) weight[i] = table.weight[entry + i * SLICE_THREADS];
+            if (i < reads) weight[i] = weight_of(table.entries, entry + i * SLICE_THREADS, ahead.word[i]);
         }
         const int32_t row = ahead.row + (is_long ? 0 : static_cast<int32_t>(ahead.place & 0xffffu));
         const int32_t in_row = ahead.first;

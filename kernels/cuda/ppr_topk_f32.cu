@@ -55,7 +55,7 @@ HOPFUSE_DEVICE float node_weight(const TwinTables& t, int64_t row, int lane) {
 }
 
 HOPFUSE_DEVICE QueryRows query_rows(const TwinTables& t, int lane) {
-    return {t.indptr, t.indices, t.weight, t.edge_type, t.mask == nullptr ? nullptr : t.mask + lane, t.lanes};
+    return {t.indptr, t.entries, t.edge_type, t.mask == nullptr ? nullptr : t.mask + lane, t.lanes};
 }
 
 // A lane's query in the form that hopfuse/ppr_proof.h reads.

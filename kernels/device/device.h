@@ -62,6 +62,9 @@ struct Sizes {
     int64_t most_places = 1024;
     // The most lanes of a walk's block: 4, 8, 16 or 32; 0: chosen by bytes.
     int64_t most_lanes = 0;
+    // The most distinct weights of a graph that get codes (packing.h). The table of 4096 takes 16 KB, which the L1 cache holds beside
+    // what a pass gathers.
+    int64_t most_codes = 1 << 12;
 };
 
 class Queue;

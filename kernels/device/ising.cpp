@@ -38,7 +38,7 @@ CheckedHits ising(Queue& queue, const std::shared_ptr<const GraphRows>& graph, c
         .ids = candidates.ids,
         .scores = candidates.scores,
         .counts = candidates.counts,
-        .graph = {graph->num_nodes, graph->rows.indptr, graph->rows.indices, graph->rows.weight, graph->internal_of},
+        .graph = {graph->num_nodes, graph->rows.indptr, graph->rows.entries(), graph->internal_of},
         .model = model,
         .k = k,
         .out_ids = best.ids,

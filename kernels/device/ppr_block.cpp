@@ -105,7 +105,7 @@ PprIterate PprBlock::iterate() const { return {even, odd, is_placed_ ? nullptr :
 EdgeKind PprBlock::edge_kind() const {
     if (queries.per_type) return edges_per_type;
     if (eta32) return edges_typed;
-    return rows.rows.weight ? edges_weighted : edges_plain;
+    return rows.rows.stored.weight ? edges_weighted : edges_plain;
 }
 
 Array<float> PprBlock::segment_sums(Queue& queue) const {
@@ -259,7 +259,7 @@ void PprBlock::read_allowed(Queue& queue) {
     allowed = queue.empty<uint64_t>(size);
     before = queue.empty<int32_t>(size);
     launch_segments(queue, allowed_kernel,
-                    AllowedArguments{.indices = rows.rows.indices,
+                    AllowedArguments{.entries = rows.rows.entries(),
                                      .segment_begin = rows.segment_begin,
                                      .segment_end = rows.segment_end,
                                      .num_segments = rows.num_segments,
@@ -281,8 +281,7 @@ void PprBlock::read_degrees(Queue& queue) {
     const RowArrays& out = graph.has_out ? graph.out : walked;
     launch_states(queue, degrees_kernel,
                   DegreeArguments{.indptr = out.indptr,
-                                  .indices = out.indices,
-                                  .weight = out.weight,
+                                  .entries = out.entries(),
                                   .edge_type = out.edge_type,
                                   .degree = rows.degree,
                                   .eta = eta64,
@@ -290,7 +289,7 @@ void PprBlock::read_degrees(Queue& queue) {
                                   .num_types = rows.num_types,
                                   .per_type = queries.per_type,
                                   .in_indptr = graph.has_out ? walked.indptr.data() : nullptr,
-                                  .in_indices = graph.has_out ? walked.indices.data() : nullptr,
+                                  .in_entries = walked.entries(),
                                   .num_nodes = rows.num_nodes,
                                   .scale32 = scale32,
                                   .unscale32 = unscale32,

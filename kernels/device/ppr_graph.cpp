@@ -20,8 +20,9 @@ Array<T> upload_some(Queue& queue, std::span<const T> given) {
     return given.data() == nullptr ? Array<T>() : std::get<0>(queue.upload(given));
 }
 
-RowArrays upload_arrays(Queue& queue, const HostRows& rows) {
-    return {upload_some(queue, rows.indptr), upload_some(queue, rows.indices), upload_some(queue, rows.weight),
+RowArrays upload_arrays(Queue& queue, const HostRows& rows, int32_t code_shift) {
+    return {upload_some(queue, rows.indptr),
+            {upload_some(queue, rows.indices), upload_some(queue, rows.weight), code_shift},
             upload_some(queue, rows.edge_type)};
 }
 
@@ -105,16 +106,20 @@ int64_t GraphRows::num_tiles() const { return (num_nodes + PPR_TILE - 1) / PPR_T
 
 std::shared_ptr<const GraphRows> upload_rows(Queue& queue, const HostGraph& graph) {
     const Segments segments(graph.rows.indptr, graph.num_nodes);
-    const HostSlices slices(graph.rows, graph.num_nodes);
+    const PackedRows packed(graph.rows, graph.num_nodes, queue.sizes().most_codes);
+    const HostRows stored = packed.stored(graph.rows);
+    HostRows sliced = stored;
+    if (packed.code_shift != 0) sliced.weight = {};  // slices have the same codes
+    const HostSlices slices(sliced, graph.num_nodes);
     const size_t nodes = graph.node_of.size_bytes() + graph.internal_of.size_bytes();
-    queue.device().require(bytes_of(graph.rows) + graph.degree.size_bytes() + nodes + segments.bytes() + slices.bytes(),
+    queue.device().require(bytes_of(stored) + graph.degree.size_bytes() + nodes + segments.bytes() + slices.bytes(),
                            "the graph");
     const Queue::Resident resident(queue);
     auto made = std::make_shared<GraphRows>();
     made->device = queue.device().shared_from_this();
     made->num_nodes = graph.num_nodes, made->num_stored = graph.num_stored;
     made->num_types = graph.num_types, made->directed = graph.directed;
-    made->rows = upload_arrays(queue, graph.rows);
+    made->rows = upload_arrays(queue, stored, packed.code_shift);
     made->degree = upload_some(queue, graph.degree);
     made->node_of = upload_some(queue, graph.node_of);
     made->internal_of = upload_some(queue, graph.internal_of);
@@ -132,7 +137,7 @@ std::shared_ptr<const GraphRows> upload_rows(Queue& queue, const HostGraph& grap
     for (size_t word = 0; word < rank.size(); ++word) rank[word] = static_cast<int32_t>(64 * word);
     made->every_word = queue.upload(std::vector<uint64_t>(rank.size(), ~uint64_t{0}));
     made->every_rank = queue.upload(rank);
-    made->slices = upload_slices(queue, slices);
+    made->slices = upload_slices(queue, slices, made->rows.stored);
     made->spread = mean_spread(graph.rows.indptr, graph.num_stored);
     return made;
 }
@@ -155,7 +160,7 @@ std::shared_ptr<const DeviceGraph> upload_graph(Queue& queue, std::shared_ptr<co
     const bool walks = largest != degrees.scale64.end() && *largest > 0.0;
     made->least_degree = walks ? 1.0 / *largest : 1.0;
     made->has_out = out != nullptr;
-    if (out != nullptr) made->out = upload_arrays(queue, *out);
+    if (out != nullptr) made->out = upload_arrays(queue, *out, 0);
     return made;
 }
 

@@ -11,6 +11,7 @@
 
 #include "arguments/ppr_walk.h"
 #include "device.h"
+#include "packing.h"
 #include "slices.h"
 
 namespace hopfuse::device {
@@ -46,9 +47,10 @@ struct HostGraph {
 // Rows on a device; null where HostRows has no address.
 struct RowArrays {
     Array<int64_t> indptr;
-    Array<int32_t> indices;
-    Array<float> weight;
+    EntryArrays stored;
     Array<uint8_t> edge_type;
+
+    Entries entries() const { return stored.entries(); }
 };
 
 // The coefficients of the Chebyshev recurrence (Golub & Varga 1961) of passes, after a row of ones: (1 + passes, L), in which lane l

@@ -76,8 +76,7 @@ Passes::Passes(const PprBlock& block, const float* omegas, float* partial)
     const float* factor = block.scale32;
     if (block.queries.per_type) factor = block.attraction ? block.attraction : block.unscale32;
     walk = {.rows = {.indptr = graph.rows.indptr,
-                     .indices = graph.rows.indices,
-                     .weight = graph.rows.weight,
+                     .entries = graph.rows.entries(),
                      .edge_type = graph.rows.edge_type,
                      .eta = block.eta32,
                      .scale = block.scale32,

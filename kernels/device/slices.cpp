@@ -29,9 +29,9 @@ public:
         threads_ = threads, width_ = static_cast<int>(blocks(length, threads));
         if (length == 0) width_ = 0;
         const uint32_t shape = static_cast<uint32_t>(width_ + 16 * std::countr_zero(static_cast<unsigned>(threads)));
-        made_.slices.push_back({to_line(made_.source.size()), first, row, shape});
-        base_ = made_.source.size(), thread_ = 0;
-        made_.source.resize(base_ + size());
+        made_.slices.push_back({to_line(made_.word.size()), first, row, shape});
+        base_ = made_.word.size(), thread_ = 0;
+        made_.word.resize(base_ + size());
         if (given_.weight.data() != nullptr) made_.weight.resize(base_ + size());
     }
     // The entries begin .. end - 1 of a row, or of its segment, by the next threads.
@@ -41,7 +41,7 @@ public:
                 const int64_t entry = std::min(begin + piece * width_ + i, end - 1);
                 if (entry < begin) continue;  // an empty row
                 const size_t to = base_ + static_cast<size_t>(SLICE_THREADS * i + thread_);
-                made_.source[to] = given_.indices[static_cast<size_t>(entry)];
+                made_.word[to] = given_.indices[static_cast<size_t>(entry)];
                 if (given_.weight.data() != nullptr) made_.weight[to] = given_.weight[static_cast<size_t>(entry)];
             }
         made_.slices.back().shape += static_cast<uint32_t>(256 * threads_);
@@ -69,8 +69,8 @@ HostSlices::HostSlices(const HostRows& given, int64_t num_nodes) {
     const auto length_of = [&](int64_t row) {
         return given.indptr[static_cast<size_t>(row) + 1] - given.indptr[static_cast<size_t>(row)];
     };
-    source.reserve(given.indices.size() + given.indices.size() / 4);
-    if (given.weight.data() != nullptr) weight.reserve(source.capacity());
+    word.reserve(given.indices.size() + given.indices.size() / 4);
+    if (given.weight.data() != nullptr) weight.reserve(word.capacity());
     Writer writer(*this, given);
     int32_t segments = 0;  // of the long rows before
     for (int64_t row = 0; row < num_nodes; ++row) {
@@ -120,24 +120,25 @@ HostSlices::HostSlices(const HostRows& given, int64_t num_nodes) {
 
 size_t HostSlices::bytes() const {
     return slices.size() * sizeof(Slice) + of_long.size() * sizeof(SliceOfLong) + rows.size() * sizeof(uint32_t) +
-           source.size() * sizeof(int32_t) + weight.size() * sizeof(float);
+           word.size() * sizeof(int32_t) + weight.size() * sizeof(float);
 }
 
 SliceTable DeviceSlices::table() const {
     return {.slices = slices,
             .of_long = of_long,
             .rows = rows,
-            .source = source,
-            .weight = weight,
+            .entries = stored.entries(),
             .num_slices = static_cast<int32_t>(slices.size()),
             .num_long = static_cast<int32_t>(of_long.size())};
 }
 
-DeviceSlices upload_slices(Queue& queue, const HostSlices& given) {
+DeviceSlices upload_slices(Queue& queue, const HostSlices& given, const EntryArrays& rows) {
     DeviceSlices made;
     made.slices = queue.upload(given.slices), made.of_long = queue.upload(given.of_long);
-    made.rows = queue.upload(given.rows), made.source = queue.upload(given.source);
-    if (!given.weight.empty()) made.weight = queue.upload(given.weight);
+    made.rows = queue.upload(given.rows);
+    made.stored = {queue.upload(given.word), {}, rows.code_shift};
+    if (rows.code_shift != 0) made.stored.weight = rows.weight;
+    else if (!given.weight.empty()) made.stored.weight = queue.upload(given.weight);
     return made;
 }
 

@@ -6,10 +6,9 @@
 
 #include "arguments/ppr_sliced_f32.h"
 #include "device.h"
+#include "packing.h"
 
 namespace hopfuse::device {
-
-struct HostRows;
 
 // In host memory. Made in time linear in the entries: rows are sorted by length, by counting, in windows of SLICE_WINDOW, and keep
 // their order among equals, so that the rows of a slice are close in the state, factors and degrees, which stay in their order.
@@ -17,8 +16,8 @@ struct HostSlices {
     std::vector<Slice> slices;  // those of rows longer than PPR_SEGMENT first
     std::vector<SliceOfLong> of_long;
     std::vector<uint32_t> rows;
-    std::vector<int32_t> source;
-    std::vector<float> weight;  // empty if the graph has none
+    std::vector<int32_t> word;  // as the rows have them
+    std::vector<float> weight;  // empty if entries have none of their own
 
     HostSlices(const HostRows& given, int64_t num_nodes);
     size_t bytes() const;
@@ -29,12 +28,12 @@ struct DeviceSlices {
     Array<Slice> slices;
     Array<SliceOfLong> of_long;
     Array<uint32_t> rows;
-    Array<int32_t> source;
-    Array<float> weight;
+    EntryArrays stored;
 
     SliceTable table() const;
 };
 
-DeviceSlices upload_slices(Queue& queue, const HostSlices& slices);
+// Slices of `rows`.
+DeviceSlices upload_slices(Queue& queue, const HostSlices& slices, const EntryArrays& rows);
 
 }  // namespace hopfuse::device

@@ -285,6 +285,12 @@ class DeviceSizes:
     def scanned_rows(self, arg: int, /) -> None: ...
 
     @property
+    def most_codes(self) -> int: ...
+
+    @most_codes.setter
+    def most_codes(self, arg: int, /) -> None: ...
+
+    @property
     def part(self) -> int: ...
 
     @part.setter
@@ -564,6 +570,11 @@ def device_ppr(queue: DeviceQueue, graph: DeviceGraph, queries: object, *, score
 def device_ppr_topk(queue: DeviceQueue, graph: DeviceGraph, queries: object, *, k: int, candidates: object | None, stop_when_proven: bool, prove_order: bool, on_device: bool) -> dict: ...
 
 def device_order_weights(queue: DeviceQueue, graph: DeviceGraph, *, weight: object, node: object, allow: object | None, lightest: object | None) -> dict: ...
+
+def device_code_count(num_nodes: int) -> int:
+    """
+    The most distinct weights of a graph whose entries a device packs in words.
+    """
 
 def device_most_lanes(num_nodes: int, num_stored: int, l2_bytes: int, l2_speedup: float) -> int:
     """The lanes of blocks that take the least time per query, by bytes."""

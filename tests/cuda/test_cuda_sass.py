@@ -22,8 +22,7 @@ WIDE = {
     "dense_codes": {"dense_scan_q(4|16|32)": 5},
     "dense_topk": {"dense_product_f16": 4},
     "ppr_certify_f32": {"ppr_residual_l(4|8|16|32)": 4},
-    # For sm_100 and sm_120, the plain pass of 32 lanes waits for its first entry apart.
-    "ppr_f32": {r"ppr_pass_(weighted_l\d+|plain_l(4|8|16))|ppr_segments_(plain|weighted)_l\d+|ppr_walk_l\d+": 4},
+    "ppr_f32": {r"ppr_(pass|segments)_(plain|weighted)_l\d+|ppr_walk_l\d+": 4},
     "ppr_sliced_f32": {"ppr_(pass|walk)_sliced_l4": 8},
 }
 #: Loads of any width, likewise.

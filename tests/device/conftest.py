@@ -17,7 +17,7 @@ ROOT = HERE.parents[1]
 DEVICE = ROOT / "kernels" / "device"
 #: What a device consists of; the launchers of operations beside it are not needed.
 CORE = [DEVICE / f"{name}.cpp" for name in
-        ("counting_driver", "device", "driver", "error", "memory", "queue", "recording")]  # fmt: skip
+        ("counting_driver", "device", "driver", "error", "memory", "packing", "queue", "recording")]  # fmt: skip
 HEADERS = sorted([*DEVICE.glob("*.h"), *HERE.glob("*.h")])
 INCLUDE = [ROOT / "kernels" / name for name in ("device", "include", "cuda", "simt")]
 FLAGS = ("-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror")

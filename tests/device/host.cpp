@@ -7,7 +7,11 @@
 #include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <limits>
 #include <optional>
+
+#include "packing.h"
+#include "ppr_graph.h"
 
 namespace {
 
@@ -1360,6 +1364,85 @@ CASE(recorded_launches_are_not_timed) {
     recorded.record();
     CHECK(device->read_times().size() == 3);
     recorded.on_host(counted(N));
+}
+
+// ---- Entries of graphs
+
+CASE(fewer_columns_leave_more_codes) {
+    CHECK(column_bits(0) == 1 && column_bits(1) == 1 && column_bits(2) == 1 && column_bits(3) == 2);
+    CHECK(column_bits(1 << 16) == 16 && column_bits((1 << 16) + 1) == 17);
+    CHECK(column_bits(1 << 24) == 24 && column_bits((1 << 24) + 1) == 25);
+    CHECK(column_bits(0x7fffffff) == 31);
+    CHECK(code_count(1 << 24, 4096) == 256 && code_count((1 << 24) + 1, 4096) == 128);
+    CHECK(code_count(1 << 20, 4096) == 4096 && code_count((1 << 20) + 1, 4096) == 2048);
+    CHECK(code_count(2, 4096) == 4096 && code_count(0x7fffffff, 4096) == 2 && code_count(100, 3) == 3);
+}
+
+// Entries of the first and the last columns, and of some weights from 1 on, most of which are 1.
+struct GivenEntries {
+    std::vector<int32_t> column;
+    std::vector<float> weight;
+
+    GivenEntries(int64_t num_nodes, int64_t weights) {
+        for (int64_t i = 0; i < 4 * weights; ++i) {
+            const int64_t near[] = {i % num_nodes, num_nodes - 1 - i % num_nodes, num_nodes / 2, num_nodes - 1};
+            column.push_back(static_cast<int32_t>(near[i % 4]));
+            const int64_t number = i < weights ? weights - 1 - i : i % 3 == 0 ? i % weights : 0;
+            weight.push_back(1.0f + static_cast<float>(number) / 4096.0f);
+        }
+    }
+    HostRows rows() const { return {{}, column, weight, {}}; }
+};
+
+struct GraphSize {
+    int64_t num_nodes, weights;
+};
+
+CASE(weights_with_codes_are_the_same_weights) {
+    for (const auto& [num_nodes, weights] :
+         {GraphSize{1 << 24, 256}, GraphSize{1 << 24, 1}, GraphSize{(1 << 24) + 1, 128}, GraphSize{1 << 20, 4096},
+          GraphSize{70'000, 3000}, GraphSize{2, 4096}, GraphSize{1, 2}, GraphSize{0x7fffffff, 2}}) {
+        const GivenEntries given(num_nodes, weights);
+        const PackedRows packed(given.rows(), num_nodes, 4096);
+        CHECK(packed.code_shift == column_bits(num_nodes));
+        CHECK(static_cast<int64_t>(packed.of_code.size()) == weights && packed.of_code[0] == 1.0f);
+        const HostRows stored = packed.stored(given.rows());
+        EntryArrays arrays;
+        arrays.word = {nullptr, const_cast<int32_t*>(stored.indices.data()), stored.indices.size()};
+        arrays.weight = {nullptr, const_cast<float*>(stored.weight.data()), stored.weight.size()};
+        arrays.code_shift = packed.code_shift;
+        const hopfuse::Entries entries = arrays.entries();
+        for (size_t e = 0; e < given.column.size(); ++e) {
+            CHECK(column_at(entries, static_cast<int64_t>(e)) == given.column[e]);
+            CHECK(weight_at(entries, static_cast<int64_t>(e)) == given.weight[e]);
+        }
+    }
+}
+
+CASE(too_many_weights_have_no_codes) {
+    for (const auto& [num_nodes, weights] : {GraphSize{1 << 24, 257}, GraphSize{(1 << 24) + 1, 129},
+                                             GraphSize{1 << 20, 4097}, GraphSize{2, 4097}, GraphSize{0x7fffffff, 3}}) {
+        const GivenEntries given(num_nodes, weights);
+        const PackedRows packed(given.rows(), num_nodes, 4096);
+        CHECK(packed.code_shift == 0 && packed.word.empty() && packed.of_code.empty());
+        const HostRows stored = packed.stored(given.rows());
+        CHECK(stored.indices.data() == given.column.data() && stored.weight.data() == given.weight.data());
+    }
+    const GivenEntries few(9, 2);
+    CHECK(PackedRows(few.rows(), 9, 0).code_shift == 0);
+    CHECK(PackedRows({{}, few.column, {}, {}}, 9, 4096).code_shift == 0);  // all weights are 1
+}
+
+CASE(zeros_of_both_signs_have_codes) {
+    const std::vector<int32_t> column{4, 0, 3};
+    const std::vector<float> weight{0.0f, -0.0f, std::numeric_limits<float>::denorm_min()};
+    const PackedRows packed({{}, column, weight, {}}, 5, 3);
+    CHECK(packed.of_code.size() == 3);
+    const hopfuse::Entries entries{packed.word.data(), packed.of_code.data(), 7, 3};
+    for (int64_t e = 0; e < 3; ++e) {
+        const float found = weight_at(entries, e);
+        CHECK(std::memcmp(&found, &weight[static_cast<size_t>(e)], sizeof(float)) == 0);
+    }
 }
 
 // ---- Threads

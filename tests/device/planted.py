@@ -2,7 +2,7 @@
 
 Numbers up to 40 are those of the host in Python that had the same bug; those that C++ cannot have are absent.
 Kinds: ``order`` of streams, ``lifetime`` of memory, ``race`` of threads, ``device`` that is current, ``recording``,
-``error``.
+``error``, ``packing`` of entries.
 """
 
 from __future__ import annotations
@@ -89,4 +89,7 @@ BUGS = [
     Bug(64, "shared memory is opted in to for the first size", "error", "shared_memory_is_opted_in_to_once"),
     Bug(65, "a forked child uses the driver", "error", "a_forked_child_is_told"),
     Bug(66, "recorded launches are timed", "recording", "recorded_launches_are_not_timed"),
+    Bug(67, "weights of codes are in the order of entries", "packing", "weights_with_codes_are_the_same_weights"),
+    Bug(68, "codes of two weights are exchanged", "packing", "weights_with_codes_are_the_same_weights"),
+    Bug(69, "the mask of columns lacks a bit", "packing", "weights_with_codes_are_the_same_weights"),
 ]  # fmt: skip

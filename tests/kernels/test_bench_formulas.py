@@ -23,6 +23,11 @@ def test_blocks_are_those_of_the_orchestration(batch: int) -> None:
     assert [search.lanes] * search.lane_blocks == [width for _, _, width in _native.device_lane_blocks(batch)]
 
 
+@pytest.mark.parametrize("nodes", [1, 2, 3, 4096, 1 << 20, (1 << 20) + 1, 1 << 24, (1 << 24) + 1, (1 << 31) - 1])
+def test_codes_are_those_of_the_orchestration(nodes: int) -> None:
+    assert gpu_kernels.code_count(nodes) == _native.device_code_count(nodes)
+
+
 def test_widths_are_those_of_the_orchestration() -> None:
     for size in SIZES:
         for card in gpu_cards.CARDS:

@@ -286,6 +286,12 @@ def lanes(runtime: SimtRuntime) -> None:
     hf.ppr(graph, [{3 + node: 1.0, 64: 0.01} for node in range(9)], damping=np.linspace(0.1, 0.7, 9), tol=1e-3)
 
 
+def uncoded(runtime: SimtRuntime) -> None:
+    """The same of a graph whose weights have no codes."""
+    use_sizes(most_codes=0)
+    lanes(runtime)
+
+
 def certificates(runtime: SimtRuntime) -> None:
     """Scores and certificates by two blocks."""
     graph = random_graph(np.random.default_rng(7), 300, 500, hub=3)
@@ -339,6 +345,7 @@ CASES: dict[str, Case] = {
     "halves": halves,
     "listed": listed,
     "lanes": lanes,
+    "lanes without codes": uncoded,
     "masks": masks,
     "moved": moved,
     "near codes": near_codes,

@@ -12,8 +12,7 @@ struct ResidualArguments {
     PprScales scales;
     int64_t num_nodes;
     const int64_t* indptr;
-    const int32_t* indices;
-    const float* weight;
+    Entries entries;
     const uint8_t* edge_type;
     const double* eta;
     PprIterate iterate;  // x^

@@ -6,7 +6,7 @@
 namespace hopfuse {
 
 struct AllowedArguments {
-    const int32_t* indices;
+    Entries entries;
     const int64_t* segment_begin;
     const int64_t* segment_end;
     int64_t num_segments;
@@ -38,8 +38,7 @@ struct MaskArguments {
 // Degrees of one row and lane inside the lane's own subgraph, with its own edge types and node weights.
 struct DegreeArguments {
     const int64_t* indptr;  // rows of outgoing edges (of any, where they go both ways)
-    const int32_t* indices;
-    const float* weight;
+    Entries entries;
     const uint8_t* edge_type;
     const double* degree;  // (N, T) of the whole graph
     const double* eta;
@@ -47,7 +46,7 @@ struct DegreeArguments {
     int32_t num_types;
     int32_t per_type;
     const int64_t* in_indptr;  // rows of incoming edges where edges have a direction, else null
-    const int32_t* in_indices;
+    Entries in_entries;        // of those rows
     int64_t num_nodes;
     float *scale32, *unscale32;
     double *scale64, *unscale64;

@@ -31,8 +31,7 @@ struct SliceTable {
     const Slice* slices;
     const SliceOfLong* of_long;  // of the first `num_long` slices
     const uint32_t* rows;        // a row's place in its window + 65536 (entries), or NO_ROW; 32 / threads for a slice
-    const int32_t* source;
-    const float* weight;  // or null: all 1
+    Entries entries;
     int32_t num_slices, num_long;
 };
 

@@ -44,8 +44,7 @@ struct CandidateGroups {
 // What shows that two nodes have equal scores, or that a node has none: the entries of rows, and the restarts.
 struct TwinTables {
     const int64_t* indptr;
-    const int32_t* indices;
-    const float* weight;
+    Entries entries;
     const uint8_t* edge_type;
     const float* mask;        // (N, L) or null
     const float* attraction;  // (N, L) node weights, or null: all 1

@@ -1,6 +1,7 @@
 // What the PPR kernels read of a graph and of a batch's restarts; see ppr_walk.h.
 #pragma once
 
+#include "hopfuse/entries.h"
 #include "hopfuse/integers.h"
 #include "kernel_type.h"
 
@@ -11,8 +12,7 @@ enum EdgeKind { edges_plain, edges_weighted, edges_untyped, edges_typed, edges_p
 
 struct DeviceRows {
     const int64_t* indptr;
-    const int32_t* indices;
-    const float* weight;       // or null: all 1
+    Entries entries;
     const uint8_t* edge_type;  // or null: one type
     const float* eta;          // (T, L) or null: all 1
     const float* scale;        // per_type: (N, T) or, per lane, (N, T, L)

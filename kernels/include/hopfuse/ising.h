@@ -25,6 +25,7 @@
 #include "hopfuse/integers.h"
 
 #include "hopfuse/calibrate.h"
+#include "hopfuse/entries.h"
 #include "hopfuse/scalar.h"
 #include "hopfuse/status.h"
 
@@ -36,8 +37,7 @@ constexpr int ISING_CANDIDATES = 1024;  // a block of the tree; the workspace ha
 struct IsingGraph {
     int64_t num_nodes;
     const int64_t* indptr;
-    const int32_t* indices;      // ascending within a row; a node occurs once per type
-    const float* weight;         // or null: all 1
+    Entries entries;             // columns ascend within a row; a node occurs once per type
     const int32_t* internal_of;  // (N,) the row of a document
 };
 
@@ -65,11 +65,11 @@ struct IsingArgs {
 
 // The total weight of a row's edges to one neighbour; `e` is advanced from its first edge to that of the next neighbour.
 HOPFUSE_FN double neighbour_weight(const IsingGraph& graph, int64_t& e, int64_t end) {
-    const int32_t node = graph.indices[e];
+    const int32_t node = column_at(graph.entries, e);
     double total = 0.0;
     do {
-        total = total + (graph.weight == nullptr ? 1.0 : static_cast<double>(graph.weight[e]));
-    } while (++e < end && graph.indices[e] == node);
+        total = total + static_cast<double>(weight_at(graph.entries, e));
+    } while (++e < end && column_at(graph.entries, e) == node);
     return total;
 }
 

@@ -5,6 +5,7 @@
 // hits are a subset of those of the larger k.
 #pragma once
 
+#include "hopfuse/entries.h"
 #include "hopfuse/integers.h"
 #include "hopfuse/scalar.h"
 
@@ -57,8 +58,7 @@ HOPFUSE_FN NodeError error_to_outlast(NodeError error) {
 // The stored entries of a graph, as seen by a query: mask[source * stride] is 0 for sources that the query excludes; null: none.
 struct QueryRows {
     const int64_t* indptr;
-    const int32_t* indices;
-    const float* weight;
+    Entries entries;
     const uint8_t* edge_type;
     const float* mask;
     int64_t stride;
@@ -66,7 +66,7 @@ struct QueryRows {
 
 // The first entry from `e` on that counts, or `end`.
 HOPFUSE_FN int64_t next_entry(const QueryRows& rows, int64_t e, int64_t end) {
-    while (rows.mask != nullptr && e < end && rows.mask[rows.indices[e] * rows.stride] == 0.0f) ++e;
+    while (rows.mask != nullptr && e < end && rows.mask[column_at(rows.entries, e) * rows.stride] == 0.0f) ++e;
     return e;
 }
 
@@ -81,8 +81,8 @@ HOPFUSE_FN bool have_equal_entries(const QueryRows& rows, int64_t row, int64_t o
     const int64_t end = rows.indptr[row + 1], other_end = rows.indptr[other + 1];
     int64_t a = next_entry(rows, rows.indptr[row], end), b = next_entry(rows, rows.indptr[other], other_end);
     while (a < end && b < other_end) {
-        if (rows.indices[a] != rows.indices[b]) return false;
-        if (rows.weight != nullptr && rows.weight[a] != rows.weight[b]) return false;
+        if (column_at(rows.entries, a) != column_at(rows.entries, b)) return false;
+        if (weight_at(rows.entries, a) != weight_at(rows.entries, b)) return false;
         if (rows.edge_type != nullptr && rows.edge_type[a] != rows.edge_type[b]) return false;
         a = next_entry(rows, a + 1, end);
         b = next_entry(rows, b + 1, other_end);
@@ -108,7 +108,7 @@ struct Exchange {
 HOPFUSE_FN int64_t next_entry_of(const QueryRows& rows, int64_t e, int64_t end, const Exchange& exchange,
                                  int64_t only) {
     for (e = next_entry(rows, e, end); e < end; e = next_entry(rows, e + 1, end)) {
-        const int64_t source = rows.indices[e];
+        const int64_t source = column_at(rows.entries, e);
         if (only < 0 ? exchange.of(source) == source : only == source) break;
     }
     return e;
@@ -122,8 +122,8 @@ HOPFUSE_FN bool exchanges_entries(const QueryRows& rows, const Exchange& exchang
     int64_t a = next_entry_of(rows, rows.indptr[row], end, exchange, only);
     int64_t b = next_entry_of(rows, rows.indptr[other], other_end, exchange, image);
     while (a < end && b < other_end) {
-        if (only < 0 && rows.indices[a] != rows.indices[b]) return false;
-        if (rows.weight != nullptr && rows.weight[a] != rows.weight[b]) return false;
+        if (only < 0 && column_at(rows.entries, a) != column_at(rows.entries, b)) return false;
+        if (weight_at(rows.entries, a) != weight_at(rows.entries, b)) return false;
         if (rows.edge_type != nullptr && rows.edge_type[a] != rows.edge_type[b]) return false;
         a = next_entry_of(rows, a + 1, end, exchange, only);
         b = next_entry_of(rows, b + 1, other_end, exchange, image);
@@ -143,8 +143,8 @@ HOPFUSE_FN Unlike first_unlike(const QueryRows& rows, int64_t row, int64_t other
     for (int64_t a = step > 0 ? begin : end - 1, b = step > 0 ? other_begin : other_end - 1;; a += step, b += step) {
         while (a >= begin && a < end && next_entry(rows, a, a + 1) != a) a += step;
         while (b >= other_begin && b < other_end && next_entry(rows, b, b + 1) != b) b += step;
-        const int64_t source = a >= begin && a < end ? rows.indices[a] : -1;
-        const int64_t source_of_other = b >= other_begin && b < other_end ? rows.indices[b] : -1;
+        const int64_t source = a >= begin && a < end ? column_at(rows.entries, a) : -1;
+        const int64_t source_of_other = b >= other_begin && b < other_end ? column_at(rows.entries, b) : -1;
         if (source != source_of_other || source < 0) return Unlike{source, source_of_other};
     }
 }
