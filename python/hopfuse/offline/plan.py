@@ -14,7 +14,7 @@ from .. import __version__
 from .._validation import check_whole
 from ..errors import FormatError, InputError
 from ..index import Index
-from ..index.state import reopened
+from ..index.log.state import reopened
 from ..io.queries import Query, query_file
 from .check import check_rows
 from .files import fingerprints
