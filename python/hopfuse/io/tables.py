@@ -28,8 +28,9 @@ _FLAGS = {"true": True, "false": False, "": True}
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
 #: The tag of a language that is not known.
 _UNDETERMINED = "und"
-#: What an id is, for error messages.
+#: What an id and a weight are, for error messages.
 KEYS = "a string or an integer of 64 bits"
+WEIGHTS = "a finite number of at least 0"
 
 #: The place of a value, for error messages, and the value.
 Placed = tuple[str, Any]
@@ -304,6 +305,8 @@ def keys(
     InputError
         A value of another type, or a mixture of strings and integers.
     """
+    if name not in table.columns:
+        return [None] * table.num_rows
     values = table.values(name)
     if isinstance(values, np.ndarray) and values.dtype.kind == "i":
         values = values.tolist()
@@ -367,12 +370,11 @@ def weights(table: Table, name: str) -> NDArray[np.float64] | None:
     """Return a column of finite numbers >= 0, or None without that column."""
     if name not in table.columns:
         return None
-    allowed = "a finite number of at least 0"
-    out = np.asarray(_numbers(table, name, _as_real, "iuf", allowed), dtype=np.float64)
+    out = np.asarray(_numbers(table, name, _as_real, "iuf", WEIGHTS), dtype=np.float64)
     bad = ~(np.isfinite(out) & (out >= 0))
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
-        table.refuse(at, name, table.values(name)[at], allowed, "range")
+        table.refuse(at, name, table.values(name)[at], WEIGHTS, "range")
     return out
 
 
