@@ -305,11 +305,13 @@ def join(lanes: int, blocks: int) -> tuple[float, float]:
 
 
 def start(of: Search) -> Iterator[Work]:
-    """ppr_start_lL: a thread writes an entry of each state."""
-    states = of.size.nodes * of.lanes
+    """ppr_start_lL: a warp has 64 rows, of which it writes those that restart; all rows if no early pass follows."""
+    written = 0.0 if of.early_passes else of.state
+    stores = 0.0 if of.early_passes else TILE * of.lanes / (WARP * PASS_LANES)
     yield Work(
-        "start, mass, scale", "ppr_start_lL", blocks=states / THREADS, registers=16,
-        memory=0 if of.is_near else 8.0 * states, cache=8.0 * states, near=1, steps=40, first_near=3, first_steps=20,
+        "start, mass, scale", "ppr_start_lL", blocks=of.tiles / (THREADS / WARP), registers=32,
+        memory=0 if of.is_near else written, cache=8.0 * of.tiles + written, near=2, steps=40 + 12 * stores,
+        first_near=2, first_steps=20,
     )  # fmt: skip
 
 
@@ -325,24 +327,31 @@ def restart(of: Search) -> Iterator[Work]:
 def early(of: Search) -> Iterator[Work]:
     """ppr_early_lL: a warp finds, of its rows' entries, those whose source is nonzero, 32 at a time by ballot.
 
-    It computes only rows that have one, restart, or are nonzero already, as many at once as a pass does.
+    It computes only rows that have one, restart, or are nonzero already, as many at once as a pass does. The last of
+    these passes writes the other rows, too, which are 0.
     """
     together, rows = WARP * PASS_LANES // of.lanes, max(EARLY_ROWS, WARP * PASS_LANES // of.lanes)
     turns, found = ceil(rows * of.entries / (WARP * 4)), 4.0 * of.size.stored + 8.0 * of.size.nodes
     if of.size.segments and of.early_passes:
         yield segments(of, "ppr_early_segments_lL", len(of.early_passes), len(of.early_passes), "early passes")
-    for before, after in of.early_passes:
+    for number, (before, after) in enumerate(of.early_passes, 1):
+        filled = of.state if number == len(of.early_passes) else 0.0
         chosen = rows / together * (1 - (1 - after) ** together)  # groups of rows
         groups = chosen * mean_groups(max(1.0, of.entries * before), together, 4)
         words = turns * (0.3 if of.tiles * 8 <= 64 << 10 else 1)
         loads = of.loads(1 + turns + chosen + groups, groups)
         yield Work(
             "early passes", "ppr_early_lL", blocks=of.size.nodes / rows / (THREADS / WARP), registers=64, shared=416,
-            memory=(0 if of.all_near else found) + of.gathered()["memory"] * before,
-            cache=found + of.gathered()["cache"] * before,
+            memory=(0 if of.all_near else found) + (0 if of.is_near else filled) + of.gathered()["memory"] * before,
+            cache=found + filled + of.gathered()["cache"] * before,
             far=loads["far"], near=loads["near"] + words, steps=120 + 175 * turns + 150 * chosen + 90 * groups,
             first_near=4,
         )  # fmt: skip
+
+
+def states_of(of: Search, times: int) -> float:
+    """Return the mean bytes of states of a full pass: the one before, which the first does not read, and the next."""
+    return (2 - 1 / max(1, times)) * of.state
 
 
 def sliced(of: Search) -> Iterator[Work]:
@@ -361,11 +370,12 @@ def sliced(of: Search) -> Iterator[Work]:
     measured = max(0, of.size.passes - first + 1)
     loads = of.loads(2, 1)
     padded = slices * WARP * min(8.0, of.entries / threads + 0.5)
+    states = states_of(of, count - measured)
     table = 8 * padded + 16 * slices + 12.0 * of.size.nodes
     row: dict[str, Any] = {
         "blocks": blocks, "registers": registers, "shared": 14_600, "units": units,
-        "memory": 0 if of.all_near else table + (0 if of.is_near else 2 * of.state) + of.gathered()["memory"],
-        "cache": table + 2 * of.state + of.gathered()["cache"], "barriers": 1 if of.is_one_launch else 0,
+        "memory": 0 if of.all_near else table + (0 if of.is_near else states) + of.gathered()["memory"],
+        "cache": table + states + of.gathered()["cache"], "barriers": 1 if of.is_one_launch else 0,
     }  # fmt: skip
     name, each = ("ppr_walk_sliced_l4", 0) if of.is_one_launch else ("ppr_pass_sliced_l4", 1)
     steps = 330 + 65 * threads
@@ -405,11 +415,11 @@ def passes(of: Search) -> Iterator[Work]:
     units = ceil(of.size.nodes / (warps * rows))
     if of.is_one_launch:
         groups = most_groups(of.entries, rows, 4, units, warps)
-    loads = of.loads(1, groups)
+    loads, states = of.loads(1, groups), states_of(of, count - measured)
     row: dict[str, Any] = {
         "blocks": blocks, "registers": registers, "units": units,
-        "memory": 0 if of.all_near else of.graph + (0 if of.is_near else 2 * of.state) + of.gathered()["memory"],
-        "cache": of.graph + 2 * of.state + of.gathered()["cache"],
+        "memory": 0 if of.all_near else of.graph + (0 if of.is_near else states) + of.gathered()["memory"],
+        "cache": of.graph + states + of.gathered()["cache"],
         "barriers": (2 if of.size.segments else 1) if of.is_one_launch else 0,
     }  # fmt: skip
     name = "ppr_walk_lL" if of.is_one_launch else "ppr_pass_weighted_lL"

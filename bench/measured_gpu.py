@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 #: What has changed since the commit that was measured.
-NEWER = """the host side, in C++ over the driver's entry points (`kernels/device`); the kernels of passes, first passes,
-slices and certificates; those of 8-bit codes, products, queries and candidates of dense lists; those of fusion and of
-settling"""
+NEWER = """the host side, in C++ over the driver's entry points (`kernels/device`); the kernels of a walk's start, first
+passes, passes, slices and certificates; those of its best nodes and of settling; those of 8-bit codes, products,
+queries and candidates of dense lists; those of fusion and of covers"""
 FILE = Path(__file__).parent / "results" / "h200-first-gpu.json"
 SIZES = {
     "small": "900 nodes, 4,000 edges; 600 vectors of 32 dimensions in float32",

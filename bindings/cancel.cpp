@@ -97,7 +97,7 @@ void Call::raise_stopped() const {
     throw nb::python_error();
 }
 
-void bind_cancel(Module& m) {
+const Binding binding("cancel", [](Module& m) {
     const nb::object threading = nb::module_::import_("threading");
     main_thread = (pthread_t)nb::cast<uint64_t>(threading.attr("main_thread")().attr("ident"));
     pthread_atfork(nullptr, nullptr, [] { main_thread = pthread_self(); });
@@ -117,4 +117,4 @@ void bind_cancel(Module& m) {
             const Call call(execution);
         },
         "Raise for a signal, or if a token of the current context is cancelled.");
-}
+});

@@ -8,8 +8,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <optional>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "../kernels/cpu/float_mode.h"
@@ -48,6 +50,19 @@ private:
     nb::module_& module_;
 };
 
+// What a file adds to the module. All are bound in the order of their names, which the stub of the module has, too:
+//     const Binding binding("NAME", [](Module& m) { m.def("function", &function, …); });
+class Binding {
+public:
+    using Bind = void (*)(Module&);
+    Binding(const char* name, Bind bind) { all()[name] = bind; }
+
+    static std::map<std::string_view, Bind>& all() {
+        static std::map<std::string_view, Bind> bindings;
+        return bindings;
+    }
+};
+
 using hopfuse::CpuKernels;
 
 // A call of a kernel, the only access to the kernels. It runs without the GIL until it ends or is stopped: by a signal, if
@@ -84,25 +99,3 @@ private:
     static void poll_signals(hopfuse::StopFlag* flag);
     void raise_unless_ok(hopfuse::Status status) const;
 };
-
-void bind_cancel(Module& m);
-void bind_device(Module& m);
-void bind_device_dense(Module& m);
-void bind_device_dice(Module& m);
-void bind_device_fuse(Module& m);
-void bind_device_ising(Module& m);
-void bind_device_ppr(Module& m);
-void bind_device_project(Module& m);
-void bind_device_seeds(Module& m);
-void bind_inputs(Module& m);
-void bind_ppr(Module& m);
-void bind_ppr_push(Module& m);
-void bind_prepared_graph(Module& m);
-void bind_dense(Module& m);
-void bind_fuse(Module& m);
-void bind_ising(Module& m);
-void bind_dice(Module& m);
-void bind_project(Module& m);
-void bind_similarity(Module& m);
-void bind_seeds(Module& m);
-void bind_terms(Module& m);

@@ -379,7 +379,7 @@ nb::dict Results::dict() {
     return made;
 }
 
-void bind_device(Module& m) {
+const Binding binding("device", [](Module& m) {
     nb::class_<PinnedBlock>(m, "PinnedBlock", nb::type_slots(block_slots), "Pinned host memory behind NumPy arrays.");
     nb::class_<DeviceQueue>(m, "DeviceQueue", "Where a call is queued on a device.")
         .def_prop_ro("stream",
@@ -387,7 +387,4 @@ void bind_device(Module& m) {
     m.def(
         "use_faults", [](nb::object raise) { raise_fault = raise.release().ptr(); }, nb::arg("raise_fault"),
         "Take the function that raises the error of a query, by its status and row.");
-    bind_device_array(m);
-    bind_device_place(m);
-    bind_device_recording(m);
-}
+});

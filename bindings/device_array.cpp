@@ -293,7 +293,7 @@ nb::object as_tuple(const Shape& shape) {
     return made;
 }
 
-void bind_device_array(Module& m) {
+const Binding binding("device_array", [](Module& m) {
     nb::class_<DeviceArray>(m, "DeviceArray",
                             "An array in the memory of a device, C-contiguous. Other libraries import it by DLPack or "
                             "__cuda_array_interface__, without a copy.")
@@ -368,4 +368,4 @@ void bind_device_array(Module& m) {
           "An array over the tensor of a capsule, which is ready on the stream of the queue, and its strides or None.");
     m.def("device_of_address", &ordinal_of, nb::arg("device"), nb::arg("address"),
           "The number of the device that holds an address.");
-}
+});

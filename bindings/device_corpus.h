@@ -21,3 +21,10 @@ inline native::RowFilter take_filter(Operands& in, nb::handle mask, nb::handle i
     }
     return filter;
 }
+
+// The vectors of queries, (B, dim) of the corpus.
+inline Operand<float> take_queries(Operands& in, nb::handle queries, const Corpus& corpus) {
+    const auto given = in.take<float>(queries, 2);
+    if (given.dim(1) != corpus.there->dim()) throw nb::type_error("queries have as many dimensions as the corpus");
+    return given;
+}

@@ -26,7 +26,3 @@ DType dtype_from(nb::handle dtype);
 // Keeps an object of Python alive; null for None.
 native::Owner python_owner(nb::object object);
 nb::object as_tuple(const Shape& shape);
-
-void bind_device_array(Module& m);
-void bind_device_place(Module& m);
-void bind_device_recording(Module& m);

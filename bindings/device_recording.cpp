@@ -334,7 +334,7 @@ void put_rows(const std::shared_ptr<native::Device>& device, const DeviceArray& 
 
 }  // namespace
 
-void bind_device_recording(Module& m) {
+const Binding binding("device_recording", [](Module& m) {
     nb::class_<SharedMemory>(m, "RecordingMemory", "Memory of recordings that are never replayed at the same time.")
         .def(
             "__init__",
@@ -367,4 +367,4 @@ void bind_device_recording(Module& m) {
           "A copy of these rows, which may repeat.");
     m.def("device_put_rows", &put_rows, nb::arg("device"), nb::arg("target"), nb::arg("rows"), nb::arg("source"),
           "Copy row i of `source` to row rows[i] of `target`.");
-}
+});

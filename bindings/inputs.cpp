@@ -98,7 +98,7 @@ std::optional<nb::tuple> first_unscorable(In<float> vectors, bool needs_length, 
 
 }  // namespace
 
-void bind_inputs(Module& m) {
+const Binding binding("inputs", [](Module& m) {
     m.attr("RESTART_OUTSIDE") = static_cast<int>(RestartFault::outside);
     m.attr("RESTART_BAD_WEIGHT") = static_cast<int>(RestartFault::bad_weight);
     m.attr("RESTART_EMPTY_ROW") = static_cast<int>(RestartFault::empty_row);
@@ -116,4 +116,4 @@ void bind_inputs(Module& m) {
           "Bring node weights into the range of walks; the fault, its row and column, or None.");
     m.def("first_unscorable", &first_unscorable, nb::arg("vectors"), nb::arg("needs_length"), nb::arg("threads"),
           "The first vector without a float32 score, and whether it is too small for one; or None.");
-}
+});

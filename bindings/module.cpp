@@ -51,7 +51,7 @@ const CpuKernels& Call::kernels() { return *chosen.load(); }
 NB_MODULE(_native, module) {
     nb::set_leak_warnings(false);  // a device is kept for the rest of the process
     module.doc() = "Kernels of the CPU and of devices: arrays in, arrays out. Used by hopfuse.backends only.";
-    chosen = hopfuse::runnable_variants()[0];
+    chosen = &hopfuse::best_variant();
     Module m(module);
     m.def("built_isas", [] { return names(hopfuse::built_isas()); }, "Variants in this build, best first.");
     m.def("runnable_isas", &runnable_isas, "Variants that this machine can run, best first.");
@@ -66,25 +66,5 @@ NB_MODULE(_native, module) {
     m.def("idle_workspace_bytes", &hopfuse::idle_workspace_bytes, "Bytes held for reuse by later calls.");
     m.def("pool_size", &hopfuse::pool_size, "Threads that the pool has started in this process.");
     m.def("release_workspaces", &hopfuse::release_workspaces, "Give the idle workspaces back to the system.");
-    bind_cancel(m);
-    bind_device(m);
-    bind_device_dense(m);
-    bind_device_dice(m);
-    bind_device_fuse(m);
-    bind_device_ppr(m);
-    bind_device_ising(m);
-    bind_device_project(m);
-    bind_device_seeds(m);
-    bind_inputs(m);
-    bind_prepared_graph(m);
-    bind_ppr(m);
-    bind_ppr_push(m);
-    bind_dense(m);
-    bind_fuse(m);
-    bind_ising(m);
-    bind_dice(m);
-    bind_project(m);
-    bind_similarity(m);
-    bind_seeds(m);
-    bind_terms(m);
+    for (const auto& [name, bind] : Binding::all()) bind(m);
 }

@@ -153,7 +153,7 @@ nb::dict outgoing(nb::handle_t<Prepared> handle) {
 
 }  // namespace
 
-void bind_prepared_graph(Module& m) {
+const Binding binding("prepared_graph", [](Module& m) {
     const PreparedGraph::Sizes sizes;
     nb::class_<Prepared>(m, "PreparedGraph",
                          "A graph's arrays, with the tables and layouts that walks read. Each is made once, at its "
@@ -177,4 +177,4 @@ void bind_prepared_graph(Module& m) {
             "Bytes of the tables and layouts made so far, beside the graph's own arrays.");
     m.def("ppr_lanes", &hopfuse::ppr_lanes, nb::arg("nodes"), nb::arg("stored"), nb::arg("queries"), nb::arg("threads"),
           "The lanes of the blocks that a batch is divided into, on a graph of this size.");
-}
+});

@@ -11,35 +11,18 @@
 
 namespace hopfuse {
 
-namespace baseline {
-extern const CpuKernels kernels;
-}
-
-#if defined(HOPFUSE_X86)
-namespace avx2 {
-extern const CpuKernels kernels;
-}
-
-namespace avxvnni {
-Status dense_encode(const DenseVectors&, DenseCodes, const Execution&);
-Status dense_topk(const DenseCorpus&, const DenseQueries&, const DenseHits&);
-bool code_dots_are_exact();
-}  // namespace avxvnni
-
-namespace avx512 {
-extern const CpuKernels kernels;
-}
-
-namespace amx {
-Status dense_encode(const DenseVectors&, DenseCodes, const Execution&);
-Status dense_topk(const DenseCorpus&, const DenseQueries&, const DenseHits&);
-bool code_dots_are_exact();
-}  // namespace amx
-#elif defined(HOPFUSE_ARM64)
-namespace neon {
-extern const CpuKernels kernels;
-}
-#endif
+#define HOPFUSE_TABLES(isa)                  \
+    namespace isa {                          \
+    extern const DenseKernels dense_kernels; \
+    extern const OtherKernels other_kernels; \
+    }
+HOPFUSE_TABLES(baseline)
+HOPFUSE_TABLES(avx2)
+HOPFUSE_TABLES(avxvnni)  // dense search only
+HOPFUSE_TABLES(avx512)
+HOPFUSE_TABLES(amx)  // dense search only
+HOPFUSE_TABLES(neon)
+#undef HOPFUSE_TABLES
 
 namespace {
 
@@ -89,15 +72,6 @@ struct Offer {
     }
 };
 
-// A set with its own dense search, and the other kernels of another set.
-CpuVariant with_dense(const CpuKernels& others, const char* isa_of_others, const char* isa,
-                      decltype(CpuKernels::dense_encode) encode, decltype(CpuKernels::dense_topk) topk,
-                      decltype(CpuKernels::code_dots_are_exact) exact) {
-    CpuVariant made{others, isa, isa_of_others};
-    made.dense_encode = encode, made.dense_topk = topk, made.code_dots_are_exact = exact;
-    return made;
-}
-
 #endif
 
 // Each list ends with null.
@@ -111,18 +85,15 @@ struct Variants {
     Variants() {
 #if defined(HOPFUSE_X86)
         const Offer offer;
-        add(with_dense(avx512::kernels, "avx512", "amx", amx::dense_encode, amx::dense_topk, amx::code_dots_are_exact),
-            offer.amx);
-        add({avx512::kernels, "avx512", "avx512"}, offer.avx512);
-        add(with_dense(avx2::kernels, "avx2", "avxvnni", avxvnni::dense_encode, avxvnni::dense_topk,
-                       avxvnni::code_dots_are_exact),
-            offer.avxvnni);
-        add({avx2::kernels, "avx2", "avx2"}, offer.avx2);
+        add({{amx::dense_kernels, avx512::other_kernels}, "amx", "avx512"}, offer.amx);
+        add({{avx512::dense_kernels, avx512::other_kernels}, "avx512", "avx512"}, offer.avx512);
+        add({{avxvnni::dense_kernels, avx2::other_kernels}, "avxvnni", "avx2"}, offer.avxvnni);
+        add({{avx2::dense_kernels, avx2::other_kernels}, "avx2", "avx2"}, offer.avx2);
 #elif defined(HOPFUSE_ARM64)
-        add({neon::kernels, "neon", "neon"}, true);  // NEON with fma is part of AArch64
+        add({{neon::dense_kernels, neon::other_kernels}, "neon", "neon"}, true);  // NEON with fma is part of AArch64
 #endif
         built[built_count++] = "baseline";
-        run({baseline::kernels, "baseline", "baseline"});
+        run({{baseline::dense_kernels, baseline::other_kernels}, "baseline", "baseline"});
     }
 
 private:
@@ -151,6 +122,8 @@ const Variants& variants() {
 }  // namespace
 
 const CpuVariant* const* runnable_variants() { return variants().runnable; }
+
+const CpuVariant& best_variant() { return *variants().runnable[0]; }
 
 const char* const* built_isas() { return variants().built; }
 

@@ -217,28 +217,23 @@ HOPFUSE_DEVICE void sum_segments(const ResidualArguments& t) {
     for (int i = 0; i < 4; ++i) t.partial[segment * L + 4 * place + i] = sums[i];
 }
 
-// The sums of a long row, the `number`-th one, from those of its segments.
+// The sums of a row's entries or, if it is long, those of its segments, which the threads of the warp add: each of one lane, so that
+// many are read before the first is added. Called by whole warps.
 template <int L>
-HOPFUSE_DEVICE Quad<double> sums_of_segments(const ResidualArguments& t, int64_t number, int at) {
-    const LongRows& r = t.segments;
-    Quad<double> all = same_in_quad(0.0);
-    if (r.allowed != nullptr) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) all[i] = sum_of_segments<L>(r, number, at + i, t.partial);
-        return all;
-    }
-    constexpr int ahead = 4;
-    const int64_t last = r.first_of[number + 1];
+HOPFUSE_DEVICE Quad<double> with_segments(const ResidualArguments& t, int64_t row, bool is_long, int at,
+                                          const Quad<double>& sums) {
+    constexpr int ahead = 16;
+    const int lane = static_cast<int>(threadIdx.x) % 32, own_quad = lane % QUADS<L>;
+    Quad<double> all = sums;
     HOPFUSE_ROLLED
-    for (int64_t first = r.first_of[number]; first < last; first += ahead) {
-        Quad<double> sums[ahead];
+    for (unsigned left = __ballot_sync(WHOLE_WARP, is_long && own_quad == 0); left != 0; left &= left - 1) {
+        const int leader = __ffs(static_cast<int>(left)) - 1;
+        const int64_t number = index_of_row(t.long_rows, __shfl_sync(WHOLE_WARP, row, leader));
+        const double own = sum_of_segments<L, double, ahead>(t.segments, number, lane % L, t.partial);
+        Quad<double> lanes;
 #pragma unroll
-        for (int j = 0; j < ahead; ++j)
-            sums[j] = read_quad(t.partial + (first + j < last ? first + j : first) * L + at);
-#pragma unroll
-        for (int j = 0; j < ahead; ++j)
-#pragma unroll
-            for (int i = 0; i < 4; ++i) all[i] = first + j < last ? all[i] + sums[j][i] : all[i];
+        for (int i = 0; i < 4; ++i) lanes[i] = __shfl_sync(WHOLE_WARP, own, at + i);
+        if (lane - own_quad == leader) all = lanes;
     }
     return all;
 }
@@ -288,11 +283,18 @@ struct RowEntries {
     }
 };
 
-// What a row's residual depends on besides its entries, read before their gathers.
+// What a row's residual depends on besides its entries, read before their gathers; of rows after the last one, nothing.
 struct ResidualRow {
     uint32_t row;
     Quad<float> x;
     bool restarts;
+
+    template <int L>
+    __device__ void read(const ResidualArguments& t, const float* state, int at) {
+        if (row >= t.num_nodes) return;
+        x = read_quad(state + static_cast<int64_t>(row) * L + at);
+        restarts = holds_row(t.restart_rows.words, row);
+    }
 };
 
 // d P' x^ of a row that has a sum; edges into nodes that may not hold mass are ignored.
@@ -363,14 +365,14 @@ HOPFUSE_DEVICE Measured residual(const ResidualArguments& t, ResidualShared& sha
     shared.begin<L>(t);
     RowEntries entries(t.indptr, rows.first, t.num_nodes);
     HOPFUSE_ROLLED
-    for (uint32_t row = rows.first; row < t.num_nodes; row += rows.stride) {
+    for (uint32_t row = rows.first; __any_sync(WHOLE_WARP, row < t.num_nodes); row += rows.stride) {
         const RowEntries next(t.indptr, row + rows.stride, t.num_nodes);
-        const ResidualRow own = {row, read_quad(x + static_cast<int64_t>(row) * L + rows.at),
-                                 holds_row(t.restart_rows.words, row)};
-        const Quad<double> sums = entries.count <= PPR_SEGMENT
-                                      ? segment_sums<L>(t, x, entries.begin, entries.count, rows.at)
-                                      : sums_of_segments<L>(t, index_of_row(t.long_rows, row), rows.at);
-        end_row<L>(t, shared, own, rows.at, sums);
+        ResidualRow own = {row, {}, false};
+        own.read<L>(t, x, rows.at);
+        const bool is_long = entries.count > PPR_SEGMENT;
+        const Quad<double> entry_sums = segment_sums<L>(t, x, entries.begin, is_long ? 0 : entries.count, rows.at);
+        const Quad<double> sums = with_segments<L>(t, row, is_long, rows.at, entry_sums);
+        if (row < t.num_nodes) end_row<L>(t, shared, own, rows.at, sums);
         entries = next;
     }
     return shared.end<L>();

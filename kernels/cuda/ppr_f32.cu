@@ -43,6 +43,12 @@ struct RowInputs {
     float factor;  // that of all lanes
 };
 
+// Whether a row of the state before the current one may not be 0. There is none before the first pass, and the first full pass finds
+// only those rows that passes before it have written.
+HOPFUSE_DEVICE bool has_before(const PprStep& step, int64_t row) {
+    return step.number > 1 && (step.before == nullptr || holds_row(step.before, row));
+}
+
 template <int L>
 HOPFUSE_DEVICE RowInputs read_inputs(const PassArguments& t, const PprStep& step, int64_t row, int four,
                                      bool has_before) {
@@ -112,7 +118,7 @@ struct PassRows {
     __device__ EntrySpan span(int64_t row) const { return EntrySpan(t.rows.indptr[row], t.rows.indptr[row + 1]); }
     __device__ RowInputs read(int64_t row) const {
         if (row >= t.num_nodes) return RowInputs{};
-        return read_inputs<L>(t, step, row, four(), step.omega != nullptr);
+        return read_inputs<L>(t, step, row, four(), step.omega != nullptr && has_before(step, row));
     }
     __device__ void take(int64_t row, int length, const RowInputs& inputs, const float4& own) const {
         const float4 sum = with_segments<L, Ahead>(t, row, length > PPR_SEGMENT, own);
@@ -220,6 +226,7 @@ HOPFUSE_DEVICE void walk(const WalkArguments& a, PassShared* shared) {
             step.current = done % 2 == 0 ? a.state : t.step.next;
             step.next = done % 2 == 0 ? t.step.next : a.state;
             if (step.omega != nullptr) step.omega += done * L;
+            if (done > 0) step.before = nullptr;
             if (number < a.first_measured) step.measured = nullptr;
         }
         __syncthreads();
@@ -234,6 +241,28 @@ HOPFUSE_DEVICE void walk(const WalkArguments& a, PassShared* shared) {
     }
 }
 
+// The start of a walk in a warp's tile of rows.
+template <int L>
+HOPFUSE_DEVICE void start(const StartArguments& a) {
+    const WarpPlace place;
+    const int64_t first = place.warp * PPR_TILE;
+    if (first >= a.num_nodes) return;
+    const int four = place.lane % row_threads<L>;
+    const uint64_t word = a.restart_rows.words[place.warp];
+    const bool all = a.all != 0 || *a.left == 0;
+    if (word == 0 && !all) return;
+    const int64_t rank = a.restart_rows.rank[place.warp];
+    HOPFUSE_ROLLED
+    for (int i = place.lane / row_threads<L>; i < PPR_TILE; i += warp_rows<L>) {
+        const int64_t row = first + i;
+        const bool restarts = (word >> i & 1u) != 0;
+        if (row >= a.num_nodes || (!restarts && !all)) continue;
+        const int64_t at = rank + __popcll(word & ((static_cast<uint64_t>(1) << i) - 1));
+        const float4 own = restarts ? read_four(a.restart, at * row_threads<L> + four) : four_times(0.0f);
+        store_four(a.current + (row * row_threads<L> + four) * 4, own);
+    }
+}
+
 // Rows, or segments, that a warp of one of the first passes has, and tiles of a block.
 template <int L>
 constexpr int early_rows = warp_rows<L> > EARLY_ROWS ? warp_rows<L> : EARLY_ROWS;
@@ -241,7 +270,8 @@ template <int L>
 constexpr int early_tiles = early_rows<L> * (PASS_THREADS / 32) / PPR_TILE;
 
 // The rows of a warp, in one of the first passes: finds entries with nonzero sources, and computes only rows that have one, restart,
-// or are nonzero already. Others stay 0. `reached` is shared memory, a word for each tile of the block.
+// or are nonzero already. Others are 0, which only the last of these passes writes. `reached` is shared memory, a word for each tile of
+// the block.
 template <int L>
 HOPFUSE_DEVICE void early_pass(const EarlyPassArguments& a, const LaneFactors& factors, unsigned long long* reached) {
     const PassArguments& t = a.walk;
@@ -254,7 +284,7 @@ HOPFUSE_DEVICE void early_pass(const EarlyPassArguments& a, const LaneFactors& f
     uint64_t some = 0;
     if (is_row) {
         some = t.restart_rows.words[own >> 6] | t.long_rows.words[own >> 6] | a.nonzero.words[own >> 6];
-        if (a.before != nullptr) some |= a.before[own >> 6];
+        if (t.step.before != nullptr) some |= t.step.before[own >> 6];
     }
     const int length = span.length();
     const uint64_t marks =
@@ -265,13 +295,15 @@ HOPFUSE_DEVICE void early_pass(const EarlyPassArguments& a, const LaneFactors& f
         const int index = at + place.lane / row_threads<L>;
         const int64_t row = first + index;
         const bool is_chosen = (chosen >> index & 1u) != 0;
+        float* const next_four = t.step.next + (row * row_threads<L> + four) * 4;
+        if (a.fills != 0 && !is_chosen && row < t.num_nodes) store_four(next_four, four_times(0.0f));
         if (!__any_sync(WHOLE_WARP, is_chosen)) continue;
         const int64_t begin = __shfl_sync(WHOLE_WARP, span.begin, index);
         const int count = __shfl_sync(WHOLE_WARP, length, index);
         const uint64_t counts = __shfl_sync(WHOLE_WARP, marks, index);
-        const bool has_before = is_chosen && a.before != nullptr && holds_row(a.before, row);
+        const bool was_nonzero = is_chosen && has_before(t.step, row);
         RowInputs inputs = {};
-        if (is_chosen) inputs = read_inputs<L>(t, t.step, row, four, has_before);
+        if (is_chosen) inputs = read_inputs<L>(t, t.step, row, four, was_nonzero);
         float4 sum = four_times(0.0f);
         if (is_chosen && walks != 0) sum = sum_marked<L>(t.rows, a.nonzero.kind, t.step.current, begin, counts, four);
         sum = with_segments<L, 4>(t, row, is_chosen && count > PPR_SEGMENT, sum);
@@ -280,7 +312,7 @@ HOPFUSE_DEVICE void early_pass(const EarlyPassArguments& a, const LaneFactors& f
         const float4 state = needs_state ? read_four(t.step.current, row * row_threads<L> + four) : four_times(0.0f);
         const float4 next = end_of_row<L>(t, t.step, factors, row, four, inputs, state, sum, count == 0).next;
         const bool is_nonzero = next.x != 0.0f || next.y != 0.0f || next.z != 0.0f || next.w != 0.0f;
-        if (is_nonzero || has_before) store_four(t.step.next + (row * row_threads<L> + four) * 4, next);
+        store_four(next_four, next);  // all lanes of a row that is marked, also those that are 0
         if (is_nonzero) atomicOr(reached + row / PPR_TILE % early_tiles<L>, 1ull << (row & 63));
     }
 }
@@ -404,20 +436,15 @@ using namespace hopfuse;
 //   Unit: max(8, 128 / L) segments; a warp (of masked lanes, one segment). Block: 256. Shared memory: 0.
 //   Registers: <= 64 (occupancy 50 %). Bytes: 4 an entry and, if its source is nonzero, 4 L + 4 + w; 4 L a segment.
 // ppr_early_lL: the first passes, which measure nothing: they read the state of nonzero rows only, and write rows that are or
-//   were nonzero.
+//   were nonzero, and long ones.
 //   Unit: max(8, 128 / L) rows; a warp. Block: 256. Shared memory: 432 bytes. Registers: <= 64 (occupancy 50 %).
-//   Bytes: nnz 4 + N 8 and, of each entry whose source is nonzero, 4 L + w; 4 L of each row that becomes nonzero.
-// ppr_start_lL: the start of a walk.
-//   Unit: an entry of the state; a thread. Block: 256. Shared memory: 0. Registers: <= 32. Bytes: 8 L N written.
+//   Bytes: nnz 4 + N 8 and, of each entry whose source is nonzero, 4 L + w; 4 L of each row that becomes nonzero or, in the last of
+//   these passes, of each row.
+// ppr_start_lL: the start of a walk. Passes read other rows only after they have been written.
+//   Unit: 64 rows; a warp. Block: 256. Shared memory: 0. Registers: <= 32. Bytes: N / 8, and 8 L for each row that restarts or, if
+//   no pass before the first full one writes the others, 4 L N written.
 #define HOPFUSE_LANES(L)                                                                                          \
-    extern "C" __global__ void __launch_bounds__(256)                                                             \
-        ppr_start_l##L(int64_t num_nodes, const RowSet set, const float* restart, float* current, float* next) {  \
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;                           \
-        if (at >= num_nodes * L) return;                                                                          \
-        const int64_t row = at / L;                                                                               \
-        current[at] = holds_row(set.words, row) ? restart[index_of_row(set, row) * L + at % L] : 0.0f;            \
-        next[at] = 0.0f;                                                                                          \
-    }                                                                                                             \
+    extern "C" __global__ void __launch_bounds__(256) ppr_start_l##L(const StartArguments a) { start<L>(a); }     \
     extern "C" __global__ void __launch_bounds__(256, 4) ppr_early_segments_l##L(const EarlySegmentArguments a) { \
         if (*a.walk.left != 0) early_segments<L>(a);                                                              \
     }                                                                                                             \

@@ -363,7 +363,7 @@ using namespace hopfuse;
             spread_restart<L>(restarts, a.scales, d, query, lane, a.restart64, a.restart32, &total);                   \
         const double squares = restart_squares<L>(restarts, a.scales, query, lane, a.restart64);                       \
         if (lane != 0) return;                                                                                         \
-        if (query == 0) *a.walk.last_pass = a.last;                                                                    \
+        if (query == 0) *a.walk.last_pass = 0;                                                                         \
         if (!is_finite(total)) fault = status_bad_weight;                                                              \
         const int64_t sizes_at = seeds.mask == nullptr ? 0 : query;                                                    \
         a.slack[query] = ppr_slack(static_cast<int64_t>(a.longest[sizes_at]), a.scales.num_types);                     \

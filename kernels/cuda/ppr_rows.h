@@ -6,7 +6,6 @@
 
 namespace hopfuse {
 
-constexpr unsigned WHOLE_WARP = 0xffffffffu;
 template <int L>
 constexpr int row_threads = L / 4;
 template <int L>

@@ -7,7 +7,6 @@
 
 namespace hopfuse {
 
-constexpr unsigned WHOLE_WARP = 0xffffffffu;
 constexpr int L = SLICED_LANES;
 
 // From 16 aligned bytes, by one load.
@@ -157,6 +156,11 @@ struct SlicedStep {
         : done(before), measures(is_measured), walking((walks.x != 0 ? 1u : 0u) | (walks.y != 0 ? 2u : 0u) |
                                                        (walks.z != 0 ? 4u : 0u) | (walks.w != 0 ? 8u : 0u)) {}
 
+    // Whether a row of the state before may not be 0, as has_before in ppr_f32.cu.
+    __device__ bool has_before(const SlicedArguments& a, int64_t row) const {
+        const PprStep& first = a.pass.step;
+        return done > 0 || (first.number > 1 && (first.before == nullptr || holds_row(first.before, row)));
+    }
     __device__ bool reads_current() const { return walking != 15u || measures; }
     __device__ const float* current(const SlicedArguments& a) const {
         return done % 2 == 0 ? a.state : a.pass.step.next;
@@ -173,7 +177,7 @@ struct RowInputs {
     __device__ void read(const SlicedArguments& a, const SlicedStep& step, int64_t row) {
         const PassArguments& t = a.pass;
         before = current = Lanes{};
-        if (t.step.omega != nullptr) before = load_lanes(step.next(a) + row * L);
+        if (t.step.omega != nullptr && step.has_before(a, row)) before = load_lanes(step.next(a) + row * L);
         if (step.reads_current()) current = load_lanes(step.current(a) + row * L);
         factor = t.factor == nullptr ? 1.0f : t.factor[row];
         restarts = t.restart_rows.words[row >> 6];

@@ -11,6 +11,8 @@
 
 namespace hopfuse {
 
+constexpr unsigned WHOLE_WARP = 0xffffffffu;
+
 // The number of segments of a long row in a lane; they are cut by the entries that count.
 template <int L>
 HOPFUSE_DEVICE int64_t count_segments(const LongRows& r, int64_t row, int lane) {

@@ -113,6 +113,7 @@ PassArguments Passes::arguments(int64_t number, double* measured, bool ends) con
     own.step = {.number = number,
                 .current = read_by(number),
                 .next = written_by(number),
+                .before = number == written.number ? written.rows : nullptr,
                 .omega = omega == nullptr ? nullptr : omega + (number - 1) * block_.lanes,
                 .measured = measured,
                 .ends = ends};
@@ -128,8 +129,14 @@ SegmentArguments Passes::segments(int64_t number) const {
             .partial = walk.partial};
 }
 
-void Passes::start(Queue& queue) const {
-    block_.launch_states(queue, start_kernel, walk.num_nodes, walk.restart_rows, walk.restart, even, odd);
+void Passes::start(Queue& queue, bool all) const {
+    block_.launch_items(queue, start_kernel, block_.rows.num_tiles() * 32,
+                        StartArguments{.num_nodes = walk.num_nodes,
+                                       .restart_rows = walk.restart_rows,
+                                       .restart = walk.restart,
+                                       .all = all,
+                                       .left = walk.decision.left,
+                                       .current = even});
 }
 
 SlicedArguments Passes::sliced(int64_t number, double* measured, bool ends) const {
@@ -156,8 +163,8 @@ void Passes::run(Queue& queue, int64_t number, double* measured, bool ends) cons
                  {std::min(blocks_of_rows(), waves), PPR_THREADS, shared}, arguments(number, measured, ends));
 }
 
-void Passes::run_early(Queue& queue, int64_t number, const uint64_t* before, const uint64_t* nonzero,
-                       uint64_t* reached) const {
+void Passes::run_early(Queue& queue, int64_t number, const uint64_t* before, const uint64_t* nonzero, uint64_t* reached,
+                       bool fills) const {
     const NonzeroRows rows = {nonzero, kind_};
     const int64_t together = std::max(EARLY_ROWS, 32 * PASS_LANES / block_.lanes),
                   segments_of_all = block_.rows.num_segments;
@@ -165,8 +172,10 @@ void Passes::run_early(Queue& queue, int64_t number, const uint64_t* before, con
         const int64_t warps = block_.allowed ? segments_of_all : blocks(segments_of_all, together);
         block_.launch_items(queue, early_segments_kernel, warps * 32, EarlySegmentArguments{segments(number), rows});
     }
+    PassArguments own = arguments(number, nullptr, false);
+    own.step.before = before;
     block_.launch_items(queue, early_kernel, blocks(block_.num_nodes(), together) * 32,
-                        EarlyPassArguments{arguments(number, nullptr, false), rows, before, reached});
+                        EarlyPassArguments{own, rows, reached, fills});
 }
 
 bool Passes::run_rest(Queue& queue, int64_t number, int64_t first_measured, int64_t last, double* measured) const {
@@ -222,19 +231,20 @@ void walk(Queue& queue, const PprBlock& block, Proof* proof, const Array<double>
         omega = block.rows.omegas->get(queue, damping, block.lanes, span.last);
     }
     const Array<float> partial = block.segment_sums(queue);
-    const Passes passes(block, omega ? omega.data() + block.lanes : nullptr, partial);
-    passes.start(queue);
+    Passes passes(block, omega ? omega.data() + block.lanes : nullptr, partial);
     const bool is_one_launch = proof == nullptr && passes.blocks_at_once(queue) > 0;
     int64_t early = std::min({span.first_measured - 1, span.last, early_passes(block)});
     if (is_one_launch && block.is_sliced()) early = 0;  // such a pass takes less than a launch
+    passes.start(queue, early == 0);
     const size_t words = static_cast<size_t>(std::max<int64_t>(1, block.rows.num_tiles()));
     const Array<uint64_t> reached = queue.empty<uint64_t>(MOST_EARLY * words);
     const uint64_t *before = nullptr, *nonzero = block.restart_words;
     for (int64_t number = 1; number <= early; ++number) {
         uint64_t* const next = reached.data() + static_cast<size_t>(number - 1) * words;
-        passes.run_early(queue, number, before, nonzero, next);
+        passes.run_early(queue, number, before, nonzero, next, number == early);
         before = nonzero, nonzero = next;
     }
+    passes.written = {early + 1, before};
     if (proof == nullptr && passes.run_rest(queue, early + 1, span.first_measured, span.last, measured)) return;
     const int64_t look = proof == nullptr ? LOOK : PPR_TRY_EVERY;
     for (int64_t number = early + 1; number <= span.last; ++number) {

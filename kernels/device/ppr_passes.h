@@ -24,15 +24,21 @@ public:
     PassArguments walk;
     float *even, *odd;
     const float* omega;
+    // If pass `number` follows passes that write few rows: a bit for each row that they have written of the state that it replaces.
+    struct Written {
+        int64_t number = 0;
+        const uint64_t* rows = nullptr;
+    } written;
 
-    // The start of a walk, in both buffers.
-    void start(Queue& queue) const;
+    // The start of a walk, in the first buffer; `all` unless passes follow that read rows which restart alone.
+    void start(Queue& queue, bool all) const;
     // A pass. Its residual is measured if `measured` is given; with `ends`, converged lanes then end.
     void run(Queue& queue, int64_t number, double* measured = nullptr, bool ends = false) const;
     // One of the first passes of a walk, without measuring it. `nonzero` has a bit for each row of the state that may not be 0,
-    // `before` for those of the state before it (null: there are none); `reached` receives those of the next state.
-    void run_early(Queue& queue, int64_t number, const uint64_t* before, const uint64_t* nonzero,
-                   uint64_t* reached) const;
+    // `before` for those of the state before it (null: there are none); `reached` receives those of the next state, of which the
+    // others are written if `fills`.
+    void run_early(Queue& queue, int64_t number, const uint64_t* before, const uint64_t* nonzero, uint64_t* reached,
+                   bool fills) const;
     // The passes from `number` on in one launch, measured from `first_measured` on; these may end lanes. False if that is not
     // possible or not worthwhile.
     bool run_rest(Queue& queue, int64_t number, int64_t first_measured, int64_t last, double* measured) const;

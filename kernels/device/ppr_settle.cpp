@@ -110,7 +110,7 @@ SettlingCounts Settling::run(SettlingCounts known) {
     passes.walk.anchor = anchor_;
     passes.walk.decision.walking = open_;
     passes.walk.decision.left = &certifier_.counts.data()->open;
-    passes.start(queue_);
+    passes.start(queue_, true);
     int64_t done = 0;
     const auto advance = [&](int64_t look) {
         while (done < look - 1) passes.run(queue_, ++done);

@@ -66,6 +66,35 @@ def use_scopes(current: object, raise_cancelled: object) -> None:
 def check_cancelled() -> None:
     """Raise for a signal, or if a token of the current context is cancelled."""
 
+DENSE_TILE: int = 16
+
+DENSE_GROUP: int = 4
+
+DENSE_STEP: int = 12
+
+def dense_types() -> dict[str, int]:
+    """The number of each precision of originals."""
+
+def dense_encode(vectors: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], *, type: int, cosine: bool, threads: int, codes: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], scale: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], error: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], norm_code: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], norm: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
+
+def dense_topk(vectors: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], *, type: int, cosine: bool, codes: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')] | None, scale: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, error: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, norm_code: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, norm: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, queries: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], k: int, allow_mask: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, allow_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, allow_ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, allow_shared: bool, threads: int, ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], rescored: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> bool: ...
+
+class DeviceCorpus:
+    """A corpus on a device."""
+
+DEVICE_MOST_ROWS: int = 2147483647
+
+DENSE_STEP_ERROR: float = 7.62939453125e-06
+
+def device_corpus(queue: DeviceQueue, vectors: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], *, type: int, cosine: bool) -> DeviceCorpus: ...
+
+def device_dense_topk(queue: DeviceQueue, corpus: DeviceCorpus, *, queries: object, k: int, mask: object | None, indptr: object | None, ids: object | None, shared: bool, on_device: bool) -> dict: ...
+
+def device_dot_bound(dim: int, type: int) -> tuple:
+    """
+    The slack, the norm's floor and the underflow of products of vectors with this dimension and type.
+    """
+
 class PinnedBlock:
     """Pinned host memory behind NumPy arrays."""
 
@@ -447,23 +476,7 @@ def device_take_rows(device: Device, array: DeviceArray, rows: Sequence[int]) ->
 def device_put_rows(device: Device, target: DeviceArray, rows: Sequence[int], source: DeviceArray) -> None:
     """Copy row i of `source` to row rows[i] of `target`."""
 
-class DeviceCorpus:
-    """A corpus on a device."""
-
-DEVICE_MOST_ROWS: int = 2147483647
-
-DENSE_STEP_ERROR: float = 7.62939453125e-06
-
-def device_corpus(queue: DeviceQueue, vectors: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], *, type: int, cosine: bool) -> DeviceCorpus: ...
-
-def device_dense_topk(queue: DeviceQueue, corpus: DeviceCorpus, *, queries: object, k: int, mask: object | None, indptr: object | None, ids: object | None, shared: bool, on_device: bool) -> dict: ...
-
-def device_dot_bound(dim: int, type: int) -> tuple:
-    """
-    The slack, the norm's floor and the underflow of products of vectors with this dimension and type.
-    """
-
-def device_similarity_weights(queue: DeviceQueue, corpus: DeviceCorpus, *, queries: object, mask: object | None, indptr: object | None, ids: object | None, shared: bool, tau: float, floor: float, on_device: bool) -> dict: ...
+def dice(*, label_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], label_units: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], units: int, query_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], query_units: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], candidates: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], threads: int, scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
 
 class DeviceLabels:
     """Label sets on a device."""
@@ -473,56 +486,22 @@ def device_labels(queue: DeviceQueue, indptr: object, members: object) -> Device
 
 def device_dice(queue: DeviceQueue, labels: DeviceLabels, *, query_indptr: object, query_units: object, indptr: object, candidates: object) -> numpy.typing.NDArray[numpy.float32]: ...
 
+def fusion_methods() -> dict[str, int]:
+    """The number of each fusion method."""
+
+def calibrations() -> dict[str, int]:
+    """The number of each calibration."""
+
+def ties() -> dict[str, int]:
+    """The number of each tie rule."""
+
+def calibrate(scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], *, method: int, ties: int, option: dict, threads: int, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
+
+def fuse(ids: Sequence[Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)]], scores: Sequence[Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]], counts: Sequence[Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)]], *, pools: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], method: int, calibration: int, ties: int, calibration_option: dict, option: dict, weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weights_shared: bool, consensus: float, prior: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], threads: int, out_ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], out_scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], out_counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None: ...
+
 def device_calibrate(queue: DeviceQueue, scores: object, counts: object, *, method: int, ties: int, option: dict, on_device: bool) -> dict: ...
 
 def device_fuse(queue: DeviceQueue, lists: list, *, pools: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], method: int, calibration: int, ties: int, calibration_option: dict, option: dict, weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], consensus: float, prior: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], k: int, on_device: bool) -> dict: ...
-
-class DeviceRows:
-    """The rows of a graph on a device."""
-
-class DeviceGraph:
-    """A graph on a device, with one normalisation of edge types."""
-
-def device_rows(queue: DeviceQueue, prepared: PreparedGraph) -> DeviceRows:
-    """Copy the rows of a graph to a device."""
-
-def device_graph(queue: DeviceQueue, rows: DeviceRows, prepared: PreparedGraph, per_type: bool, with_out: bool) -> DeviceGraph:
-    """
-    Copy degrees to a device and, for degrees that a query sums, rows of outgoing edges.
-    """
-
-def device_ppr(queue: DeviceQueue, graph: DeviceGraph, queries: object, *, scores: object, on_device: bool) -> dict: ...
-
-def device_ppr_topk(queue: DeviceQueue, graph: DeviceGraph, queries: object, *, k: int, candidates: object | None, stop_when_proven: bool, prove_order: bool, on_device: bool) -> dict: ...
-
-def device_order_weights(queue: DeviceQueue, graph: DeviceGraph, *, weight: object, node: object, allow: object | None, lightest: object | None) -> dict: ...
-
-def device_most_lanes(num_nodes: int, num_stored: int, l2_bytes: int, l2_speedup: float) -> int:
-    """The lanes of blocks that take the least time per query, by bytes."""
-
-def device_lane_blocks(batch: int, most: int = 32) -> list[tuple[int, int, int]]:
-    """
-    The first query, the number of queries and the lanes of each block of a batch.
-    """
-
-def device_ising(queue: DeviceQueue, graph: DeviceRows, *, ids: object, scores: object, counts: object, coupling: float, temperature: float, relaxation: float, steps: int, blend: float, k: int, on_device: bool) -> dict: ...
-
-class DeviceIncidence:
-    """An incidence on a device."""
-
-def device_incidence(queue: DeviceQueue, *, indptr: object, indices: object, weights: object | None) -> DeviceIncidence: ...
-
-def device_project(queue: DeviceQueue, incidence: DeviceIncidence, *, scores: object, scale: object | None, on_device: bool) -> dict: ...
-
-def device_project_topk(queue: DeviceQueue, incidence: DeviceIncidence, *, scores: object, scale: object | None, k: int, on_device: bool) -> dict: ...
-
-def device_add_passage_seeds(queue: DeviceQueue, *, node: object, weight: object, ids: object, scores: object, counts: object, mass: float, on_device: bool) -> dict: ...
-
-def device_add_entity_seeds(queue: DeviceQueue, mentions: DeviceIncidence, *, node: object, weight: object, ids: object, counts: object, frequency: object, mass: float, on_device: bool) -> dict: ...
-
-def device_cover_seeds(queue: DeviceQueue, mentions: DeviceIncidence, *, node: object, weight: object, ids: object, scores: object, counts: object, least: float, k: int, on_device: bool) -> dict: ...
-
-def device_boost_weights(queue: DeviceQueue, *, weights: object, ids: object, scores: object, counts: object, strength: float, on_device: bool) -> dict: ...
 
 RESTART_OUTSIDE: int = 1
 
@@ -553,6 +532,48 @@ def first_unscorable(vectors: Annotated[NDArray[numpy.float32], dict(order='C', 
     """
     The first vector without a float32 score, and whether it is too small for one; or None.
     """
+
+ISING_CANDIDATES: int = 1024
+
+def ising(indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, internal_of: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], *, coupling: float, temperature: float, relaxation: float, steps: int, blend: float, threads: int, out_ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], out_scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], out_counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None: ...
+
+def device_ising(queue: DeviceQueue, graph: DeviceRows, *, ids: object, scores: object, counts: object, coupling: float, temperature: float, relaxation: float, steps: int, blend: float, k: int, on_device: bool) -> dict: ...
+
+PPR_LEAST_WEIGHT: float = 3.944304526105059e-31
+
+def ppr(graph: PreparedGraph, *, restart_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], restart_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], restart_value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], damping: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], eta: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, per_type: bool, allow: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, node_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weighted_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, other_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, tol: float, max_iter: int, threads: int, scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], iterations: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], residual: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], bound: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], converged: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')]) -> tuple[int, int]: ...
+
+def ppr_topk(graph: PreparedGraph, *, restart_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], restart_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], restart_value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], damping: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], eta: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, per_type: bool, allow: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, node_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weighted_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, other_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, tol: float, max_iter: int, threads: int, candidates: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, stop_when_proven: bool, prove_order: bool, ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], score_bounds: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], proven: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], iterations: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], residual: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], bound: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], converged: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')]) -> tuple[int, int]: ...
+
+class DeviceRows:
+    """The rows of a graph on a device."""
+
+class DeviceGraph:
+    """A graph on a device, with one normalisation of edge types."""
+
+def device_rows(queue: DeviceQueue, prepared: PreparedGraph) -> DeviceRows:
+    """Copy the rows of a graph to a device."""
+
+def device_graph(queue: DeviceQueue, rows: DeviceRows, prepared: PreparedGraph, per_type: bool, with_out: bool) -> DeviceGraph:
+    """
+    Copy degrees to a device and, for degrees that a query sums, rows of outgoing edges.
+    """
+
+def device_ppr(queue: DeviceQueue, graph: DeviceGraph, queries: object, *, scores: object, on_device: bool) -> dict: ...
+
+def device_ppr_topk(queue: DeviceQueue, graph: DeviceGraph, queries: object, *, k: int, candidates: object | None, stop_when_proven: bool, prove_order: bool, on_device: bool) -> dict: ...
+
+def device_order_weights(queue: DeviceQueue, graph: DeviceGraph, *, weight: object, node: object, allow: object | None, lightest: object | None) -> dict: ...
+
+def device_most_lanes(num_nodes: int, num_stored: int, l2_bytes: int, l2_speedup: float) -> int:
+    """The lanes of blocks that take the least time per query, by bytes."""
+
+def device_lane_blocks(batch: int, most: int = 32) -> list[tuple[int, int, int]]:
+    """
+    The first query, the number of queries and the lanes of each block of a batch.
+    """
+
+def ppr_push(graph: PreparedGraph, *, restart_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], restart_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], restart_value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], damping: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], eta: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, node_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weighted_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, other_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, tol: float, threads: int, candidate_bits: Annotated[NDArray[numpy.uint64], dict(order='C', device='cpu', writable=False)] | None, num_candidates: int, largest_degree: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], budget: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], gives_up: bool, prove_order: bool, ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], score_bounds: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], proven: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], iterations: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], residual: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], bound: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], converged: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], rounds: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], rows: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], entries: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None: ...
 
 class PreparedGraph:
     """
@@ -597,57 +618,18 @@ def ppr_lanes(nodes: int, stored: int, queries: int, threads: int) -> list[int]:
     The lanes of the blocks that a batch is divided into, on a graph of this size.
     """
 
-PPR_LEAST_WEIGHT: float = 3.944304526105059e-31
-
-def ppr(graph: PreparedGraph, *, restart_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], restart_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], restart_value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], damping: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], eta: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, per_type: bool, allow: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, node_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weighted_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, other_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, tol: float, max_iter: int, threads: int, scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], iterations: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], residual: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], bound: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], converged: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')]) -> tuple[int, int]: ...
-
-def ppr_topk(graph: PreparedGraph, *, restart_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], restart_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], restart_value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], damping: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], eta: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, per_type: bool, allow: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, node_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weighted_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, other_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, tol: float, max_iter: int, threads: int, candidates: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, stop_when_proven: bool, prove_order: bool, ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], score_bounds: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], proven: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], iterations: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], residual: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], bound: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], converged: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')]) -> tuple[int, int]: ...
-
-def ppr_push(graph: PreparedGraph, *, restart_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], restart_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], restart_value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], damping: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], eta: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, node_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weighted_node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, other_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, tol: float, threads: int, candidate_bits: Annotated[NDArray[numpy.uint64], dict(order='C', device='cpu', writable=False)] | None, num_candidates: int, largest_degree: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], budget: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], gives_up: bool, prove_order: bool, ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], score_bounds: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], proven: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], iterations: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], residual: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], bound: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], converged: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], rounds: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], rows: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], entries: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None: ...
-
-DENSE_TILE: int = 16
-
-DENSE_GROUP: int = 4
-
-DENSE_STEP: int = 12
-
-def dense_types() -> dict[str, int]:
-    """The number of each precision of originals."""
-
-def dense_encode(vectors: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], *, type: int, cosine: bool, threads: int, codes: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], scale: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], error: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], norm_code: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], norm: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
-
-def dense_topk(vectors: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], *, type: int, cosine: bool, codes: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')] | None, scale: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, error: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, norm_code: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, norm: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, queries: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], k: int, allow_mask: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, allow_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, allow_ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, allow_shared: bool, threads: int, ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], rescored: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> bool: ...
-
-def fusion_methods() -> dict[str, int]:
-    """The number of each fusion method."""
-
-def calibrations() -> dict[str, int]:
-    """The number of each calibration."""
-
-def ties() -> dict[str, int]:
-    """The number of each tie rule."""
-
-def calibrate(scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], *, method: int, ties: int, option: dict, threads: int, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
-
-def fuse(ids: Sequence[Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)]], scores: Sequence[Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]], counts: Sequence[Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)]], *, pools: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], method: int, calibration: int, ties: int, calibration_option: dict, option: dict, weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weights_shared: bool, consensus: float, prior: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], threads: int, out_ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], out_scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], out_counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None: ...
-
-ISING_CANDIDATES: int = 1024
-
-def ising(indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, internal_of: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], *, coupling: float, temperature: float, relaxation: float, steps: int, blend: float, threads: int, out_ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], out_scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], out_counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None: ...
-
-def dice(*, label_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], label_units: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], units: int, query_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], query_units: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], candidates: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], threads: int, scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
-
 def project(*, indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, scale: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], threads: int, status: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
 
 def project_topk(*, indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, scale: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], threads: int, status: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], out_ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], out_scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], out_counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> None: ...
 
-SIMILARITY_LEAST_TAU: float = 0.0001
+class DeviceIncidence:
+    """An incidence on a device."""
 
-SIMILARITY_LARGEST_TAU: float = 10000.0
+def device_incidence(queue: DeviceQueue, *, indptr: object, indices: object, weights: object | None) -> DeviceIncidence: ...
 
-SIMILARITY_LEAST_FLOOR: float = 1e-30
+def device_project(queue: DeviceQueue, incidence: DeviceIncidence, *, scores: object, scale: object | None, on_device: bool) -> dict: ...
 
-def similarity(vectors: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], *, type: int, queries: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], allow_mask: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, allow_shared: bool, tau: float, floor: float, threads: int, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
+def device_project_topk(queue: DeviceQueue, incidence: DeviceIncidence, *, scores: object, scale: object | None, k: int, on_device: bool) -> dict: ...
 
 def add_passage_seeds(*, node: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], mass: float, out_node: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], out_weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')]) -> None:
     """Add hits to seeds, at a mass in proportion to their scores."""
@@ -663,6 +645,24 @@ def cover_seeds(*, node: Annotated[NDArray[numpy.int64], dict(order='C', device=
 
 def boost_weights(*, weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], ids: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], strength: float) -> None:
     """Boost the weights of hits, in place."""
+
+def device_add_passage_seeds(queue: DeviceQueue, *, node: object, weight: object, ids: object, scores: object, counts: object, mass: float, on_device: bool) -> dict: ...
+
+def device_add_entity_seeds(queue: DeviceQueue, mentions: DeviceIncidence, *, node: object, weight: object, ids: object, counts: object, frequency: object, mass: float, on_device: bool) -> dict: ...
+
+def device_cover_seeds(queue: DeviceQueue, mentions: DeviceIncidence, *, node: object, weight: object, ids: object, scores: object, counts: object, least: float, k: int, on_device: bool) -> dict: ...
+
+def device_boost_weights(queue: DeviceQueue, *, weights: object, ids: object, scores: object, counts: object, strength: float, on_device: bool) -> dict: ...
+
+SIMILARITY_LEAST_TAU: float = 0.0001
+
+SIMILARITY_LARGEST_TAU: float = 10000.0
+
+SIMILARITY_LEAST_FLOOR: float = 1e-30
+
+def similarity(vectors: Annotated[NDArray, dict(order='C', device='cpu', writable=False)], *, type: int, queries: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], allow_mask: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, allow_shared: bool, tau: float, floor: float, threads: int, out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
+
+def device_similarity_weights(queue: DeviceQueue, corpus: DeviceCorpus, *, queries: object, mask: object | None, indptr: object | None, ids: object | None, shared: bool, tau: float, floor: float, on_device: bool) -> dict: ...
 
 def sum_terms(*, indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], passages: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], num_passages: int, terms: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], out_passages: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], out_sums: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> int:
     """Sum the columns of terms; the number of passages with a sum above 0."""

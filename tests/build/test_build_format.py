@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FILES = sorted(
     path
-    for room in ("kernels", "bindings", "tests")
+    for room in ("kernels", "bindings", "tests", "examples")
     for path in (ROOT / room).rglob("*")
     if path.suffix in {".cpp", ".h"}
 )

@@ -64,10 +64,18 @@ def flags_of(isa: str) -> list[str]:
 
 
 def kernel_sources(isa: str) -> list[str]:
-    """Return the files that are compiled for an instruction set: all, or those listed in CMakeLists.txt."""
-    sources = re.search(rf"set\(sources_{isa} ([^)]*)\)", CMAKE) or re.search(r"set\(kernel_sources ([^)]*)\)", CMAKE)
-    assert sources is not None
-    return sources[1].split()
+    """Return the files that are compiled for an instruction set: all in its namespace, or those of dense search."""
+    if isa in _listed("dense_isas"):
+        return _listed("dense_sources")
+    files = sorted((ROOT / "kernels" / "cpu").glob("*.cpp"))
+    return [path.relative_to(ROOT).as_posix() for path in files if "HOPFUSE_ISA_NS" in path.read_text(encoding="utf-8")]
+
+
+def _listed(name: str) -> list[str]:
+    """Return a list of CMakeLists.txt."""
+    found = re.search(rf"set\({name} ([^)]*)\)", CMAKE)
+    assert found is not None
+    return found[1].split()
 
 
 @pytest.fixture(scope="module")

@@ -303,7 +303,7 @@ def rewritten(directory: Path, **changes: np.ndarray | None) -> Path:
         (
             "passage.length",
             np.zeros(4, np.int32),
-            ("shape", None, {"given": (4,), "letter": "P", "section": "passage.length", "size": 3}),
+            ("shape", None, {"given": (4,), "what": "passages", "section": "passage.length", "size": 3}),
         ),
         ("passage.length", np.zeros(3, np.int64), ("dtype", None, {"allowed": "int32", "dimensions": 1})),
         ("passage.length", np.zeros((3, 1), np.int32), ("dtype", None, {"allowed": "int32", "dimensions": 1})),
@@ -314,15 +314,19 @@ def rewritten(directory: Path, **changes: np.ndarray | None) -> Path:
         (
             "lexical.score",
             np.zeros(5, np.float32),
-            ("shape", None, {"given": (5,), "letter": "Z", "section": "lexical.score", "size": 4}),
+            ("shape", None, {"given": (5,), "what": "entries of terms", "section": "lexical.score", "size": 4}),
         ),
-        ("lexical.indptr", np.zeros(5, np.int64), ("shape", None, {"letter": "V", "size": 3})),
-        ("lexical.parameter", np.zeros(3), ("shape", None, {"letter": "S", "size": 2})),
+        ("lexical.indptr", np.zeros(5, np.int64), ("shape", None, {"what": "terms", "size": 3})),
+        (
+            "lexical.parameter",
+            np.zeros(3),
+            ("shape", None, {"what": "settings and parameters of the lexical part", "size": 2}),
+        ),
         ("fact.relation.bytes", None, ("missing", None, {"section": "fact.relation.bytes"})),
         (
             "fact.row",
             np.zeros((2, 3), np.int32),
-            ("shape", None, {"given": (4,), "letter": "F", "section": "fact.indptr", "size": 2}),
+            ("shape", None, {"given": (4,), "what": "facts", "section": "fact.indptr", "size": 2}),
         ),
         ("fact.row", np.zeros((3, 4), np.int32), ("length", None, {"allowed": 3, "given": 4})),
         ("fact.row", np.zeros((3, 0), np.int32), ("length", None, {"given": 0})),

@@ -266,6 +266,20 @@ def slices(runtime: SimtRuntime) -> None:
     assert ("ppr_walk_sliced_l4", 2) in {(kernel, grid) for kernel, grid, _ in runtime.launches}
 
 
+def quads_of_a_row(runtime: SimtRuntime) -> None:
+    """Two early passes that reach rows from few of the seeds, of queries whose lanes several threads have."""
+    graph = random_graph(np.random.default_rng(1), 300, 500)
+    hf.ppr(graph, [{3 + query: 1.0} for query in range(8)], damping=0.85, max_iter=3)
+    assert [kernel for kernel, _, _ in runtime.launches if "ppr_early" in kernel] == ["ppr_early_l8"] * 2
+
+
+def sliced_proofs(runtime: SimtRuntime) -> None:
+    """Passes over slices, each a launch of its own, after the first two, which write few rows."""
+    graph = random_graph(np.random.default_rng(7), 300, 300)
+    hf.ppr_topk(graph, [{3: 1.0}, {9: 1.0}], 3, damping=0.5, max_iter=4)
+    assert {"ppr_early_l4", "ppr_pass_sliced_l4"} <= {kernel for kernel, _, _ in runtime.launches}
+
+
 def lanes(runtime: SimtRuntime) -> None:
     """Walks of several threads' lanes that end at different passes, with a row of several segments."""
     graph = random_graph(np.random.default_rng(7), 150, 500, hub=3)
@@ -332,9 +346,11 @@ CASES: dict[str, Case] = {
     "parts": parts,
     "polish": polish,
     "proofs": proofs,
+    "quads of a row": quads_of_a_row,
     "ranks": ranks,
     "refusal": refusal,
     "settling": settling,
+    "sliced proofs": sliced_proofs,
     "slices": slices,
     "sorted fusion": sorted_fusion,
     "thirty": thirty,

@@ -149,6 +149,24 @@ def test_recordings(runtime: Any, at_once: bool) -> None:
     assert (WALK if at_once else PASS) in kernels(runtime)
 
 
+@pytest.mark.parametrize("batch", [1, 8])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_recording_in_which_no_query_walks(runtime: Any, batch: int, at_once: bool) -> None:
+    """Its passes do nothing, and its states have what the start of the walk has written alone."""
+    runtime.cooperative = at_once
+    graph = random_graph(np.random.default_rng(7), 300, 300)
+
+    def core(nodes: Any, weights: Any) -> hf.Hits:
+        return hf.ppr_topk(graph, hf.Seeds(nodes, weights), 5, stop="tol", empty="skip")
+
+    captured = hf.capture(core, [((2,), "int64"), ((2,), "float64")], backend=SIMT)
+    for nodes in (np.tile([3, 9], (batch, 1)), np.full((batch, 2), -1)):
+        found = captured(nodes, np.ones((batch, 2)))
+        expected = hf.ppr_topk(graph, hf.Seeds(nodes, np.ones((batch, 2))), 5, stop="tol", empty="skip", backend="cpu")
+        for name, array in vars(expected).items():
+            assert_bitwise(getattr(found, name), array, name)
+
+
 def test_seeds_on_the_device(runtime: Any) -> None:
     rng = np.random.default_rng(8)
     graph = random_graph(rng, 300, 900, hub=3)

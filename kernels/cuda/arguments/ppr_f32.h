@@ -23,10 +23,11 @@ struct PprDecision {
 struct PprStep {
     int64_t number;
     const float* current;
-    float* next;
-    const float* omega;  // (L,), or null: power iteration
-    double* measured;    // (2, L) the L1 residual and the largest change, or null: not measured
-    int32_t ends;        // whether lanes may end with a measured pass
+    float* next;             // the state before `current`, except in the first pass
+    const uint64_t* before;  // a bit for each row of it that is written, others being 0; or null: all rows are
+    const float* omega;      // (L,), or null: power iteration
+    double* measured;        // (2, L) the L1 residual and the largest change, or null: not measured
+    int32_t ends;            // whether lanes may end with a measured pass
 };
 
 struct PassArguments {
@@ -84,11 +85,21 @@ struct NonzeroRows {
     int32_t kind;           // EdgeKind
 };
 
+// The start of a walk: rows that restart and, if `all` or if no lane walks, zeros elsewhere.
+struct StartArguments {
+    int64_t num_nodes;
+    RowSet restart_rows;
+    const float* restart;  // (rows, L)
+    int32_t all;
+    const int32_t* left;
+    float* current;
+};
+
 struct EarlyPassArguments {
     PassArguments walk;
     NonzeroRows nonzero;
-    const uint64_t* before;  // the nonzero rows of the state before, which `next` has; null: none
-    uint64_t* reached;       // those of the next state
+    uint64_t* reached;  // the nonzero rows of the next state
+    int32_t fills;      // whether its other rows are written, too
 };
 
 struct EarlySegmentArguments {
@@ -105,7 +116,7 @@ struct WalkArguments {
     uint32_t* barrier;  // of grid_barrier
 };
 
-using StartKernel = void(int64_t, RowSet, const float*, float*, float*);
+using StartKernel = void(StartArguments);
 using SegmentsKernel = void(SegmentArguments);
 using PassKernel = void(PassArguments);
 using EarlySegmentsKernel = void(EarlySegmentArguments);

@@ -122,7 +122,7 @@ class FusionMethod(KeepsKernelOptions):
     --------
     >>> from hopfuse import fusion
     >>> [method for method in fusion.METHODS if not fusion.METHODS[method].weighted]
-    ['max', 'comb_min', 'comb_max', 'comb_med', 'gumbel']
+    ['comb_max', 'comb_med', 'comb_min', 'gumbel', 'max']
     """
 
     name: ClassVar[str]

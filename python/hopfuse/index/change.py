@@ -12,7 +12,7 @@ from .._validation import check_list, check_number, check_type, checked_texts, w
 from ..errors import InputError
 from .additions import ReadPassages, check_has, check_read
 from .build import checked_corpus
-from .change_batch import BatchBuilder, ChangeRows
+from .change_batch import ChangeRows, RecordBuilder
 from .change_rows import EDGE_KEYS, End, alias_pairs, edge_of, fact_rows, passage_arrays
 from .contents import Contents, Failed, PassageId, passage_vectors
 from .filters import Where
@@ -326,7 +326,7 @@ class Change:
     def arrays(self, names: Names, terms_of: Callable[[list[str]], list[list[str]]]) -> dict[str, NDArray[Any]]:
         """Return the arrays of the batch, by slots; none if nothing changes."""
         tokenizer = terms_of if self._base.lexical is not None else None
-        return BatchBuilder(self._rows, names, self._only, self._entity_vectors, tokenizer).arrays()
+        return RecordBuilder(self._rows, names, self._only, self._entity_vectors, tokenizer).arrays()
 
     def _first_type(self) -> str:
         """Return the first edge type of the index; refuse an index without a graph."""

@@ -41,7 +41,7 @@ class ChangeRows:
     source: str | None = None
 
 
-class BatchBuilder:
+class RecordBuilder:
     """Builds the arrays of a change's batch.
 
     Parameters
@@ -94,7 +94,7 @@ class BatchBuilder:
         slots = self._new_passages, self._gone_entities, self._heirs
         read = [additions(one, names, *slots, fresh) for one in rows.read]
         if self._heirs:
-            read.append(restated(names.rows(), names, self._heirs, self._deleted()))
+            read.append(restated(names, self._heirs, self._deleted()))
             self._stated.update(self._heirs.values())
         if self._only is not None:
             aliases = [alias for one in read for _, alias in one.aliases]

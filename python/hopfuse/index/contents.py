@@ -89,7 +89,7 @@ class Contents:
     _settings: Settings
     _directory: Path | None = None
     _generation: int | None = None
-    _made: dict[str, Any] = field(default_factory=dict)
+    _cache: dict[str, Any] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _seq: int = 0
     _checksum: str | None = None
@@ -215,7 +215,7 @@ class Contents:
     @property
     def encoder(self) -> EncoderInfo | None:
         """The encoder of the vectors, which must also encode questions; None if it is not known."""
-        return self._once("encoder", lambda: parts.encoder.load(self._sections))
+        return self._cached("encoder", lambda: parts.encoder.load(self._sections))
 
     @property
     def source(self) -> str | None:
@@ -258,7 +258,7 @@ class Contents:
         >>> index.find(7), index.find(8)
         (1, -1)
         """
-        row: int = self._once("rows", self._rows_by_id).get(id, -1)
+        row: int = self._cached("rows", self._rows_by_id).get(id, -1)
         return row
 
     def rows_of(self, ids: Iterable[PassageId]) -> NDArray[np.int64]:
@@ -280,7 +280,7 @@ class Contents:
                 return ids.astype(np.int64)
             ids = ids.tolist()
         ids = check_list(ids, "ids", "a list of passage ids")
-        rows = self._once("rows", self._rows_by_id)
+        rows = self._cached("rows", self._rows_by_id)
         kind = str if "passage.id.offsets" in self._sections else int
         found = []
         for id in ids:
@@ -333,12 +333,12 @@ class Contents:
         >>> list(Index.build(passages=rows).documents)
         ['report', None]
         """
-        return self._once("documents", lambda: load_labels(self._sections, DOCUMENT, self.num_passages))
+        return self._cached("documents", lambda: load_labels(self._sections, DOCUMENT, self.num_passages))
 
     @property
     def languages(self) -> LabelColumn:
         """The language of each of the P passages, a BCP 47 tag such as ``"en"``; None where it is not known."""
-        return self._once("languages", lambda: load_labels(self._sections, LANGUAGE, self.num_passages))
+        return self._cached("languages", lambda: load_labels(self._sections, LANGUAGE, self.num_passages))
 
     @property
     def entity_names(self) -> StringColumn:
@@ -353,12 +353,12 @@ class Contents:
     @property
     def stated(self) -> NDArray[np.bool_]:
         """Which entities a user stated, shape (E,); the others were made by a reader of the passages alone."""
-        return self._once("stated", lambda: parts.entities.load_stated(self._sections, self.num_entities))
+        return self._cached("stated", lambda: parts.entities.load_stated(self._sections, self.num_entities))
 
     @property
     def name_rule(self) -> int:
         """The number of the rule under which names of entities are folded, compared and found in questions."""
-        return self._once("name_rule", lambda: parts.entities.load_rule(self._sections))
+        return self._cached("name_rule", lambda: parts.entities.load_rule(self._sections))
 
     @property
     def passage_frequency(self) -> NDArray[np.int32] | None:
@@ -378,48 +378,48 @@ class Contents:
     @property
     def corpus(self) -> Corpus | None:
         """The passages' vectors as a corpus, checked once; None if there are none."""
-        return self._once(
+        return self._cached(
             "corpus", lambda: parts.encoder.load_corpus(self._sections, self._settings, "passage.vectors")
         )
 
     @property
     def entity_corpus(self) -> Corpus | None:
         """The entities' vectors as a corpus, checked once; None if there are none."""
-        return self._once(
+        return self._cached(
             "entity_corpus", lambda: parts.encoder.load_corpus(self._sections, self._settings, "entity.vectors")
         )
 
     @property
     def graph(self) -> Graph | None:
         """The graph over passages and entities, verified once; None if there is none."""
-        return self._once("graph", lambda: parts.graph.load(self._sections, self._settings))
+        return self._cached("graph", lambda: parts.graph.load(self._sections, self._settings))
 
     @property
     def edge_statements(self) -> EdgeStatements | None:
         """The graph's edges as stated, with the passages that state them; None if only the graph is stored."""
-        return self._once(
+        return self._cached(
             "edge_statements", lambda: parts.graph.load_statements(self._sections, self.graph, self.num_passages)
         )
 
     @property
     def words(self) -> WordInfo | None:
         """Which entities are words, and how texts are read as words; None if all entities are names."""
-        return self._once("words", lambda: parts.words.load(self._sections, self.num_entities))
+        return self._cached("words", lambda: parts.words.load(self._sections, self.num_entities))
 
     @property
     def lexical(self) -> TermMatrix | None:
         """The terms that :class:`hopfuse.lexical.BM25` searches, verified once; None if there are none."""
-        return self._once("lexical", lambda: parts.terms.load(self._sections, self.num_passages))
+        return self._cached("lexical", lambda: parts.terms.load(self._sections, self.num_passages))
 
     @property
     def facts(self) -> Facts | None:
         """Triples of entities and the passages that state them, verified once; None if there are none."""
-        return self._once("facts", lambda: parts.facts.load(self._sections, self.num_passages, self.num_entities))
+        return self._cached("facts", lambda: parts.facts.load(self._sections, self.num_passages, self.num_entities))
 
     @property
     def metadata(self) -> Metadata:
         """The passages' metadata by column, each verified once; empty if there is none."""
-        return self._once("metadata", lambda: Metadata(self._sections, self.num_passages))
+        return self._cached("metadata", lambda: Metadata(self._sections, self.num_passages))
 
     def mask(self, allow: Any) -> NDArray[np.bool_]:
         """Return the passages that a filter allows: bool, shape (P,). Recent masks of filters by metadata are cached.
@@ -461,12 +461,12 @@ class Contents:
             f"metric={self.metric!r}, storage={self.storage!r})"
         )
 
-    def _once(self, key: str, make: Callable[[], T]) -> T:
+    def _cached(self, key: str, make: Callable[[], T]) -> T:
         with self._lock:
-            self.load()  # merging also fills _made
-            if key not in self._made:
-                self._made[key] = make()
-            return cast(T, self._made[key])
+            self.load()  # merging also fills _cache
+            if key not in self._cache:
+                self._cache[key] = make()
+            return cast(T, self._cache[key])
 
     def _rows_by_id(self) -> dict[PassageId, int]:
         rows: dict[PassageId, int] = {id: row for row, id in enumerate(self.passage_ids)}
@@ -479,7 +479,7 @@ class Contents:
     def _are_rows(self, ids: NDArray[np.signedinteger[Any]]) -> bool:
         """Return whether the index's ids are the row numbers, and these are among them."""
         number = self._sections.get("passage.id.number")
-        by_row = number and self._once("by_row", lambda: np.array_equal(number.whole(), np.arange(self.num_passages)))
+        by_row = number and self._cached("by_row", lambda: np.array_equal(number.whole(), np.arange(self.num_passages)))
         return bool(by_row and (ids.size == 0 or 0 <= ids.min() <= ids.max() < self.num_passages))
 
     def _array(self, name: str) -> NDArray[Any] | None:

@@ -369,7 +369,7 @@ class Index(Contents):
         index = state.snapshot()
         if verify == "full":
             verify_sections(state.base.sections, state.base.settings)
-            index._made.update(verify_sections(index._sections, index._settings))
+            index._cache.update(verify_sections(index._sections, index._settings))
         return index
 
     def save(self, directory: str | os.PathLike[str]) -> int:
@@ -678,7 +678,7 @@ class Index(Contents):
         def make() -> PartCache[IndexPart]:
             return PartCache(max(LEAST_KEPT, searched_bytes(self._sections)))
 
-        return self._once("parts", make)
+        return self._cached("parts", make)
 
     def keep_parts(self, nbytes: int) -> None:
         """Set how many bytes of parts are cached, the most recently used ones, with what is laid out for searches.
@@ -700,7 +700,7 @@ class Index(Contents):
     @property
     def part_of(self) -> PartOf[Index] | None:
         """Return what :meth:`part` made this index from; None for any other index."""
-        return self._made.get("part_of")
+        return self._cache.get("part_of")
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._directory is not None:
@@ -721,7 +721,7 @@ class Index(Contents):
     ) -> Index:
         sections = {name: as_section(name, one) for name, one in in_file_order(arrays).items()}
         check_schema(sections, settings)
-        return cls(sections, settings, _made=dict(made or {}))
+        return cls(sections, settings, _cache=dict(made or {}))
 
     def _with(
         self,
@@ -735,8 +735,8 @@ class Index(Contents):
         sections = in_file_order({**kept, **{name: Section(name, array) for name, array in new.items()}})
         check_schema(sections, self._settings)
         with self._lock:
-            kept_parts = {key: part for key, part in self._made.items() if key not in (dropped, "parts", "part_of")}
-            return type(self)(sections, self._settings, _made={**kept_parts, **made})
+            kept_parts = {key: part for key, part in self._cache.items() if key not in (dropped, "parts", "part_of")}
+            return type(self)(sections, self._settings, _cache={**kept_parts, **made})
 
 
 @dataclass(frozen=True, eq=False)
@@ -760,15 +760,15 @@ class IndexPart:
     passages: NDArray[np.int64]
     entities: NDArray[np.int64]
     facts: NDArray[np.int64]
-    _made: WeakKeyDictionary[Any, Any] = field(default_factory=WeakKeyDictionary, init=False, repr=False)
+    _cache: WeakKeyDictionary[Any, Any] = field(default_factory=WeakKeyDictionary, init=False, repr=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def once(self, of: Any, make: Callable[[IndexPart], Any]) -> Any:
         """Return what an object, such as a recipe, needs of this part, made at its first use and kept with the part."""
         with self._lock:
-            if of not in self._made:
-                self._made[of] = make(self)
-            return self._made[of]
+            if of not in self._cache:
+                self._cache[of] = make(self)
+            return self._cache[of]
 
     @property
     def nbytes(self) -> int:

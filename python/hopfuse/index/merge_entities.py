@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from . import parts
 from .additions import Additions
-from .log.delta import DeltaRows
 from .log.encode import LEAST_WEIGHT, MOST_WEIGHT
-from .log.merge import current_edges, places
-from .log.merge_facts import current_facts
+from .log.merge import slots_to_rows
 from .membership import is_in
 from .names import Names
 
@@ -63,7 +62,7 @@ class Deleted(NamedTuple):
     facts: Set[tuple[int, str, int]]
 
 
-def restated(rows: DeltaRows, names: Names, heirs: Mapping[int, int], deleted: Deleted) -> Additions:
+def restated(names: Names, heirs: Mapping[int, int], deleted: Deleted) -> Additions:
     """Return the aliases, edges and facts of entities, stated of others.
 
     An edge with a passage counts once if both have one of its type: the weight is that of the entity that stays. Edges
@@ -71,9 +70,8 @@ def restated(rows: DeltaRows, names: Names, heirs: Mapping[int, int], deleted: D
 
     Parameters
     ----------
-    rows : DeltaRows
-        The rows of the index, all of which ``names`` knows.
     names : Names
+        Of all rows of the index.
     heirs : mapping of int to int
         Slots of the entities that go, and for each, that of the entity that stays.
     deleted : Deleted
@@ -84,7 +82,7 @@ def restated(rows: DeltaRows, names: Names, heirs: Mapping[int, int], deleted: D
     InputError
         An edge has a weight that a change cannot state.
     """
-    return Additions(_aliases(names, heirs, deleted), _edges(rows, heirs, deleted), _facts(rows, heirs, deleted))
+    return Additions(_aliases(names, heirs, deleted), _edges(names, heirs, deleted), _facts(names, heirs, deleted))
 
 
 def _aliases(names: Names, heirs: Mapping[int, int], deleted: Deleted) -> list[tuple[int, str]]:
@@ -99,16 +97,18 @@ def _aliases(names: Names, heirs: Mapping[int, int], deleted: Deleted) -> list[t
     return found
 
 
-def _edges(rows: DeltaRows, heirs: Mapping[int, int], deleted: Deleted) -> list[tuple[int, int, str, float, int]]:
-    if rows.base.graph is None:
+def _edges(names: Names, heirs: Mapping[int, int], deleted: Deleted) -> list[tuple[int, int, str, float, int]]:
+    base, rows = names.base, names.rows()
+    if base.graph is None:
         return []
-    ends, kind, weight, passage = current_edges(rows)
+    at = slots_to_rows(base, rows)
+    ends, kind, weight, passage = parts.graph.current(base.graph, base.edge_statements, rows, at)
     merged = np.array([*heirs, *heirs.values()], np.int64)
     near = is_in(ends.reshape(-1), -1 - merged).reshape(-1, 2).any(axis=1)
     dead = np.array([*deleted.passages, *(-1 - slot for slot in deleted.entities)], np.int64)
     near &= ~is_in(ends.reshape(-1), dead).reshape(-1, 2).any(axis=1)
     near &= ~is_in(passage, np.array([*deleted.passages], np.int64))
-    directed, mentions, found = rows.base.graph.directed, set[tuple[int, int, int]](), []
+    directed, mentions, found = base.graph.directed, set[tuple[int, int, int]](), []
     old = {-1 - slot: -1 - heir for slot, heir in heirs.items()}
     again = []
     columns = (*ends[near].T, kind[near], weight[near], passage[near])
@@ -138,11 +138,11 @@ def _edges(rows: DeltaRows, heirs: Mapping[int, int], deleted: Deleted) -> list[
     return found
 
 
-def _facts(rows: DeltaRows, heirs: Mapping[int, int], deleted: Deleted) -> list[tuple[int, str, int, int]]:
-    if rows.base.facts is None:
+def _facts(names: Names, heirs: Mapping[int, int], deleted: Deleted) -> list[tuple[int, str, int, int]]:
+    base, rows = names.base, names.rows()
+    if base.facts is None:
         return []
-    at = places(rows)
-    facts = current_facts(rows, at.passage, at.entity)
+    facts = parts.facts.current(base.facts, rows, slots_to_rows(base, rows))
     gone = is_in(facts[:, 3].copy(), np.array([*deleted.passages], np.int64))
     facts = facts[~(gone | _has(facts, np.array([*deleted.entities], np.int64)))]
     near = facts[_has(facts, np.array([*heirs, *heirs.values()], np.int64))].tolist()

@@ -11,12 +11,12 @@ import numpy as np
 from .._validation import counted
 from ..errors import InputError
 from ..text import canonical_key
-from .contents import PassageId
+from .contents import Contents, PassageId
 from .file.sections import as_section
 from .filters import Where
-from .log.delta import DeltaRows
-from .log.encode import Batch, Slots
-from .log.merge_metadata import merge_metadata
+from .log.encode import LogRecord, Slots
+from .log.rows import DeltaRows
+from .parts import metadata_log
 from .parts.metadata import Metadata
 from .parts.passages import LABELS, Label
 from .write_scope import meets
@@ -35,8 +35,8 @@ _ALIASES = ("delete.alias", "alias")
 class Names:
     """Slots of the passages' ids and of the entities' names, after the last batch."""
 
-    def __init__(self, delta: DeltaRows) -> None:
-        base = self._base = delta.base
+    def __init__(self, base: Contents, delta: DeltaRows) -> None:
+        self.base = base
         self.slots, self._delta = delta.after, delta
         self.rule = base.name_rule  # refuses names that another rule folds
         self.relations = dict.fromkeys(delta.relations)
@@ -74,7 +74,7 @@ class Names:
         assert self.slots == self._delta.after
         return self._delta
 
-    def apply(self, batch: Batch) -> None:
+    def apply(self, batch: LogRecord) -> None:
         """Apply a batch."""
         self._delete(batch)
         for kind, name in enumerate(_ALIASES):
@@ -118,7 +118,7 @@ class Names:
             return set()
         if 0 not in self._firsts[:1]:  # of the passages that existed when the names were read
             before = self._delta.after.passages
-            arrays = merge_metadata(self._delta, np.arange(before))
+            arrays = metadata_log.merge(self.base.metadata, self._delta, np.arange(before))
             self._metadata.insert(0, Metadata({name: as_section(name, one) for name, one in arrays.items()}, before))
             self._firsts.insert(0, 0)
         rows = []
@@ -214,7 +214,7 @@ class Names:
         """Return the slots of the entities that have, or had, an alias, by its key."""
         if self._by_alias is None:
             self._by_alias = {}
-            rows = dict(enumerate(self._base.entity_aliases)) | self._aliases
+            rows = dict(enumerate(self.base.entity_aliases)) | self._aliases
             for slot in sorted(rows):
                 if not self._is_word[slot]:
                     self._add_alias_keys(slot, rows[slot])
@@ -248,11 +248,11 @@ class Names:
     def aliases(self, slot: int) -> list[str]:
         """Return the aliases of an entity."""
         if slot not in self._aliases:
-            known = slot < self._base.num_entities
-            self._aliases[slot] = list(self._base.entity_aliases[slot]) if known else []
+            known = slot < self.base.num_entities
+            self._aliases[slot] = list(self.base.entity_aliases[slot]) if known else []
         return self._aliases[slot]
 
-    def _delete(self, rows: Batch | DeltaRows) -> None:
+    def _delete(self, rows: LogRecord | DeltaRows) -> None:
         for slot in rows["delete.passage"].tolist():
             id = self._id_of.pop(slot)
             if self._passages[id] == slot:  # not yet that of a later passage with the same id
@@ -260,7 +260,7 @@ class Names:
         for slot in rows["delete.entity"].tolist():
             self._entities[self._name_of.pop(slot)].remove(slot)
 
-    def _state(self, rows: Batch | DeltaRows) -> None:
+    def _state(self, rows: LogRecord | DeltaRows) -> None:
         for slot in rows["stated.entity"].tolist():
             self._is_stated[slot] = 1
 

@@ -1,8 +1,13 @@
-"""The sections of an index, in file order, with their dtypes and shapes."""
+"""The columns of an index: the sections of its file, in their order, with dtypes, sizes and contents.
+
+The check of a file, the arrays of the log and the table of FORMAT.md are made from this table:
+``python tests/golden/columns.py`` writes that page's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 from ..errors import FormatError
@@ -11,133 +16,299 @@ from .file.format import Settings, name_of
 
 T = TypeVar("T")
 
-VECTOR = "storage"  # the dtype of the header's storage
-LEXICAL, FACTS, ENCODER, WORDS, METADATA, SOURCE = "lexical", "fact", "encoder", "word", "metadata", "source"
-DOCUMENT, LANGUAGE = "passage.document", "passage.language"
+#: A dtype that stands for two columns, ``name.offsets`` and ``name.bytes``.
+STRINGS = "strings"
+#: The dtype of the header's storage.
+VECTOR = "vector"
 _VECTOR_DTYPES = {"int8": ("float32", "float16", "bfloat16")}  # originals, each section in its own precision
 
 
-class Rule(NamedTuple):
-    """dtype and shape of a section; a size is a letter with an offset, or (None, 0) for any size."""
+# ---- What columns are made of ----
 
+
+@dataclass(frozen=True)
+class Size:
+    """A size that columns share.
+
+    Attributes
+    ----------
+    what : str
+        What is counted; empty if columns share nothing.
+    symbol : str
+        How the specification writes it.
+    count : int, optional
+        The only number that is allowed.
+    more : int
+        By how much the size of a column exceeds the number.
+    """
+
+    what: str
+    symbol: str = ""
+    count: int | None = None
+    more: int = 0
+
+    def __add__(self, more: int) -> Size:
+        return replace(self, more=more)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Columns that are present together: when, and with which other group."""
+
+    present: str
+    needs: Group | None = None
+
+
+class Column(NamedTuple):
+    """A section of a file, or two of strings, and what it contains."""
+
+    name: str
     dtype: str
-    shape: tuple[tuple[str | None, int], ...]
-    group: str = "core"
+    sizes: tuple[Size, ...]
+    group: Group
+    contents: str
 
 
-def _strings(name: str, count: str, group: str = "core") -> dict[str, Rule]:
-    return {
-        f"{name}.offsets": Rule("int64", ((count, 1),), group),
-        f"{name}.bytes": Rule("uint8", ((None, 0),), group),
-    }
+PASSAGES, ENTITIES, ALIASES = Size("passages", "P"), Size("entities", "E"), Size("aliases", "A")
+DOCUMENTS, LANGUAGES = Size("documents", "D"), Size("languages", "J")
+DIMENSIONS, ENTITY_DIMENSIONS = Size("dimensions", "d"), Size("dimensions of entities", "d2")
+NODES, ENTRIES, EDGE_TYPES = Size("nodes", "N"), Size("entries of the graph", "M"), Size("edge types", "T")
+EDGES, ENDS = Size("stated edges", "I"), Size("ends of a stated edge", "2", 2)
+ENCODER_NAMES, ENCODER_SETTINGS = Size("names of the encoder", "1", 1), Size("settings of the encoder", "2", 2)
+WORD_SETTINGS, FIRST_WORDS = Size("settings of the words", "2", 2), Size("first words", "1", 1)
+WORD_STOPWORDS, READING_RULES = Size("stop words of the words", "U"), Size("reading rules of a part", "1", 1)
+TERM_SETTINGS, STOPWORDS = Size("settings and parameters of the lexical part", "2", 2), Size("stop words", "W")
+TERMS, TERM_ENTRIES = Size("terms", "V"), Size("entries of terms", "Z")
+RELATIONS, FACTS, STATEMENTS = Size("relations", "R"), Size("facts", "F"), Size("statements", "Q")
+FACT_COLUMNS = Size("columns of facts (head, relation, tail)", "3", 3)
+METADATA_COLUMNS, METADATA_STRINGS = Size("columns of metadata", "X"), Size("strings of metadata", "Y")
+STATES = Size("states of the source", "1", 1)
+ANY = Size("")
 
+CORE = Group("always")
+STRING_IDS, NUMBER_IDS = Group("if ids are strings"), Group("if ids are integers")
+DOCUMENT, LANGUAGE = Group("if a passage has one"), Group("if that of a passage is known")
+DOCUMENT_NAMES = Group("with `passage.document`, if documents are strings", DOCUMENT)
+DOCUMENT_NUMBERS = Group("with `passage.document`, if documents are integers", DOCUMENT)
+STATED, NAME_RULE = Group("unless all are stated"), Group("optional")
+PASSAGE_VECTORS, ENTITY_VECTORS = Group("if given"), Group("if entities have vectors")
+ENCODER, SOURCE = Group("if it is known"), Group("if the source is followed")
+WORDS, GRAPH = Group("with words"), Group("with a graph")
+WORD_RULE = Group("with words, optional", WORDS)
+WEIGHTS, TYPES = Group("with a graph, optional", GRAPH), Group("with a graph, if and only if T > 1", GRAPH)
+STATED_EDGES = Group("with a graph, if its edges are stored as stated", GRAPH)
+LEXICAL = Group("with a lexical part")
+TERM_RULE = Group("with a lexical part, optional", LEXICAL)
+TERM_COUNTS = Group("with a lexical part, optional, for changes", LEXICAL)
+FACT = Group("with facts")
+FACT_ORDER = Group("with facts, unless in this order", FACT)
+METADATA = Group("with metadata")
 
-RULES: dict[str, Rule] = {
-    **_strings("passage.id", "P", "passage.id"),
-    "passage.id.number": Rule("int64", (("P", 0),), "passage.id.number"),
-    **_strings("passage.title", "P"),
-    **_strings("passage.text", "P"),
-    "passage.length": Rule("int32", (("P", 0),)),
-    "passage.document": Rule("int32", (("P", 0),), DOCUMENT),
-    **_strings("document.name", "D", "document.name"),
-    "document.number": Rule("int64", (("D", 0),), "document.number"),
-    "passage.language": Rule("int32", (("P", 0),), LANGUAGE),
-    **_strings("language.tag", "J", LANGUAGE),
-    **_strings("entity.name", "E"),
-    "entity.alias.rows": Rule("int64", (("E", 1),)),
-    **_strings("entity.alias", "A"),
-    "entity.stated": Rule("uint8", (("E", 0),), "entity.stated"),
-    "entity.rule": Rule("int64", (("rules", 0),), "entity.rule"),
-    "passage.vectors": Rule(VECTOR, (("P", 0), ("d", 0)), "passage.vectors"),
-    "entity.vectors": Rule(VECTOR, (("E", 0), ("d2", 0)), "entity.vectors"),
-    **_strings("encoder.name", "K", ENCODER),
-    "encoder.setting": Rule("int64", (("G", 0),), ENCODER),
-    **_strings("word.setting", "L", WORDS),
-    "word.first": Rule("int64", (("O", 0),), WORDS),
-    **_strings("word.stopword", "U", WORDS),
-    "word.rule": Rule("int64", (("rules", 0),), "word.rule"),
-    "entity.passage_frequency": Rule("int32", (("E", 0),), "graph"),
-    **_strings("graph.type_name", "T", "graph"),
-    "graph.edge_count": Rule("int64", (("T", 0),), "graph"),
-    "graph.indptr": Rule("int64", (("N", 1),), "graph"),
-    "graph.indices": Rule("int32", (("M", 0),), "graph"),
-    "graph.weight": Rule("float32", (("M", 0),), "graph.weight"),
-    "graph.edge_type": Rule("uint8", (("M", 0),), "graph.edge_type"),
-    "graph.degree": Rule("float64", (("N", 0), ("T", 0)), "graph"),
-    "graph.node_of": Rule("int32", (("N", 0),), "graph"),
-    "graph.internal_of": Rule("int32", (("N", 0),), "graph"),
-    "edge.end": Rule("int32", (("I", 0), ("H", 0)), "edge"),
-    "edge.weight": Rule("float64", (("I", 0),), "edge"),
-    "edge.type": Rule("uint8", (("I", 0),), "edge"),
-    "edge.passage": Rule("int32", (("I", 0),), "edge"),
-    **_strings("lexical.setting", "S", LEXICAL),
-    "lexical.parameter": Rule("float64", (("S", 0),), LEXICAL),
-    **_strings("lexical.stopword", "W", LEXICAL),
-    "lexical.rule": Rule("int64", (("rules", 0),), "lexical.rule"),
-    **_strings("lexical.term", "V", LEXICAL),
-    "lexical.indptr": Rule("int64", (("V", 1),), LEXICAL),
-    "lexical.passage": Rule("int32", (("Z", 0),), LEXICAL),
-    "lexical.score": Rule("float32", (("Z", 0),), LEXICAL),
-    "lexical.count": Rule("int32", (("Z", 0),), "lexical.count"),
-    **_strings("fact.relation", "R", FACTS),
-    "fact.row": Rule("int32", (("F", 0), ("C", 0)), FACTS),
-    "fact.indptr": Rule("int64", (("F", 1),), FACTS),
-    "fact.passage": Rule("int32", (("Q", 0),), FACTS),
-    "fact.statement": Rule("int32", (("Q", 0),), "fact.statement"),
-    **_strings("metadata.name", "X", METADATA),
-    "metadata.type": Rule("uint8", (("X", 0),), METADATA),
-    "metadata.present": Rule("uint8", ((None, 0),), METADATA),
-    "metadata.flag": Rule("uint8", ((None, 0),), METADATA),
-    "metadata.number": Rule("int64", ((None, 0),), METADATA),
-    "metadata.real": Rule("float64", ((None, 0),), METADATA),
-    "metadata.code": Rule("int32", ((None, 0),), METADATA),
-    "metadata.list": Rule("int64", ((None, 0),), METADATA),
-    "metadata.item": Rule("int32", ((None, 0),), METADATA),
-    **_strings("metadata.value", "Y", METADATA),
-    **_strings("source.state", "B", SOURCE),
-}
-
-#: Groups that need another group.
-_PARTS = {
-    "graph.weight": "graph",
-    "graph.edge_type": "graph",
-    "edge": "graph",
-    "lexical.count": LEXICAL,
-    "lexical.rule": LEXICAL,
-    "word.rule": WORDS,
-    "fact.statement": FACTS,
-    "document.name": DOCUMENT,
-    "document.number": DOCUMENT,
-}
 #: Groups of which there is exactly one beside another group: what are strings or integers.
-_EITHER = {
-    "core": ("passage.id", "passage.id.number"),
-    DOCUMENT: ("document.name", "document.number"),
-}
-#: Sizes that are fixed, and of what.
-_FIXED = {
-    "S": (2, "settings and parameters of the lexical part"),
-    "K": (1, "names of the encoder"),
-    "G": (2, "settings of the encoder"),
-    "L": (2, "settings of the words"),
-    "O": (1, "first words"),
-    "rules": (1, "reading rules of a part"),
-    "B": (1, "states of the source"),
-    "C": (3, "columns of facts (head, relation, tail)"),
-    "H": (2, "ends of a stated edge"),
-}
+_EITHER = {CORE: (STRING_IDS, NUMBER_IDS), DOCUMENT: (DOCUMENT_NAMES, DOCUMENT_NUMBERS)}
+
+
+# ---- The sections ----
+
+#: In file order.
+COLUMNS = (
+    Column("passage.id", STRINGS, (PASSAGES,), STRING_IDS, "ids, distinct"),
+    Column("passage.id.number", "int64", (PASSAGES,), NUMBER_IDS, "ids, distinct"),
+    Column("passage.title", STRINGS, (PASSAGES,), CORE, "titles"),
+    Column("passage.text", STRINGS, (PASSAGES,), CORE, "texts"),
+    Column(
+        *("passage.length", "int32", (PASSAGES,), CORE),
+        "tokens of each text, split at Unicode white space as by Python's `str.split()`",
+    ),
+    Column(
+        *("passage.document", "int32", (PASSAGES,), DOCUMENT),
+        "the document or conversation that contains the passage, by its place in the next section; −1 if there is none",
+    ),
+    Column("document.name", STRINGS, (DOCUMENTS,), DOCUMENT_NAMES, "documents, ascending; each contains a passage"),
+    Column("document.number", "int64", (DOCUMENTS,), DOCUMENT_NUMBERS, "documents, ascending; each contains a passage"),
+    Column(
+        *("passage.language", "int32", (PASSAGES,), LANGUAGE),
+        "the language of title and text, by its place in the next section; −1 if it is not known",
+    ),
+    Column(
+        *("language.tag", STRINGS, (LANGUAGES,), LANGUAGE),
+        "BCP 47 tags in the case that RFC 5646 recommends (`en`, `zh-Hant-TW`), ascending; each is some passage's",
+    ),
+    Column("entity.name", STRINGS, (ENTITIES,), CORE, "names"),
+    Column(
+        *("entity.alias.rows", "int64", (ENTITIES + 1,), CORE),
+        "the aliases of entity e are `rows[e]` … `rows[e + 1] − 1`",
+    ),
+    Column("entity.alias", STRINGS, (ALIASES,), CORE, "aliases"),
+    Column(
+        *("entity.stated", "uint8", (ENTITIES,), STATED),
+        "1 if a user stated the entity, 0 if only a reader of the passages made it; absent if all are 1",
+    ),
+    Column(
+        *("entity.rule", "int64", (READING_RULES,), NAME_RULE),
+        "the reading rule under which names are folded, compared and found in questions; absent if it is 1",
+    ),
+    Column(
+        *("passage.vectors", VECTOR, (PASSAGES, DIMENSIONS), PASSAGE_VECTORS),
+        "finite; no row is zero under cosine",
+    ),
+    Column("entity.vectors", VECTOR, (ENTITIES, ENTITY_DIMENSIONS), ENTITY_VECTORS, "likewise"),
+    Column(
+        *("encoder.name", STRINGS, (ENCODER_NAMES,), ENCODER),
+        "name of the encoder that made the vectors, not empty",
+    ),
+    Column(
+        *("encoder.setting", "int64", (ENCODER_SETTINGS,), ENCODER),
+        "the dimensions that it makes: d, without `passage.vectors` d2; 1 if it scales vectors to length 1, else 0",
+    ),
+    Column(
+        *("word.setting", STRINGS, (WORD_SETTINGS,), WORDS),
+        "how words are read from texts: PyStemmer's name of the Snowball stemmer, and the spaCy model that tags the "
+        "words; empty if there is none",
+    ),
+    Column("word.first", "int64", (FIRST_WORDS,), WORDS, "words are the entities `word.first` … E − 1"),
+    Column("word.stopword", STRINGS, (WORD_STOPWORDS,), WORDS, "stop words, which are left out, ascending"),
+    Column(
+        *("word.rule", "int64", (READING_RULES,), WORD_RULE),
+        "the reading rule under which texts and questions are folded and cut into words; absent if it is 1",
+    ),
+    Column(
+        *("entity.passage_frequency", "int32", (ENTITIES,), GRAPH),
+        "distinct passages adjacent to the entity, in either direction",
+    ),
+    Column("graph.type_name", STRINGS, (EDGE_TYPES,), GRAPH, "names of the edge types, distinct"),
+    Column(
+        *("graph.edge_count", "int64", (EDGE_TYPES,), GRAPH),
+        "number of merged edges of each type; an undirected edge counts once",
+    ),
+    Column("graph.indptr", "int64", (NODES + 1,), GRAPH, "row v holds the entries `indptr[v]` … `indptr[v + 1] − 1`"),
+    Column("graph.indices", "int32", (ENTRIES,), GRAPH, "source of each entry, an internal node"),
+    Column("graph.weight", "float32", (ENTRIES,), WEIGHTS, "weight of each entry; absent if all are 1"),
+    Column("graph.edge_type", "uint8", (ENTRIES,), TYPES, "type of each entry"),
+    Column(
+        *("graph.degree", "float64", (NODES, EDGE_TYPES), GRAPH),
+        "sum of the weights out of each internal node, by type, added in stored order",
+    ),
+    Column("graph.node_of", "int32", (NODES,), GRAPH, "node of each internal node"),
+    Column("graph.internal_of", "int32", (NODES,), GRAPH, "internal node of each node"),
+    Column(
+        *("edge.end", "int32", (EDGES, ENDS), STATED_EDGES),
+        "source and target node of each stated edge, in the order of the statements",
+    ),
+    Column(
+        *("edge.weight", "float64", (EDGES,), STATED_EDGES),
+        "its weight, above 0; the weights of all statements of an edge and type add up to the edge's weight in the "
+        "graph",
+    ),
+    Column("edge.type", "uint8", (EDGES,), STATED_EDGES, "its type"),
+    Column(
+        *("edge.passage", "int32", (EDGES,), STATED_EDGES),
+        "the passage that states it; −1 if no passage does, −2 if this is not known. An edge is deleted with a passage "
+        "at one of its ends and with the passage that states it",
+    ),
+    Column(
+        *("lexical.setting", STRINGS, (TERM_SETTINGS,), LEXICAL),
+        "the method, `lucene`, `robertson` or `atire`, and PyStemmer's name of the Snowball stemmer, empty if there is "
+        "none",
+    ),
+    Column("lexical.parameter", "float64", (TERM_SETTINGS,), LEXICAL, "k1, b"),
+    Column("lexical.stopword", STRINGS, (STOPWORDS,), LEXICAL, "words that are not terms, ascending"),
+    Column(
+        *("lexical.rule", "int64", (READING_RULES,), TERM_RULE),
+        "the reading rule under which texts and questions are folded and cut into terms; absent if it is 1",
+    ),
+    Column("lexical.term", STRINGS, (TERMS,), LEXICAL, "terms, ascending"),
+    Column(
+        *("lexical.indptr", "int64", (TERMS + 1,), LEXICAL),
+        "term t has the entries `indptr[t]` … `indptr[t + 1] − 1`",
+    ),
+    Column("lexical.passage", "int32", (TERM_ENTRIES,), LEXICAL, "passage of each entry"),
+    Column(
+        *("lexical.score", "float32", (TERM_ENTRIES,), LEXICAL),
+        "what each occurrence of the term in a question adds to the passage's score",
+    ),
+    Column(
+        *("lexical.count", "int32", (TERM_ENTRIES,), TERM_COUNTS),
+        "how often the term occurs in the passage; scores are computed again from it after changes",
+    ),
+    Column(
+        *("fact.relation", STRINGS, (RELATIONS,), FACT),
+        "names of the relations, distinct, in the order in which the facts first have them",
+    ),
+    Column(
+        *("fact.row", "int32", (FACTS, FACT_COLUMNS), FACT),
+        "head (an entity), relation, tail (an entity) of each fact; no two rows the same",
+    ),
+    Column(
+        *("fact.indptr", "int64", (FACTS + 1,), FACT),
+        "fact f is stated by the entries `indptr[f]` … `indptr[f + 1] − 1`",
+    ),
+    Column("fact.passage", "int32", (STATEMENTS,), FACT, "passage of each entry"),
+    Column(
+        *("fact.statement", "int32", (STATEMENTS,), FACT_ORDER),
+        "position of each entry in the order in which the facts were stated; absent if the entries are in this order",
+    ),
+    Column("metadata.name", STRINGS, (METADATA_COLUMNS,), METADATA, "names of the columns, distinct, not empty"),
+    Column(
+        *("metadata.type", "uint8", (METADATA_COLUMNS,), METADATA),
+        "type of each column: 0 bool, 1 int64, 2 float64, 3 string, 4 timestamp, 5 list of strings",
+    ),
+    Column(
+        *("metadata.present", "uint8", (Size("", "X · P"),), METADATA),
+        "column by column, for each passage: 1 if it has a value, 0 if it has none",
+    ),
+    Column("metadata.flag", "uint8", (Size("", "· P"),), METADATA, "the values of each column of bools: 0 or 1"),
+    Column(
+        *("metadata.number", "int64", (Size("", "· P"),), METADATA),
+        "of each column of integers or timestamps (microseconds since 1970-01-01 in UTC, without leap seconds)",
+    ),
+    Column("metadata.real", "float64", (Size("", "· P"),), METADATA, "of each column of numbers; no NaN"),
+    Column(
+        *("metadata.code", "int32", (Size("", "· P"),), METADATA),
+        "of each column of strings: index into `metadata.value`; −1 if missing",
+    ),
+    Column(
+        *("metadata.list", "int64", (Size("", "· (P + 1)"),), METADATA),
+        "of each column of lists: passage p has the items `list[p]` … `list[p + 1] − 1`",
+    ),
+    Column("metadata.item", "int32", (ANY,), METADATA, "index into `metadata.value` of each item of the lists"),
+    Column("metadata.value", STRINGS, (METADATA_STRINGS,), METADATA, "the strings of all columns, ascending"),
+    Column(
+        *("source.state", STRINGS, (STATES,), SOURCE),
+        "state that is needed to follow the index's source, such as how far it was read",
+    ),
+)
+_FIXED = dict.fromkeys(size for column in COLUMNS for size in column.sizes if size.count is not None)
+
+
+def _sections(columns: tuple[Column, ...]) -> Iterator[Column]:
+    """Yield columns with the two of strings in place of one."""
+    for column in columns:
+        if column.dtype == STRINGS:
+            yield column._replace(name=f"{column.name}.offsets", dtype="int64", sizes=(column.sizes[0] + 1,))
+            yield column._replace(name=f"{column.name}.bytes", dtype="uint8", sizes=(ANY,))
+        else:
+            yield column
+
+
+#: By name, in file order.
+SECTIONS = {section.name: section for section in _sections(COLUMNS)}
+_PLACE = {name: place for place, name in enumerate(SECTIONS)}
 GRAPH_ARRAYS = tuple(
     f"graph.{name}" for name in ("indptr", "indices", "weight", "edge_type", "degree", "node_of", "internal_of")
 )
 
 
+# ---- Checks ----
+
+
 def in_file_order(arrays: Mapping[str, T]) -> dict[str, T]:
     """Return the sections in the order of the format."""
-    return {name: arrays[name] for name in sorted(arrays, key=list(RULES).index)}
+    return {name: arrays[name] for name in sorted(arrays, key=_PLACE.__getitem__)}
 
 
-def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, int]:
-    """Check names, dtypes and shapes of the sections, and return the sizes P, E, ... by letter.
+def check_schema(sections: Mapping[str, Any], settings: Settings) -> None:
+    """Check names, dtypes and shapes of the sections.
 
     Raises
     ------
@@ -145,13 +316,13 @@ def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, i
         A section is unknown, missing, out of order, or of another dtype or shape.
     """
     _check_names(sections)
-    sizes: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for name, section in sections.items():
-        rule = RULES[name]
-        dtypes: tuple[str, ...] = (rule.dtype,)
-        if rule.dtype is VECTOR:
+        column = SECTIONS[name]
+        dtypes: tuple[str, ...] = (column.dtype,)
+        if column.dtype == VECTOR:
             dtypes = _VECTOR_DTYPES.get(settings.storage, (settings.storage,))
-        if name_of(section.dtype) not in dtypes or len(section.shape) != len(rule.shape):
+        if name_of(section.dtype) not in dtypes or len(section.shape) != len(column.sizes):
             raise FormatError(
                 "dtype",
                 None,
@@ -159,43 +330,41 @@ def check_schema(sections: Mapping[str, Any], settings: Settings) -> dict[str, i
                 section=name,
                 given=f"{name_of(section.dtype)}{section.shape}",
                 allowed=" or ".join(dtypes),
-                dimensions=len(rule.shape),
+                dimensions=len(column.sizes),
             )
-        for (letter, more), size in zip(rule.shape, section.shape, strict=True):
-            if letter is not None and sizes.setdefault(letter, size - more) != size - more:
+        for size, given in zip(column.sizes, section.shape, strict=True):
+            if size.what and counts.setdefault(size.what, given - size.more) != given - size.more:
                 raise FormatError(
                     "shape",
                     None,
-                    "section {section!r} has the shape {given}, but {letter} is {size} elsewhere",
+                    "section {section!r} has the shape {given}, but there are {size} {what} elsewhere",
                     section=name,
                     given=section.shape,
-                    letter=letter,
-                    size=sizes[letter],
+                    size=counts[size.what],
+                    what=size.what,
                 )
-    _check_sizes(sizes, sections)
-    return sizes
+    _check_counts(counts, sections)
 
 
 def _check_names(sections: Mapping[str, Any]) -> None:
-    unknown = [name for name in sections if name not in RULES]
+    unknown = [name for name in sections if name not in SECTIONS]
     if unknown:
         raise FormatError("unknown", None, "section {section!r} is unknown to this format version", section=unknown[0])
-    groups = {RULES[name].group for name in sections} | {"core"}
-    for part, whole in _PARTS.items():
-        if part in groups:
-            groups.add(whole)
+    groups = {SECTIONS[name].group for name in sections} | {CORE}
+    groups |= {group.needs for group in groups if group.needs is not None}
     for whole, kinds in _EITHER.items():
         if groups.issuperset(kinds):
+            one, other = (next(column.name for column in COLUMNS if column.group is kind) for kind in kinds)
             raise FormatError(
                 "duplicate",
                 None,
                 "sections {one!r} and {other!r} are both there; an index has one of them",
-                one=kinds[0],
-                other=kinds[1],
+                one=one,
+                other=other,
             )
         if whole in groups and groups.isdisjoint(kinds):
             groups.add(kinds[0])
-    expected = [name for name, rule in RULES.items() if rule.group in groups]
+    expected = [name for name, column in SECTIONS.items() if column.group in groups]
     missing = [name for name in expected if name not in sections]
     if missing:
         raise FormatError("missing", None, "section {section!r} is missing", section=missing[0])
@@ -203,49 +372,49 @@ def _check_names(sections: Mapping[str, Any]) -> None:
         raise FormatError("order", None, "the sections are not in the order of the format")
 
 
-def _check_sizes(sizes: Mapping[str, int], sections: Mapping[str, Any]) -> None:
-    nodes = sizes["P"] + sizes["E"]
-    if min(sizes.values()) < 0 or nodes > MAX_NODES:
+def _check_counts(counts: Mapping[str, int], sections: Mapping[str, Any]) -> None:
+    nodes = counts[PASSAGES.what] + counts[ENTITIES.what]
+    if min(counts.values()) < 0 or nodes > MAX_NODES:
         raise FormatError(
             "length",
             None,
-            "the sizes are {given}; each is at least 0, and P + E at most {most}",
-            given=dict(sizes),
+            "the sizes are {given}; each is at least 0, and passages and entities together at most {most}",
+            given=dict(counts),
             most=MAX_NODES,
         )
-    if sizes.get("d") == 0 or sizes.get("d2") == 0:
+    if 0 in (counts.get(DIMENSIONS.what), counts.get(ENTITY_DIMENSIONS.what)):
         raise FormatError("shape", None, "vectors have no components; d is at least 1")
-    for letter, (allowed, what) in _FIXED.items():
-        if sizes.get(letter, allowed) != allowed:
+    for size in _FIXED:
+        if counts.get(size.what, size.count) != size.count:
             raise FormatError(
                 "length",
                 None,
                 "there are {given} {what}; there must be {allowed}",
-                given=sizes[letter],
-                what=what,
-                allowed=allowed,
+                given=counts[size.what],
+                what=size.what,
+                allowed=size.count,
             )
-    if "N" not in sizes:
+    if NODES.what not in counts:
         return
-    if sizes["N"] != nodes:
+    if counts[NODES.what] != nodes:
         raise FormatError(
             "length",
             None,
             "the graph has {given} nodes; P = {passages} and E = {entities} make {allowed}",
-            given=sizes["N"],
-            passages=sizes["P"],
-            entities=sizes["E"],
+            given=counts[NODES.what],
+            passages=counts[PASSAGES.what],
+            entities=counts[ENTITIES.what],
             allowed=nodes,
         )
-    if not 1 <= sizes["T"] <= MAX_EDGE_TYPES:
+    if not 1 <= counts[EDGE_TYPES.what] <= MAX_EDGE_TYPES:
         raise FormatError(
             "limit",
             None,
             "there are {given} edge types; 1 to {allowed} are allowed",
-            given=sizes["T"],
+            given=counts[EDGE_TYPES.what],
             allowed=MAX_EDGE_TYPES,
         )
-    if ("graph.edge_type" in sections) != (sizes["T"] > 1):
+    if ("graph.edge_type" in sections) != (counts[EDGE_TYPES.what] > 1):
         raise FormatError(
             "conflict",
             None,

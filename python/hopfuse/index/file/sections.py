@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from ..._arrays.mapped import release_pages
 from ...errors import FormatError, InputError
 from .format import BLOCK
+
+#: Arrays by the names of their sections.
+Arrays = dict[str, NDArray[Any]]
 
 
 class Section:
@@ -90,6 +93,11 @@ class Section:
                 ).at(self.label)
             pending[b] = 0
             b = pending.find(1, b + 1, end)
+
+
+Sections = Mapping[str, Section]
+#: Arrays by the names of their sections, and sections that are made when they are read.
+ArraysOrSections = Mapping[str, NDArray[Any] | Section]
 
 
 def as_section(name: str, array: NDArray[Any] | Section) -> Section:

@@ -13,7 +13,7 @@ from ...types import Graph
 from .. import parts
 from ..parts.metadata import check_metadata
 from ..parts.passages import DOCUMENT, LANGUAGE, check_labels
-from ..schema import RULES
+from ..schema import SECTIONS
 from .columns import RaggedStrings, id_column, string_column
 from .format import Settings
 from .sections import Section, damage_of
@@ -30,7 +30,7 @@ def verify_sections(sections: Mapping[str, Section], settings: Settings) -> dict
     FormatError
         For the first error found.
     """
-    for name in RULES:
+    for name in SECTIONS:
         if name.endswith(".offsets") and name in sections:
             string_column(sections, name.removesuffix(".offsets")).check()
     RaggedStrings(sections["entity.alias.rows"], string_column(sections, "entity.alias")).check()

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import FormatError
-from ...types.edge_statements import UNKNOWN
 from ..file.columns import StringColumn
 from ..file.format import DTYPES, ENTRY, dtype_of
 from ..file.sections import Section
-from .encode import EITHER, GROUPS, LEAST_WEIGHT, MOST_WEIGHT, RULES, Slots, empty
-from .metadata import MetadataRows, read_metadata
+from ..parts.metadata_log import MetadataRows, read_metadata
+from ..schema import DOCUMENTS, EDGE_TYPES, LANGUAGES, RELATIONS, STATES, VECTOR, Size
+from .encode import ADDED, ARRAYS, EITHER, LEAST_WEIGHT, MOST_WEIGHT, NUMBER, Slots, empty
 
 Rows = NDArray[np.int64]
 _TABLE = np.dtype(
@@ -26,17 +26,21 @@ _TABLE = np.dtype(
     + [(name, "<u8") for name in ("rows", "columns", "offset", "length")]
 )
 _HEAD, _MAX_SECTIONS = 8, 256
-#: The arrays of batches, numbered.
-NUMBER = {name: number for number, name in enumerate(RULES)}
 _NUMBER_OF_BYTES = {name.encode(): number for name, number in NUMBER.items()}
 _VECTORS = [DTYPES.index(name) for name in ("float32", "float16", "bfloat16")]
 _WIDTH = np.array([dtype_of(name).itemsize for name in DTYPES])
 #: Strings of the batches by the name of their arrays.
-_STRINGS = [name.removesuffix(".offsets") for name in RULES if name.endswith(".offsets")]
+_STRINGS = [name.removesuffix(".offsets") for name in ARRAYS if name.endswith(".offsets")]
+#: Arrays that are present together, by group.
+_GROUPS = {
+    array.group: [one.name for one in ARRAYS.values() if one.group == array.group]
+    for array in ARRAYS.values()
+    if array.group
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Batches:
+class LogRecords:
     """Joined batches. Each array holds the rows of all batches in order; an absent array is empty.
 
     Offsets of strings, and ``lexical.indptr``, are those of the joined rows.
@@ -74,7 +78,7 @@ class Batches:
         return StringColumn(*(Section(f"array {part!r} of a batch", self.arrays[part]) for part in parts))
 
 
-def read_batches(payloads: Sequence[bytes | memoryview], before: Slots, first: int) -> Batches:
+def read_records(payloads: Sequence[bytes | memoryview], before: Slots, first: int) -> LogRecords:
     """Return the batches of some payloads, after checking everything that a merge relies on.
 
     Raises
@@ -88,32 +92,32 @@ def read_batches(payloads: Sequence[bytes | memoryview], before: Slots, first: i
         if len(payloads) == 1:
             raise error.at(f"seq {first}") from None
     for seq, payload in enumerate(payloads, first):
-        before = read_batches([payload], before, seq).after
+        before = read_records([payload], before, seq).after
     raise AssertionError("batches were refused together, but not one by one")
 
 
-def _read(payloads: Sequence[bytes | memoryview], before: Slots) -> Batches:
+def _read(payloads: Sequence[bytes | memoryview], before: Slots) -> LogRecords:
     table = _table(payloads)
     sizes = _check_shapes(table)
     _check_groups(table)
     arrays, rows = dict[str, NDArray[Any]](), dict[str, Rows]()
-    for number, name in enumerate(RULES):
+    for number, name in enumerate(ARRAYS):
         chosen = table.of(number)
         if chosen.size:
             arrays[name], rows[name] = table.joined(chosen)
-    batches = Batches(arrays, rows, [], before, len(payloads))
+    records = LogRecords(arrays, rows, [], before, len(payloads))
     for name in _STRINGS:
         if f"{name}.offsets" in arrays:
-            _join_offsets(batches, f"{name}.offsets", f"{name}.bytes")
-            batches._column(name).check()
+            _join_offsets(records, f"{name}.offsets", f"{name}.bytes")
+            records._column(name).check()
     if "lexical.indptr" in arrays:
-        _join_offsets(batches, "lexical.indptr", "lexical.passage")
-    _check_numbers(batches, sizes)
+        _join_offsets(records, "lexical.indptr", "lexical.passage")
+    _check_numbers(records, sizes)
     if "metadata.type" in arrays:
-        passages = batches.count("passage.length")
+        passages = records.count("passage.length")
         has = table.present[:, NUMBER["metadata.type"]]
-        batches.metadata.extend(read_metadata(arrays, rows, np.flatnonzero(has), passages))
-    return batches
+        records.metadata.extend(read_metadata(arrays, rows, np.flatnonzero(has), passages))
+    return records
 
 
 class _Table(NamedTuple):
@@ -140,7 +144,7 @@ class _Table(NamedTuple):
 
     def joined(self, chosen: Rows) -> tuple[NDArray[Any], Rows]:
         """Return the rows of an array, and their number in each batch."""
-        name, kinds = tuple(RULES)[self.name[chosen[0]]], np.unique(self.dtype[chosen])
+        name, kinds = tuple(ARRAYS)[self.name[chosen[0]]], np.unique(self.dtype[chosen])
         columns = np.unique(self.columns[chosen])
         if kinds.size > 1 or columns.size > 1:
             raise FormatError("dtype", None, "array {array!r} has several dtypes or dimensions", array=name)
@@ -182,7 +186,7 @@ def _table(payloads: Sequence[bytes | memoryview]) -> _Table:
         raise FormatError(
             "unknown", None, "array {array!r} of a batch is unknown to this format version", array=unknown
         )
-    present = np.zeros((sizes.size, len(RULES)), np.bool_)
+    present = np.zeros((sizes.size, len(ARRAYS)), np.bool_)
     present[batch, name] = True
     if present.sum() != name.size:
         raise FormatError("duplicate", None, "a batch has an array twice")
@@ -212,14 +216,14 @@ def _table(payloads: Sequence[bytes | memoryview]) -> _Table:
 
 
 def _check_shapes(table: _Table) -> dict[str, Rows]:
-    """Check dtypes and shapes, and return the sizes of each batch by letter, -1 if it has none."""
+    """Check dtypes and shapes, and return the sizes of each record by what is counted, -1 if it has none."""
     sizes: dict[str, Rows] = {}
-    for number, (name, (dtype, shape)) in enumerate(RULES.items()):
+    for number, (name, array) in enumerate(ARRAYS.items()):
         chosen = table.of(number)
         if not chosen.size:
             continue
-        allowed = [DTYPES.index(dtype)] if dtype else _VECTORS
-        wrong = ~np.isin(table.dtype[chosen], allowed) | (table.ndim[chosen] != len(shape))
+        allowed = _VECTORS if array.dtype == VECTOR else [DTYPES.index(array.dtype)]
+        wrong = ~np.isin(table.dtype[chosen], allowed) | (table.ndim[chosen] != len(array.sizes))
         if wrong.any():
             row = int(chosen[np.argmax(wrong)])
             raise FormatError(
@@ -229,19 +233,10 @@ def _check_shapes(table: _Table) -> dict[str, Rows]:
                 array=name,
                 given=f"{DTYPES[int(table.dtype[row])]}{table.shape(row)}",
                 allowed=" or ".join(DTYPES[one] for one in allowed),
-                dimensions=len(shape),
+                dimensions=len(array.sizes),
             )
-        for rule, found in zip(shape, (table.rows[chosen], table.columns[chosen]), strict=False):
-            letter, more = (None, rule) if isinstance(rule, int) else rule
-            if isinstance(rule, int):
-                right = np.full(found.size, rule)
-            elif letter is None:
-                continue
-            else:
-                known = sizes.setdefault(letter, np.full(table.size, -1))
-                own = known[table.batch[chosen]]
-                right = np.where(own < 0, np.maximum(found, more), own + more)
-                known[table.batch[chosen]] = right - more
+        for size, found in zip(array.sizes, (table.rows[chosen], table.columns[chosen]), strict=False):
+            right = _right(size, found, table, chosen, sizes)
             if (found != right).any():
                 row = int(np.argmax(found != right))
                 raise FormatError(
@@ -255,9 +250,22 @@ def _check_shapes(table: _Table) -> dict[str, Rows]:
     return sizes
 
 
+def _right(size: Size | int, found: Rows, table: _Table, chosen: Rows, sizes: dict[str, Rows]) -> Rows:
+    """Return the sizes that arrays must have, and note those of records that had none."""
+    if isinstance(size, int):
+        return np.full(found.size, size)
+    if not size.what:
+        return found
+    known = sizes.setdefault(size.what, np.full(table.size, -1))
+    own = known[table.batch[chosen]]
+    right: Rows = np.where(own < 0, np.maximum(found, size.more), own + size.more)
+    known[table.batch[chosen]] = right - size.more
+    return right
+
+
 def _check_groups(table: _Table) -> None:
     """Check that arrays which belong together are present together."""
-    for group in GROUPS:
+    for group in _GROUPS.values():
         has = table.present[:, [NUMBER[name] for name in group]]
         partly = np.flatnonzero(has.any(axis=1) & ~has.all(axis=1))
         if partly.size:
@@ -280,9 +288,9 @@ def _check_groups(table: _Table) -> None:
             )
 
 
-def _join_offsets(batches: Batches, name: str, data: str) -> None:
+def _join_offsets(records: LogRecords, name: str, data: str) -> None:
     """Replace the offsets of each batch by those of the joined data, after checking that they ascend over its own."""
-    offsets, rows, sizes = batches.arrays[name], batches.rows[name], batches.count(data)
+    offsets, rows, sizes = records.arrays[name], records.rows[name], records.count(data)
     held = rows > 0
     lasts = np.cumsum(rows)[held] - 1
     is_first = np.zeros(offsets.size, np.bool_)
@@ -296,62 +304,49 @@ def _join_offsets(batches: Batches, name: str, data: str) -> None:
             array=name,
             data=data,
         )
-    batches.rows[name] = np.maximum(rows - 1, 0)
-    begin = np.repeat(np.cumsum(sizes) - sizes, batches.rows[name])
-    batches.arrays[name] = np.concatenate([[0], offsets[~is_first] + begin]).astype(np.int64)
+    records.rows[name] = np.maximum(rows - 1, 0)
+    begin = np.repeat(np.cumsum(sizes) - sizes, records.rows[name])
+    records.arrays[name] = np.concatenate([[0], offsets[~is_first] + begin]).astype(np.int64)
 
 
-def _check_numbers(batches: Batches, sizes: dict[str, Rows]) -> None:
-    """Check that slots, places and counts are in their ranges, which each batch extends."""
-    passages, entities = (batches.count(name) for name in ("passage.length", "entity.word"))
-    after = batches.before.passages + np.cumsum(passages), batches.before.entities + np.cumsum(entities)
-    before = after[0] - passages, after[1] - entities
-    types, relations, documents, languages = (
-        np.maximum(sizes.get(letter, np.full(batches.size, 0)), 0) for letter in "TRDJ"
-    )
-
-    def check(name: str, least: Rows | int, most: Rows | int, columns: Any = None) -> None:
-        if name not in batches.arrays:
-            return
-        values = batches.arrays[name] if columns is None else batches.arrays[name][:, columns]
-        ends = [np.repeat(np.broadcast_to(end, batches.size), batches.rows[name]) for end in (least, most)]
-        low, high = (end if values.ndim == 1 else end[:, None] for end in ends)
-        if (values < low).any() or (values >= high).any():
-            raise FormatError(
-                "range",
-                None,
-                "array {array!r} of a batch holds numbers outside {least} .. {most}",
-                array=name,
-                least=int(np.min(least)),
-                most=int(np.max(most)) - 1,
-            )
-
-    check("delete.passage", 0, before[0])
-    check("delete.entity", 0, before[1])
-    check("delete.alias.entity", 0, before[1])
-    check("alias.entity", 0, after[1])
-    check("passage.document", -1, documents)
-    check("passage.language", -1, languages)
-    check("entity.stated", 0, 2)
-    check("stated.entity", 0, before[1])
-    check("edge.passage", UNKNOWN, after[0])
-    check("edge.type", 0, types)
-    check("lexical.passage", 0, passages)
-    check("lexical.count", 1, 2**31)
-    check("edge.end", -after[1], after[0])
-    check("delete.edge", -before[1], before[0], [0, 1])
-    check("delete.edge", 0, types, 2)
-    for name, most in (("fact.row", after[1]), ("delete.fact", before[1])):
-        check(name, 0, most, [0, 2])
-        check(name, 0, relations, 1)
-    check("fact.row", 0, after[0], 3)
-    weight = batches["edge.weight"]
+def _check_numbers(records: LogRecords, sizes: dict[str, Rows]) -> None:
+    """Check that slots, places and counts are in their ranges, which each record extends."""
+    bounds = _bounds(records, sizes)
+    for name, array in records.arrays.items():
+        for column, numbers in enumerate(ARRAYS[name].numbers):
+            least, most = (bounds[end] if isinstance(end, str) else end for end in (numbers.least, numbers.most))
+            low, high = (np.repeat(np.broadcast_to(end, records.size), records.rows[name]) for end in (least, most))
+            values = array if array.ndim == 1 else array[:, column]
+            if (values < low).any() or (values >= high).any():
+                raise FormatError(
+                    "range",
+                    None,
+                    "array {array!r} of a batch holds numbers outside {least} .. {most}",
+                    array=name,
+                    least=int(np.min(least)),
+                    most=int(np.max(most)) - 1,
+                )
+    weight = records["edge.weight"]
     if not ((weight >= LEAST_WEIGHT) & (weight <= MOST_WEIGHT)).all():
         raise FormatError(
             "range", None, "array {array!r} of a batch holds weights outside 2^-64 .. 2^64", array="edge.weight"
         )
-    states = sizes.get("B", np.ones(1))
-    if (states[states >= 0] != 1).any():
+    states = sizes.get(STATES.what, np.ones(1))
+    if (states[states >= 0] != STATES.count).any():
         raise FormatError(
             "length", None, "a batch has {given} states of the index's source; it may have 1", given=int(states.max())
         )
+
+
+def _bounds(records: LogRecords, sizes: dict[str, Rows]) -> dict[str, Rows]:
+    """Return the bounds of numbers for each record, by the names that :class:`Numbers` has."""
+    bounds = {
+        size.what: np.maximum(sizes.get(size.what, np.zeros(records.size, np.int64)), 0)
+        for size in (EDGE_TYPES, RELATIONS, DOCUMENTS, LANGUAGES)
+    }
+    for (size, name), before in zip(ADDED.items(), records.before, strict=True):
+        what, new = size.what, records.count(name)
+        after = before + np.cumsum(new)
+        bounds |= {f"new {what}": new, what: after, f"old {what}": after - new}
+        bounds |= {f"-{what}": -after, f"-old {what}": new - after}
+    return bounds

@@ -1,10 +1,10 @@
-"""A batch of changes that is written: arrays by name, and their encoding as the payload of a log frame."""
+"""A record of the log: its arrays, the slots that it begins with, and its bytes as the payload of a frame."""
 
 from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -12,10 +12,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...types.edge_statements import UNKNOWN
 from ..file.format import DTYPES, ENTRY, dtype_of
 from ..file.sections import Section
-from ..schema import METADATA
-from ..schema import RULES as SECTIONS
+from ..schema import (
+    ALIASES,
+    ANY,
+    COLUMNS,
+    EDGE_TYPES,
+    EDGES,
+    ENTITIES,
+    METADATA,
+    PASSAGES,
+    RELATIONS,
+    STATEMENTS,
+    STATES,
+    STRINGS,
+    TERM_ENTRIES,
+    TERMS,
+    VECTOR,
+    Size,
+)
 
 Arrays = Mapping[str, NDArray[Any]]
 _COUNT = struct.Struct("<2I")
@@ -26,8 +43,6 @@ _SWAPS = sys.byteorder == "big"
 
 #: Weights of edges that a change may state; float32 holds all their sums.
 LEAST_WEIGHT, MOST_WEIGHT = 2.0**-64, 2.0**64
-#: Shape of an array: for each dimension, a letter with an offset, a fixed size, or None for any size.
-Shape = tuple[tuple[str | None, int] | int, ...]
 
 
 class Slots(NamedTuple):
@@ -37,103 +52,172 @@ class Slots(NamedTuple):
     entities: int
 
 
-def _strings(name: str, count: str) -> dict[str, tuple[str, Shape]]:
-    return {f"{name}.offsets": ("int64", ((count, 1),)), f"{name}.bytes": ("uint8", ((None, 0),))}
+# ---- The arrays ----
 
 
-RULES: dict[str, tuple[str, Shape]] = {
-    "delete.passage": ("int64", (("Dp", 0),)),
-    "delete.entity": ("int64", (("De", 0),)),
-    "delete.alias.entity": ("int64", (("Da", 0),)),
-    **_strings("delete.alias.name", "Da"),
-    "delete.edge": ("int64", (("Dg", 0), 3)),
-    "delete.fact": ("int64", (("Df", 0), 3)),
-    **_strings("passage.id", "P"),
-    "passage.id.number": ("int64", (("P", 0),)),
-    **_strings("passage.title", "P"),
-    **_strings("passage.text", "P"),
-    "passage.length": ("int32", (("P", 0),)),
-    "passage.vectors": ("", (("P", 0), (None, 0))),
-    "passage.document": ("int32", (("P", 0),)),
-    **_strings("document.name", "D"),
-    "document.number": ("int64", (("D", 0),)),
-    "passage.language": ("int32", (("P", 0),)),
-    **_strings("language.tag", "J"),
-    **{name: (rule.dtype, ((None, 0),)) for name, rule in SECTIONS.items() if rule.group == METADATA},
-    **_strings("entity.name", "E"),
-    "entity.word": ("uint8", (("E", 0),)),
-    "entity.vectors": ("", (("E", 0), (None, 0))),
-    "entity.stated": ("uint8", (("E", 0),)),
-    "stated.entity": ("int64", (("Se", 0),)),
-    "alias.entity": ("int64", (("A", 0),)),
-    **_strings("alias.name", "A"),
-    **_strings("edge.type_name", "T"),
-    "edge.end": ("int64", (("S", 0), 2)),
-    "edge.type": ("int64", (("S", 0),)),
-    "edge.weight": ("float64", (("S", 0),)),
-    "edge.passage": ("int64", (("S", 0),)),
-    **_strings("fact.relation", "R"),
-    "fact.row": ("int64", (("Q", 0), 4)),
-    **_strings("lexical.term", "V"),
-    "lexical.indptr": ("int64", (("V", 1),)),
-    "lexical.passage": ("int64", (("Z", 0),)),
-    "lexical.count": ("int32", (("Z", 0),)),
-    **_strings("source.state", "B"),
-}
-#: Arrays that are present together.
-GROUPS = (
-    tuple(name for name in RULES if name.startswith("metadata.")),
-    ("delete.alias.entity", "delete.alias.name.offsets", "delete.alias.name.bytes"),
-    ("passage.length", "passage.title.offsets", "passage.title.bytes", "passage.text.offsets", "passage.text.bytes"),
-    ("passage.id.offsets", "passage.id.bytes"),
-    ("document.name.offsets", "document.name.bytes"),
-    ("passage.language", "language.tag.offsets", "language.tag.bytes"),
-    ("entity.word", "entity.name.offsets", "entity.name.bytes"),
-    ("alias.entity", "alias.name.offsets", "alias.name.bytes"),
-    ("edge.type_name.offsets", "edge.type_name.bytes"),
-    ("edge.end", "edge.type", "edge.weight", "edge.passage"),
-    ("fact.relation.offsets", "fact.relation.bytes"),
-    ("source.state.offsets", "source.state.bytes"),
-    ("lexical.indptr", "lexical.term.offsets", "lexical.term.bytes", "lexical.passage", "lexical.count"),
+class Numbers(NamedTuple):
+    """What the numbers of an array are: ``least`` .. ``most`` - 1, and what becomes of them.
+
+    Bounds that each record extends are named: the passages and entities before it (``old``) and after it, those that
+    it adds (``new``), and its own lists of names. One with a minus is a lower bound, of entities at ends of edges.
+    """
+
+    most: int | str
+    least: int | str = 0
+    slots: str = ""
+    """What they are slots of: ``passages``, ``entities``, or ``ends``."""
+    names: str = ""
+    """The names of the record that they are places in, which get numbers common to all records."""
+
+
+class Array(NamedTuple):
+    """An array of a record, or two of strings."""
+
+    name: str
+    dtype: str
+    sizes: tuple[Size | int, ...]
+    group: str = ""
+    """Arrays of a group are present together; those of strings always are."""
+    numbers: tuple[Numbers, ...] = ()
+    """For each column."""
+    follows: str | None = ""
+    """The section whose rows its own continue: empty without one, None if they are not kept as rows."""
+    default: int | None = None
+    """The value of a row without one, if records and generations may lack the array."""
+    counts: str = ""
+    """What a row of it stands for in a history."""
+
+
+_OLD_PASSAGE, _PASSAGE = Numbers("old passages", slots="passages"), Numbers("passages", slots="passages")
+_OLD_ENTITY, _ENTITY = Numbers("old entities", slots="entities"), Numbers("entities", slots="entities")
+_OLD_END, _END = (Numbers(f"{when}passages", f"-{when}entities", "ends") for when in ("old ", ""))
+_OWNER = Numbers("passages", UNKNOWN, "passages")
+_EDGE_TYPE, _RELATION = Numbers("edge types", names="edge.type_name"), Numbers("relations", names="fact.relation")
+_DELETED = {what: Size(f"deleted {what}") for what in ("passages", "entities", "aliases", "edges", "facts")}
+_SECTION = {column.name: column for column in COLUMNS}
+
+
+def _added(name: str, group: str = "", **more: Any) -> Array:
+    """Return an array of a section's dtype and sizes, whose rows continue that section."""
+    return Array(name, _SECTION[name].dtype, _SECTION[name].sizes, group, **({"follows": name} | more))
+
+
+_ARRAYS = (
+    *(
+        Array(
+            *(f"delete.{one}", "int64", (_DELETED[many],)),
+            numbers=(Numbers(f"old {many}", slots=many),),
+            counts=f"deleted {many}",
+        )
+        for one, many in (("passage", "passages"), ("entity", "entities"))
+    ),
+    Array(
+        *("delete.alias.entity", "int64", (_DELETED["aliases"],), "deleted aliases", (_OLD_ENTITY,)),
+        counts="deleted aliases",
+    ),
+    Array("delete.alias.name", STRINGS, (_DELETED["aliases"],), "deleted aliases"),
+    Array(
+        *("delete.edge", "int64", (_DELETED["edges"], 3)),
+        numbers=(_OLD_END, _OLD_END, _EDGE_TYPE),
+        counts="deleted edges",
+    ),
+    Array(
+        *("delete.fact", "int64", (_DELETED["facts"], 3)),
+        numbers=(_OLD_ENTITY, _RELATION, _OLD_ENTITY),
+        counts="deleted facts",
+    ),
+    _added("passage.id"),
+    _added("passage.id.number"),
+    _added("passage.title", "passages"),
+    _added("passage.text", "passages"),
+    _added("passage.length", "passages", counts="passages"),
+    Array("passage.vectors", VECTOR, (PASSAGES, ANY), follows="passage.vectors"),
+    _added("passage.document", numbers=(Numbers("documents", -1),), default=-1),
+    _added("document.name"),
+    _added("document.number"),
+    _added("passage.language", "languages", numbers=(Numbers("languages", -1),), default=-1),
+    _added("language.tag", "languages"),
+    *(
+        Array(column.name, column.dtype, (ANY,), "metadata", follows=None)
+        for column in COLUMNS
+        if column.group is METADATA
+    ),
+    _added("entity.name", "entities"),
+    Array("entity.word", "uint8", (ENTITIES,), "entities", counts="entities"),
+    Array("entity.vectors", VECTOR, (ENTITIES, ANY), follows="entity.vectors"),
+    _added("entity.stated", numbers=(Numbers(2),), default=1),
+    Array("stated.entity", "int64", (Size("stated entities"),), numbers=(_OLD_ENTITY,), counts="stated entities"),
+    Array("alias.entity", "int64", (ALIASES,), "aliases", (_ENTITY,), counts="aliases"),
+    Array("alias.name", STRINGS, (ALIASES,), "aliases", follows="entity.alias"),
+    Array("edge.type_name", STRINGS, (EDGE_TYPES,), follows=None),
+    Array("edge.end", "int64", (EDGES, 2), "edges", (_END, _END), counts="edges"),
+    Array("edge.type", "int64", (EDGES,), "edges", (_EDGE_TYPE,)),
+    Array("edge.weight", "float64", (EDGES,), "edges"),
+    Array("edge.passage", "int64", (EDGES,), "edges", (_OWNER,)),
+    Array("fact.relation", STRINGS, (RELATIONS,), follows=None),
+    Array(
+        *("fact.row", "int64", (STATEMENTS, 4)),
+        numbers=(_ENTITY, _RELATION, _ENTITY, _PASSAGE),
+        counts="statements of facts",
+    ),
+    Array("lexical.term", STRINGS, (TERMS,), "terms", follows=None),
+    Array("lexical.indptr", "int64", (TERMS + 1,), "terms", follows=None),
+    Array("lexical.passage", "int64", (TERM_ENTRIES,), "terms", (Numbers("new passages"),)),
+    Array("lexical.count", "int32", (TERM_ENTRIES,), "terms", (Numbers(2**31, 1),)),
+    Array("source.state", STRINGS, (STATES,), follows=None),
 )
-
-
-#: Arrays of which a batch has exactly one if it has another array: what are strings or integers.
+#: The sections of names that get common numbers, by the arrays with those of records.
+COMMON_NAMES = {"edge.type_name": "graph.type_name", "fact.relation": "fact.relation"}
+#: Arrays of which a record has exactly one if it has another array: what are strings or integers.
 EITHER = {
     "passage.length": ("passage.id.offsets", "passage.id.number"),
     "passage.document": ("document.name.offsets", "document.number"),
 }
+#: The array that has a row for each added passage or entity.
+ADDED = {PASSAGES: "passage.length", ENTITIES: "entity.word"}
 
 
-#: Kinds of rows: 1 if they are added or -1 if they are deleted, and the array that has one row for each.
+def _single(arrays: tuple[Array, ...]) -> Iterator[Array]:
+    """Yield arrays with the two of strings in place of one."""
+    for array in arrays:
+        if array.dtype != STRINGS:
+            yield array
+            continue
+        (size,), group = array.sizes, array.group or array.name
+        for part, dtype, own in (("offsets", "int64", size + 1), ("bytes", "uint8", ANY)):
+            follows = array.follows and f"{array.follows}.{part}"
+            yield Array(f"{array.name}.{part}", dtype, (own,), group, follows=follows)
+
+
+#: By name, in the order of the specification.
+ARRAYS = {array.name: array for array in _single(_ARRAYS)}
+#: The arrays, numbered.
+NUMBER = {name: number for number, name in enumerate(ARRAYS)}
+#: Kinds of rows in a history: 1 if they are added or -1 if they are deleted, and the array that has one row for each.
 KINDS = {
-    "deleted passages": (-1, "delete.passage"),
-    "deleted entities": (-1, "delete.entity"),
-    "deleted aliases": (-1, "delete.alias.entity"),
-    "deleted edges": (-1, "delete.edge"),
-    "deleted facts": (-1, "delete.fact"),
-    "passages": (1, "passage.length"),
-    "entities": (1, "entity.word"),
-    "stated entities": (1, "stated.entity"),
-    "aliases": (1, "alias.entity"),
-    "edges": (1, "edge.end"),
-    "statements of facts": (1, "fact.row"),
+    array.counts: (-1 if array.name.startswith("delete.") else 1, array.name)
+    for array in ARRAYS.values()
+    if array.counts
 }
 
 
 @cache
 def empty(name: str) -> NDArray[Any]:
     """Return an array without rows, of the right dtype and shape."""
-    dtype, shape = RULES[name]
-    return np.zeros(tuple(size if isinstance(size, int) else 0 for size in shape), dtype)
+    array = ARRAYS[name]
+    shape = (size if isinstance(size, int) else 0 for size in array.sizes)
+    return np.zeros(tuple(shape), "float64" if array.dtype == VECTOR else array.dtype)
 
 
-class Batch:
-    """The arrays of one batch; an absent array is empty.
+# ---- The record ----
+
+
+class LogRecord:
+    """The arrays of one record; an absent array is empty.
 
     Passages and entities are identified by slots: the rows of the generation, then numbers in order of addition. The
     end of an edge is the slot of a passage, or -1 minus the slot of an entity. Edge types and relations are positions
-    in the batch's own lists of names. Deletions apply to what existed before the batch, and precede its additions.
+    in the record's own lists of names. Deletions apply to what existed before the record, and precede its additions.
     """
 
     def __init__(self, arrays: Arrays, before: Slots) -> None:
@@ -170,30 +254,31 @@ class Batch:
     def _count(self, name: str) -> int:
         return self.arrays[name].shape[0] if name in self.arrays else 0
 
-    def moved(self, passages: NDArray[np.int64], entities: NDArray[np.int64], before: Slots) -> Batch:
-        """Return the batch with slots renumbered to ``passages[slot]`` and ``entities[slot]``."""
+    def moved(self, passages: NDArray[np.int64], entities: NDArray[np.int64], before: Slots) -> LogRecord:
+        """Return the record with slots renumbered to ``passages[slot]`` and ``entities[slot]``."""
         moved = dict(self.arrays)
-        for name, slots in (("delete.passage", passages), ("delete.entity", entities)):
-            if name in moved:
-                moved[name] = slots[moved[name]]
-        for name in ("delete.alias.entity", "alias.entity", "stated.entity"):
-            if name in moved:
-                moved[name] = entities[moved[name]]
-        if "edge.passage" in moved:
-            stated = moved["edge.passage"]
-            moved["edge.passage"] = np.where(stated < 0, stated, passages[stated])
-        for name in ("edge.end", "delete.edge"):
-            if name in moved:
-                ends = moved[name][:, :2]
-                new = np.where(ends < 0, -1 - entities[-1 - np.minimum(ends, -1)], passages[np.maximum(ends, 0)])
-                moved[name] = np.concatenate([new, moved[name][:, 2:]], axis=1)
-        for name, columns in (("fact.row", (0, 2)), ("delete.fact", (0, 2))):
-            if name in moved:
-                moved[name] = moved[name].copy()
-                moved[name][:, columns] = entities[moved[name][:, columns]]
-        if "fact.row" in moved:
-            moved["fact.row"][:, 3] = passages[moved["fact.row"][:, 3]]
-        return Batch(moved, before)
+        for name, array in moved.items():
+            slots = [numbers.slots for numbers in ARRAYS[name].numbers]
+            if any(slots):
+                columns = array.reshape(len(array), -1).copy()
+                for at, kind in enumerate(slots):
+                    columns[:, at] = _moved(columns[:, at], kind, passages, entities)
+                moved[name] = columns.reshape(array.shape)
+        return LogRecord(moved, before)
+
+
+def _moved(
+    numbers: NDArray[np.int64], kind: str, passages: NDArray[np.int64], entities: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return slots of a kind, renumbered; a passage that is none stays."""
+    moved = numbers.copy()
+    if kind == "entities":
+        return entities[numbers]
+    if kind:
+        moved[numbers >= 0] = passages[numbers[numbers >= 0]]
+    if kind == "ends":
+        moved[numbers < 0] = -1 - entities[-1 - numbers[numbers < 0]]
+    return moved
 
 
 def encode(arrays: Arrays) -> bytes:

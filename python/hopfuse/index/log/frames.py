@@ -143,12 +143,12 @@ def frame_bytes(header: Header, seq: int, synced: int, time: int, payload: bytes
     return struct.pack("<I", zlib.crc32(fields, header.seed)) + fields + body
 
 
-def write_log(path: Path, generation: int, seq: int, batches: Iterable[tuple[int, bytes]]) -> tuple[Header, int]:
+def write_log(path: Path, generation: int, seq: int, records: Iterable[tuple[int, bytes]]) -> tuple[Header, int]:
     """Write a new log of batches (time, payload) for a generation, sync it, and return its header and its end."""
     header = Header(generation, seq, secrets.token_bytes(_SALT_BYTES))
     with create_exclusively(path) as file:
         file.write(header.pack())
-        for at, (time, payload) in enumerate(batches, seq + 1):
+        for at, (time, payload) in enumerate(records, seq + 1):
             file.write(frame_bytes(header, at, at - 1, time, payload))
         end = file.tell()
         sync_file(file)

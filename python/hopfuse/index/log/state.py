@@ -18,10 +18,11 @@ from ..file.generations import generation_name, log_path, open_current
 from ..file.mapping import open_file
 from ..file.sections import Section
 from ..schema import check_schema
-from .delta import Delta, DeltaRows
-from .encode import Batch, Slots
+from .delta import Delta
+from .encode import LogRecord, Slots
 from .frames import Frame, Header, read_header, read_tail
-from .merge import merge, places
+from .merge import merge, slots_to_rows
+from .rows import DeltaRows
 
 Kind = TypeVar("Kind", bound=Contents)
 
@@ -56,11 +57,11 @@ class State(Generic[Kind]):
         if not self.count:
             return self.base
         base, made = self.base, dict[str, Any]()
-        sections = MergedSections(lambda: merge(self.rows()), made)
+        sections = MergedSections(lambda: merge(base, self.rows()), made)
         log = b"" if self.header is None else self.header.salt
         checksum = hashlib.sha256(f"{base.checksum} {log.hex()} {self.seq}".encode()).hexdigest()
         place = (base.directory, base.generation)
-        return type(base)(sections, base.settings, *place, _made=made, _seq=self.seq, _checksum=checksum)
+        return type(base)(sections, base.settings, *place, _cache=made, _seq=self.seq, _checksum=checksum)
 
     def at(self, seq: int) -> State[Kind]:
         """Return the state at an earlier seq."""
@@ -76,7 +77,7 @@ class MergedSections(Mapping[str, Section]):
     """The sections of a merged index; the merge runs at the first access."""
 
     def __init__(self, make: Callable[[], tuple[dict[str, Section], dict[str, Any]]], made: dict[str, Any]) -> None:
-        self._make, self._made = make, made
+        self._make, self._cache = make, made
         self._sections: dict[str, Section] | None = None
         self._lock = threading.Lock()
 
@@ -93,7 +94,7 @@ class MergedSections(Mapping[str, Section]):
         with self._lock:
             if self._sections is None:
                 sections, made = self._make()
-                self._made.update(made)
+                self._cache.update(made)
                 self._sections = sections
             return self._sections
 
@@ -166,15 +167,20 @@ def _read_state(kind: type[Kind], path: Path, generation: int, before: State[Kin
     return before.after(header, tail.frames, tail.end)
 
 
-def moved_batches(old: State[Kind], base: Kind, later: Sequence[Batch]) -> list[Batch]:
+def moved_records(old: State[Kind], base: Kind, later: Sequence[LogRecord]) -> list[LogRecord]:
     """Return later batches renumbered for ``base``, a generation with the rows of the state ``old``."""
     if not later:
         return []
     rows = old.rows()
-    at, start, before, after = places(rows), rows.after, Slots(base.num_passages, base.num_entities), later[-1].after
+    at, start, before, after = (
+        slots_to_rows(old.base, rows),
+        rows.after,
+        Slots(base.num_passages, base.num_entities),
+        later[-1].after,
+    )
     passages = np.concatenate([at.passage, before.passages + np.arange(after.passages - start.passages)])
     entities = np.concatenate([at.entity, before.entities + np.arange(after.entities - start.entities)])
-    moved = list[Batch]()
+    moved = list[LogRecord]()
     for batch in later:
         moved.append(batch.moved(passages, entities, before))
         before = moved[-1].after

@@ -16,9 +16,9 @@ from ..file.generations import log_path, new_generation, point_to
 from ..file.mapping import write_file
 from ..names import Names
 from ..parts.encoder import EncoderInfo
-from .encode import Batch, encode
+from .encode import LogRecord, encode
 from .frames import Frame, LogWriter, frame_bytes, write_log
-from .state import State, first_state, moved_batches, open_generation
+from .state import State, first_state, moved_records, open_generation
 
 #: If a node's edges weigh more, no edges can be added, since their sums might exceed float32.
 MOST_DEGREE = 2.0**120
@@ -77,11 +77,11 @@ class IndexWriter(Generic[Kind]):
         """Check a change, and let it wait to be written; None if it changes nothing."""
         self.check_open()
         if self._names is None:
-            self._names = Names(self._durable.rows())
+            self._names = Names(self._durable.base, self._durable.rows())
         arrays = change.arrays(self._names, self._terms_of)
         if not arrays:
             return None
-        batch = Batch(arrays, self._names.slots)
+        batch = LogRecord(arrays, self._names.slots)
         self._check_limits(batch, self._names)
         if sum(batch.after) > MAX_NODES:
             raise InputError(
@@ -217,7 +217,7 @@ class IndexWriter(Generic[Kind]):
         """Make a generation the current one, with the batches that it lacks in its log."""
         later = self._since or []
         state, log = first_state(base), log_path(self._directory, generation)
-        moved = moved_batches(old, base, [one.batch for one in later])
+        moved = moved_records(old, base, [one.batch for one in later])
         if moved:
             payloads = [encode(one.arrays) for one in moved]
             times = [one.time for one in later]
@@ -236,7 +236,7 @@ class IndexWriter(Generic[Kind]):
         """Discard the names; they are read again when needed."""
         self._names = None
 
-    def _check_limits(self, batch: Batch, names: Names) -> None:
+    def _check_limits(self, batch: LogRecord, names: Names) -> None:
         added = batch.edge_types()
         types = added.union(names.edge_types)
         if len(types) > MAX_EDGE_TYPES:
@@ -276,7 +276,7 @@ class _Commit:
     Each thread waits on a lock of its own, so that the next leader starts before those that are done go on.
     """
 
-    def __init__(self, batch: Batch, payload: bytes, time: int) -> None:
+    def __init__(self, batch: LogRecord, payload: bytes, time: int) -> None:
         self.batch, self.payload, self.time = batch, payload, time
         self.seq = -1
         self.error: BaseException | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -12,13 +11,13 @@ from numpy.typing import NDArray
 from ..._validation import check_flag, check_needs, check_text, check_whole
 from ...errors import InputError
 from ...types import Corpus
+from ...types.continued_corpus import ContinuedCorpus
 from ...types.corpus import Metric, Storage
 from ..file.columns import string_arrays, string_column
 from ..file.format import Settings
-from ..file.sections import Section, damage_of
-
-Sections = Mapping[str, Section]
-Arrays = dict[str, NDArray[Any]]
+from ..file.rows import TakenRows, is_whole, take_rows
+from ..file.sections import Arrays, ArraysOrSections, Section, Sections, damage_of
+from ..log.rows import DeltaRows, Places
 
 
 @dataclass(frozen=True)
@@ -124,3 +123,25 @@ def load_corpus(sections: Sections, settings: Settings, name: str) -> Corpus | N
 def vector_dim(sections: Sections, name: str) -> int | None:
     """Return the dimension of a section of vectors, or None without that section."""
     return sections[name].shape[1] if name in sections else None
+
+
+def kept(sections: Sections) -> dict[str, Section]:
+    """Return the sections ``encoder.*``."""
+    return {name: section for name, section in sections.items() if name.startswith("encoder.")}
+
+
+def subset(sections: Sections, at: Places) -> ArraysOrSections:
+    """Return the sections of the vectors of some passages and entities, and of their encoder."""
+    rows = {"passage.vectors": at.passages, "entity.vectors": at.entities}
+    return {name: sections[name].take(own) for name, own in rows.items() if name in sections} | kept(sections)
+
+
+def merge(name: str, log: DeltaRows, base: Corpus, order: NDArray[np.int64]) -> tuple[Corpus, ArraysOrSections]:
+    """Return vectors in an order as a corpus that shares those of the generation if it can, and as a section."""
+    whole = log.whole(name)
+    if is_whole(order, len(whole)):
+        return ContinuedCorpus(base, whole), {name: whole}
+    if (order[1:] > order[:-1]).all():
+        return ContinuedCorpus(base, whole, order), {name: TakenRows(name, whole, order)}
+    vectors = take_rows(whole, order)  # names that were added precede the words
+    return Corpus.from_stored(vectors, metric=base.metric, storage=base.storage), {name: vectors}

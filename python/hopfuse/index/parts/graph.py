@@ -6,28 +6,28 @@ of ``degree``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._arrays.rows import check_range
+from ..._arrays.rows import check_range, entries_of
+from ..._validation import counted
 from ...errors import FormatError, InputError
 from ...types import EdgeStatements, Graph, Incidence
-from ...types.edge_statements import UNKNOWN
+from ...types.edge_statements import NO_PASSAGE, UNKNOWN
 from ..file.columns import string_arrays, string_column
 from ..file.format import Settings
-from ..file.sections import Section, damage_of
+from ..file.sections import Arrays, Sections, damage_of
+from ..log.encode import Slots
+from ..log.rows import DeltaRows, Places
+from ..membership import deleted_later
 from ..schema import GRAPH_ARRAYS
-
-Sections = Mapping[str, Section]
 
 _CHUNK = 1 << 20
 _TINY = np.finfo(np.float32).tiny
-
-Arrays = dict[str, NDArray[Any]]
 
 
 def check_graph(arrays: Arrays) -> None:
@@ -271,3 +271,178 @@ def check_owners(statements: EdgeStatements, num_passages: int) -> None:
             src=src,
             dst=dst,
         )
+
+
+# ---- Some passages ----
+
+
+def stated_at(graph: Graph, known: EdgeStatements | None, allow: NDArray[np.bool_]) -> EdgeStatements | None:
+    """Return the edges at some passages, those that they state, and those that no passage states.
+
+    None if each edge is at a passage, and so holds where its ends do. ``known``: the graph's edges as stated.
+
+    Raises
+    ------
+    InputError
+        There are edges between two entities for which it is not known which passages state them.
+    """
+    first = allow.size
+    if known is None and not _must_be_stated(graph, first):
+        return None
+    stated = _stated(graph, known)
+    src, dst = stated.ends[:, 0], stated.ends[:, 1]
+    unknown = int(((stated.passages == UNKNOWN) & (src >= first) & (dst >= first)).sum())
+    if unknown:
+        raise InputError(
+            "missing",
+            "allow",
+            "it is not known which passages state {count} of the graph between two entities, so an isolated answer "
+            "cannot leave out those of other passages; build the index with a column 'passage' of the edges, or "
+            "with {@statements}, or give {@allow_scope}'results'",
+            count=counted(unknown, "edge"),
+        )
+    seen = np.concatenate([allow, np.ones(graph.num_nodes - first + 1, np.bool_)])  # the last is no passage, -1 or -2
+    rows = np.flatnonzero(seen[src] & seen[dst] & seen[np.maximum(stated.passages, NO_PASSAGE)])
+    parts: tuple[NDArray[Any], ...] = (stated.ends, stated.types, stated.weights, stated.passages)
+    return EdgeStatements(*(np.ascontiguousarray(part[rows]) for part in parts))
+
+
+def _stated(graph: Graph, known: EdgeStatements | None) -> EdgeStatements:
+    """Return the edges as stated, or the graph's, which are kept with it."""
+    if known is None:
+        known = graph.derived.get("statements") or statements_of(graph)
+        graph.derived["statements"] = known
+    return known
+
+
+def _must_be_stated(graph: Graph, first: int) -> bool:
+    """Return whether edges are selected by who states them; else each is at a passage, and holds where its ends do."""
+    if graph.directed or not graph.keeps_order:
+        return True
+    key = f"joins from {first}"
+    if key not in graph.derived:
+        graph.derived[key] = bool((graph.indices[graph.indptr[first] :] >= first).any())
+    return bool(graph.derived[key])
+
+
+def entities_at(graph: Graph, edges: EdgeStatements | None, allow: NDArray[np.bool_]) -> NDArray[np.integer[Any]]:
+    """Return the entities that edges join to some passages, or about which these state an edge; some are repeated."""
+    first = allow.size
+    if edges is None:
+        ends, _ = entries_of(graph.indptr, graph.indices, np.flatnonzero(allow))
+    else:
+        speaks = (edges.passages >= 0) | (edges.ends < first).any(axis=1)
+        ends = edges.ends[speaks].reshape(-1)
+    return ends[ends >= first] - first
+
+
+def subset(graph: Graph, edges: EdgeStatements | None, at: Places) -> tuple[Graph, Arrays]:
+    """Return the graph of some passages and entities, and its sections; ``edges``: see :func:`stated_at`."""
+    num_passages, kept = at.passages.size, None
+    node = at.nodes_of(Slots(at.passage.size, at.entity.size))
+    if edges is None:
+        found = graph.induced(np.flatnonzero(node >= 0))
+    else:
+        ends = node[edges.ends]
+        rows = np.flatnonzero((ends >= 0).all(axis=1))
+        row_of = edges.passages[rows].astype(np.int64)
+        row_of[row_of >= 0] = at.passage[row_of[row_of >= 0]]
+        kept = EdgeStatements(
+            ends[rows].astype(np.int32), edges.types[rows], edges.weights[rows], row_of.astype(np.int32)
+        )
+        found = kept.graph(graph, num_passages + at.entities.size)
+    Incidence.kept_of(found, num_passages)  # for the counts of the index, and for recipes
+    arrays = build(found, num_passages)
+    if kept is not None and joins_entities(kept, num_passages):
+        arrays |= build_statements(kept)
+    return found, arrays
+
+
+# ---- Changes ----
+
+
+def merge(base: Graph, known: EdgeStatements | None, log: DeltaRows, at: Places) -> tuple[Graph, Arrays]:
+    """Return the graph of all remaining edges, in the order of their statements, and its sections."""
+    names, own = log.edge_types, statements_of(base) if known is None else known
+    table = at.nodes_of(log.before)
+    nodes = np.concatenate([table[own.ends], at.nodes(log["edge.end"])])
+    weight = np.concatenate([own.weights, log["edge.weight"]])
+    kind = np.concatenate([own.types, log["edge.type"]])
+    passage = np.concatenate([own.passages, log["edge.passage"]])
+    kept = (nodes >= 0).all(axis=1)
+    if log.has("delete.edge"):
+        kept &= ~_deleted_edges(base, own, log, kind)
+    is_stated = passage >= 0
+    if is_stated.any():
+        passage[is_stated] = at.passage[passage[is_stated]]
+        kept &= ~is_stated | (passage >= 0)
+    if not kept.all():
+        nodes, weight, kind, passage = nodes[kept], weight[kept], kind[kept], passage[kept]
+    graph = Graph.from_edges(
+        nodes[:, 0],
+        nodes[:, 1],
+        weight,
+        num_nodes=at.passages.size + at.entities.size,
+        directed=base.directed,
+        edge_type=kind if len(names) > 1 else None,
+        edge_type_names=names,
+    )
+    return graph, build(graph, at.passages.size) | _statement_sections(graph, nodes, weight, kind, passage)
+
+
+def current(
+    base: Graph, known: EdgeStatements | None, log: DeltaRows, at: Places
+) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+    """Return the statements of edges that exist, by slots: ends, numbers of types, weights, and passages.
+
+    An end is the slot of a passage, or -1 minus the slot of an entity.
+    """
+    own, first = statements_of(base) if known is None else known, log.before.passages
+    ends = np.concatenate([_by_slot(own.ends, first), log["edge.end"]]).astype(np.int64)
+    kind = np.concatenate([own.types, log["edge.type"]])
+    weight = np.concatenate([own.weights, log["edge.weight"]])
+    passage = np.concatenate([own.passages, log["edge.passage"]]).astype(np.int64)
+    kept: NDArray[np.bool_] = np.asarray((at.nodes(ends) >= 0).all(axis=1))
+    if log.has("delete.edge"):
+        kept &= ~_deleted_edges(base, own, log, kind)
+    stated = np.flatnonzero(passage >= 0)
+    kept[stated] &= at.passage[passage[stated]] >= 0
+    return ends[kept], kind[kept], weight[kept], passage[kept]
+
+
+def _by_slot(nodes: NDArray[np.int32], first: int) -> NDArray[np.int64]:
+    """Return ends by slot of nodes of a generation, whose entities begin at node ``first``."""
+    wide = nodes.astype(np.int64)
+    return np.where(wide < first, wide, first - 1 - wide)
+
+
+def _deleted_edges(base: Graph, own: EdgeStatements, log: DeltaRows, kind: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which edges, of the generation and then of the batches, later batches delete."""
+    directed, first = base.directed, log.before.passages
+    ends = np.concatenate([_by_slot(own.ends, first), log["edge.end"]])
+    stated = np.concatenate([np.full(len(own), -1), log.batch("edge.type")])
+    gone = log["delete.edge"]
+    edges = np.stack([_pairs(ends, directed), kind.astype(np.int64)], axis=1)
+    deleted = np.stack([_pairs(gone[:, :2], directed), gone[:, 2]], axis=1)
+    return deleted_later(edges, stated, deleted, log.batch("delete.edge"))
+
+
+def _statement_sections(
+    graph: Graph, nodes: NDArray[Any], weight: NDArray[Any], kind: NDArray[Any], stated: NDArray[Any]
+) -> Arrays:
+    """Return the sections ``edge.*``, or none if the graph alone determines the statements."""
+    loops = int((graph.indices == np.repeat(np.arange(graph.num_nodes), np.diff(graph.indptr))).sum())
+    merged = graph.num_stored if graph.directed else (graph.num_stored + loops) // 2
+    if merged == kind.size and (stated == UNKNOWN).all():
+        return {}
+    ends, types, passages = nodes.astype(np.int32), kind.astype(np.uint8), stated.astype(np.int32)
+    return build_statements(EdgeStatements(ends, types, weight, passages))
+
+
+def _pairs(ends: NDArray[Any], directed: bool) -> NDArray[np.int64]:
+    """Encode pairs of ends, each from -2**31 to 2**31 - 1, as single numbers."""
+    a, b = (ends.astype(np.int64) + 2**31).astype(np.uint64).T
+    if not directed:
+        a, b = np.minimum(a, b), np.maximum(a, b)
+    pairs: NDArray[np.int64] = (a << np.uint64(32) | b).view(np.int64)
+    return pairs

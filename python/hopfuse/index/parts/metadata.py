@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..._arrays.rows import indptr_of_counts
 from ...errors import FormatError
 from ..file.columns import row_number, string_column
-from ..file.sections import Section
+from ..file.sections import Sections
 from ..file.sorted_strings import SortedStrings
 
 #: The types of columns; a file stores their positions in this tuple.
@@ -36,8 +36,6 @@ FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 QUOTES, PLAIN = 3, 24
 #: The number of recently used masks that an index caches.
 MASKS = 64
-
-Sections = Mapping[str, Section]
 
 
 class MetadataColumn(Sequence[Any]):

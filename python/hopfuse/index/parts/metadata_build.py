@@ -14,7 +14,7 @@ from ..._validation import check_choice, check_type
 from ...errors import InputError
 from ...io.tables import refuse_value
 from ..file.columns import StringColumn, string_arrays
-from ..file.sections import Section
+from ..file.sections import Arrays, ArraysOrSections, Section
 from .metadata import EPOCH, FIRST, LAST, STORES, TYPES, MetadataColumn
 
 _INT64 = np.iinfo(np.int64)
@@ -22,8 +22,6 @@ _INT64 = np.iinfo(np.int64)
 _EXACT = 2**53
 #: In place of a type: the column's objects become columns, one for each of their entries. ``ALL`` stands for all names.
 FLATTEN, ALL = "flatten", "*"
-
-Arrays = dict[str, NDArray[Any]]
 
 
 class _Values(NamedTuple):
@@ -311,9 +309,7 @@ def _strings_at(strings: Sequence[str], rows: NDArray[np.int32]) -> dict[str, ND
     return string_arrays("metadata.value", (strings[at] for at in rows.tolist()))
 
 
-def metadata_rows(
-    metadata: Mapping[str, MetadataColumn], passages: NDArray[np.int64]
-) -> dict[str, NDArray[Any] | Section]:
+def subset(metadata: Mapping[str, MetadataColumn], passages: NDArray[np.int64]) -> ArraysOrSections:
     """Return the sections of the metadata of some passages, without strings that none of them has."""
     columns, dtypes = list(metadata.values()), DTYPES
     if not columns:

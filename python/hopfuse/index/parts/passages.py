@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from ...errors import FormatError, InputError
 from ...io import tables
 from ...io.tables import Placed, Table, language_tag
-from ..file.columns import IntegerColumn, StringColumn, row_number, string_arrays, string_column
-from ..file.rows import is_whole, take_rows, take_strings
-from ..file.sections import Section
+from ..file.columns import IntegerColumn, StringColumn, id_column, row_number, string_arrays, string_column
+from ..file.rows import is_whole, take_rows
+from ..file.sections import ArraysOrSections, Section
+from ..log.rows import DeltaRows
 
 Codes = NDArray[np.int32]
 Rows = NDArray[np.int64]
@@ -214,19 +215,6 @@ def _is_value(label: Label, value: Value) -> bool:
     return isinstance(value, int) or bool(value.strip())
 
 
-def label_part(sections: Mapping[str, Section], label: Label, rows: Rows) -> dict[str, NDArray[Any] | Section]:
-    """Return the sections of a label for some passages."""
-    if label.codes not in sections:
-        return {}
-    codes, values = sections[label.codes].take(rows), label_values(sections, label)
-    codes, kept = used(codes, np.arange(len(values)))
-    if not kept.size:
-        return {}
-    if isinstance(values, StringColumn):
-        return {label.codes: codes, **values.take(label.strings, kept)}
-    return {label.codes: codes, label.numbers: take_rows(sections[label.numbers].whole(), kept)}
-
-
 class LabelNumbers:
     """Numbers of labels: those of a generation by their places, then new ones in the order in which they come."""
 
@@ -258,6 +246,77 @@ def ascending_numbers(known: Sequence[Value], added: Sequence[Value]) -> Rows:
     return np.insert(order, before, len(known) + np.array(ranked))
 
 
-def taken_strings(name: str, strings: StringColumn, rows: Rows) -> dict[str, Section]:
-    """Return the sections of some strings; the bytes are not copied yet."""
-    return take_strings(name, *strings.arrays(), rows)
+# ---- Some passages ----
+
+
+def subset(sections: Mapping[str, Section], rows: Rows) -> ArraysOrSections:
+    """Return the sections of some passages."""
+    ids = id_column(sections)
+    arrays: dict[str, NDArray[Any] | Section] = {
+        **string_column(sections, "passage.title").take("passage.title", rows),
+        **string_column(sections, "passage.text").take("passage.text", rows),
+        "passage.length": sections["passage.length"].whole()[rows],
+    }
+    if isinstance(ids, StringColumn) and rows.size:
+        arrays |= ids.take("passage.id", rows)
+    else:
+        numbers = np.array(ids[:], np.int64) if not isinstance(ids, StringColumn) else np.zeros(0, np.int64)
+        arrays["passage.id.number"] = numbers[rows]
+    for label in LABELS:
+        arrays |= _label_subset(sections, label, rows)
+    return arrays
+
+
+def _label_subset(sections: Mapping[str, Section], label: Label, rows: Rows) -> ArraysOrSections:
+    """Return the sections of a label for some passages."""
+    if label.codes not in sections:
+        return {}
+    codes, values = sections[label.codes].take(rows), label_values(sections, label)
+    codes, kept = used(codes, np.arange(len(values)))
+    if not kept.size:
+        return {}
+    if isinstance(values, StringColumn):
+        return {label.codes: codes, **values.take(label.strings, kept)}
+    return {label.codes: codes, label.numbers: take_rows(sections[label.numbers].whole(), kept)}
+
+
+# ---- Changes ----
+
+
+def merge(log: DeltaRows, passages: Rows) -> ArraysOrSections:
+    """Return the sections of passages after records, given by their slots in the order of the rows."""
+    arrays: dict[str, NDArray[Any] | Section] = {
+        **_merged_ids(log, passages),
+        **log.taken("passage.title", passages),
+        **log.taken("passage.text", passages),
+        "passage.length": take_rows(log.whole("passage.length"), passages),
+    }
+    for label in LABELS:
+        if log.knows(label.codes):
+            arrays |= _merged_label(log, label, passages)
+    return arrays
+
+
+def _merged_ids(log: DeltaRows, passages: Rows) -> ArraysOrSections:
+    """Return ids of the index's type; an index without passages takes the type of the first ones added."""
+    kinds = {name for name in ("passage.id.number", "passage.id.offsets") if log.has(name)}
+    if log.before.passages:
+        kinds.add("passage.id.number" if "passage.id.number" in log.sections else "passage.id.offsets")
+    if len(kinds) > 1:
+        raise FormatError("conflict", None, "the log has passages with string ids and passages with integer ids")
+    if "passage.id.offsets" in kinds and passages.size:
+        return log.taken("passage.id", passages)
+    numbers = log.whole("passage.id.number") if "passage.id.number" in kinds else np.zeros(0, np.int64)
+    return {"passage.id.number": take_rows(numbers, passages)}
+
+
+def _merged_label(log: DeltaRows, label: Label, passages: Rows) -> ArraysOrSections:
+    """Return the sections of a label after records, without labels that no passage has any more."""
+    codes = take_rows(log.whole(label.codes), passages)
+    known = label_values(log.sections, label)
+    if label.numbers and log.knows(label.numbers):
+        numbers = log.whole(label.numbers)
+        codes, kept = used(codes, ascending_numbers(known, numbers[len(known) :].tolist()))
+        return {label.codes: codes, label.numbers: take_rows(numbers, kept)} if kept.size else {}
+    codes, kept = used(codes, ascending_numbers(known, log.strings(label.strings)))
+    return {label.codes: codes, **log.taken(label.strings, kept)} if kept.size else {}

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..._validation import check_choice, check_excludes, check_text, check_type, check_whole
 from ...text import RULE, check_rule
 from ...types.term_matrix import check_words
 from ..file.columns import string_arrays, string_column
-from ..file.sections import Section, damage_of
-
-Sections = Mapping[str, Section]
-Arrays = dict[str, NDArray[Any]]
+from ..file.sections import Arrays, Sections, damage_of
+from ..log.rows import Places
 
 #: The algorithms of all releases of Snowball, by PyStemmer's names.
 STEMMERS = (
@@ -107,6 +104,12 @@ def load(sections: Sections, num_entities: int) -> WordInfo | None:
         words = WordInfo(first, stemmer or None, tagger or None, tuple(string_column(sections, "word.stopword")), rule)
         _check_first(words, num_entities)
     return words
+
+
+def moved(words: WordInfo, at: Places) -> tuple[WordInfo, Arrays]:
+    """Return the words of a part or after changes, and their sections: they follow the names that are left."""
+    found = replace(words, first=at.num_names)
+    return found, build(found, at.entities.size)
 
 
 def _check_first(words: WordInfo, num_entities: int) -> None:

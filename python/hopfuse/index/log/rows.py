@@ -1,0 +1,172 @@
+"""The rows that the records after a generation add, and the rows of the index after them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..file.columns import StringColumn
+from ..file.rows import GrownRows, take_strings
+from ..file.sections import Section
+from ..schema import ENTITIES, PASSAGES
+from .encode import ADDED, ARRAYS, NUMBER, Slots, empty
+
+Rows = NDArray[np.int64]
+
+#: The number of each array of rows.
+ROW_NUMBER = NUMBER | {"lexical.term": NUMBER["lexical.passage"]}  # a term for each entry
+#: The array with the same rows, for columns that records and generations may lack.
+LIKE = {
+    name: ADDED[PASSAGES if array.sizes == (PASSAGES,) else ENTITIES]
+    for name, array in ARRAYS.items()
+    if array.default is not None
+}
+
+
+class Values(NamedTuple):
+    """The values of a column: of lists, ``data`` holds the numbers of items."""
+
+    type: str
+    present: NDArray[np.bool_]
+    data: NDArray[Any]
+    items: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DeltaRows:
+    """The rows of the first batches after a generation."""
+
+    sections: Mapping[str, Section]
+    """Those of the generation."""
+    before: Slots
+    after: Slots
+    columns: Mapping[str, GrownRows]
+    ends: Rows
+    """By batch: the number of rows of each array up to it. The first row is that of the generation, 0."""
+    edge_types: list[str]
+    relations: list[str]
+    """Edge types and relations of the generation and the batches, by their numbers."""
+    new_terms: list[str]
+    """Terms that the generation lacks; their numbers follow those of its terms."""
+    metadata: dict[str, Values]
+    metadata_strings: list[str]
+    """What the codes in the metadata are places of."""
+    source: str | None
+
+    @property
+    def count(self) -> int:
+        """The number of batches."""
+        return len(self.ends) - 1
+
+    def added(self, name: str) -> int:
+        """Return the number of rows in the batches' arrays of a name; of offsets, the number of strings."""
+        return int(self.ends[-1, ROW_NUMBER[name]])
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return the rows of the batches alone."""
+        whole = self.whole(name)
+        return whole[len(whole) - self.added(name) :]
+
+    def whole(self, name: str) -> NDArray[Any]:
+        """Return the rows of the generation, if it has a section that the array continues, and of the batches."""
+        if name not in self.columns:
+            return base_rows(self.sections, name).whole()
+        column = self.columns[name]
+        return column.prefix(column.base + self.added(name))
+
+    def column(self, name: str) -> StringColumn:
+        """Return the strings of the generation and of the batches."""
+        parts = (f"{name}.{part}" for part in ("offsets", "bytes"))
+        return StringColumn(*(Section(part, self.whole(part)) for part in parts))
+
+    def strings(self, name: str) -> list[str]:
+        """Return the strings of the batches alone."""
+        column = self.column(name)
+        return column.read(len(column) - self.added(f"{name}.offsets"), len(column))
+
+    def taken(self, name: str, order: Rows) -> dict[str, Section]:
+        """Return the sections of the strings of the generation and of the batches in an order."""
+        return take_strings(name, *self.column(name).arrays(), order)
+
+    def knows(self, name: str) -> bool:
+        """Return whether the generation has the section that an array continues, or a batch the array."""
+        return name in self.columns or _follows(name) in self.sections
+
+    def has(self, name: str) -> bool:
+        """Return whether a batch has the array."""
+        return name in self.columns and bool(self.added(name))
+
+    def batch(self, name: str) -> Rows:
+        """Return the batch of each row, counted from 0."""
+        return np.repeat(np.arange(self.count), self.counts(name))
+
+    def counts(self, name: str) -> Rows:
+        """Return the number of rows of each batch."""
+        return np.diff(self.ends[:, ROW_NUMBER[name]])
+
+
+def base_rows(sections: Mapping[str, Section], name: str) -> Section:
+    """Return the rows of a generation that an array of records continues."""
+    section = sections.get(_follows(name))
+    if section is not None:
+        return section
+    if name in LIKE:
+        rows = {ADDED[PASSAGES]: "passage.length", ADDED[ENTITIES]: "entity.name.offsets"}[LIKE[name]]
+        count = sections[rows].shape[0] - (rows != "passage.length")
+        return Section(name, np.full(count, ARRAYS[name].default, ARRAYS[name].dtype))
+    if name in ("lexical.term", "lexical.passage"):  # most of the rows, below 2^31
+        return Section(name, np.zeros(0, np.int32))
+    return Section(name, np.zeros(1, np.int64) if name.endswith(".offsets") else empty(name))
+
+
+def _follows(name: str) -> str:
+    """Return the section that an array of records continues, or an empty name."""
+    return (ARRAYS[name].follows or "") if name in ARRAYS else ""
+
+
+class Places(NamedTuple):
+    """Maps between slots and rows: from slot to row (-1 if deleted), and from row to slot."""
+
+    passage: NDArray[np.int64]  # by slot
+    passages: NDArray[np.int64]  # by row
+    entity: NDArray[np.int64]  # by slot
+    entities: NDArray[np.int64]  # by row
+    num_names: int
+
+    def nodes_of(self, base: Slots) -> NDArray[np.int64]:
+        """Return the new node of each node of the generation, -1 if it was deleted."""
+        entity = self.entity[: base.entities]
+        return np.concatenate([self.passage[: base.passages], np.where(entity < 0, -1, entity + self.passages.size)])
+
+    def nodes(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the nodes of ends of edges, -1 for those that were deleted."""
+        entity = self.entity[-1 - np.minimum(ends, -1)] if self.entity.size else np.full(ends.shape, -1)
+        passage = self.passage[np.maximum(ends, 0)] if self.passage.size else np.full(ends.shape, -1)
+        return np.where(ends >= 0, passage, np.where(entity < 0, -1, entity + self.passages.size))
+
+
+def places(rows: DeltaRows, first_word: int) -> Places:
+    """Return the maps between slots and rows after the records; ``first_word`` is that of the generation's words."""
+    alive = [np.ones(rows.after.passages, bool), np.ones(rows.after.entities, bool)]
+    for lives, name in zip(alive, ("delete.passage", "delete.entity"), strict=True):
+        lives[rows[name]] = False
+    words = np.concatenate([np.arange(rows.before.entities) >= first_word, rows["entity.word"].astype(bool)])
+    passages = np.flatnonzero(alive[0])
+    names, others = np.flatnonzero(alive[1] & ~words), np.flatnonzero(alive[1] & words)
+    return places_of(passages, np.concatenate([names, others]), rows.after, names.size)
+
+
+def places_of(passages: Rows, entities: Rows, slots: Slots, num_names: int) -> Places:
+    """Return the maps for the slots of each row, ``num_names`` of the entities being names."""
+    found = _inverse(passages, slots.passages), passages, _inverse(entities, slots.entities), entities
+    return Places(*found, num_names)
+
+
+def _inverse(order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    place = np.full(size, -1)
+    place[order] = np.arange(order.size)
+    return place
