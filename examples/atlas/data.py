@@ -15,8 +15,8 @@ from hopfuse.encoders import Encoder
 from hopfuse.errors import InputError
 from hopfuse.evaluate import Qrels
 from hopfuse.extract import build_memory, read_openie, similar_pairs
+from hopfuse.io.files import read_npy
 from hopfuse.io.json_lines import json_objects, text_lines
-from hopfuse.io.npy import read_npy
 from hopfuse.lexical import BM25
 from numpy.typing import NDArray
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from hopfuse import Graph
 from hopfuse.errors import InputError
 from hopfuse.index import Index
+from hopfuse.index.input import Inputs
 from index.index_files import ENTITIES, PASSAGES, full_index, typed_graph, vectors
 from refusals import refused
 
@@ -171,3 +173,8 @@ def test_an_asymmetric_graph_that_says_undirected_is_refused() -> None:
 def test_rows_in_place_of_the_parts_are_refused() -> None:
     with refused(InputError, "type", given="list"):
         Index([{"text": "The sea."}])  # type: ignore[call-arg, list-item]
+
+
+def test_the_arguments_of_a_build_travel_as_one_object() -> None:
+    given = inspect.signature(Index.build).parameters.values()
+    assert {one.name: one.default for one in given} == {one.name: one.default for one in dataclasses.fields(Inputs)}

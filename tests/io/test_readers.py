@@ -300,3 +300,96 @@ def test_without_pyarrow_the_error_names_the_extra(tmp_path: Path, monkeypatch: 
 
     with refused(MissingExtraError, "missing_extra"):
         Index.build(passages=Capsule())
+
+
+#: More than one batch of rows.
+MANY = 9000
+
+
+@pytest.mark.parametrize("kind", ["list", "jsonl", "tsv", "arrow", "parquet"])
+def test_rows_of_several_batches_are_one_table(tmp_path: Path, kind: str) -> None:
+    rows: list[dict[str, Any]] = [
+        {"id": f"p{at}", "text": f"Text {at}.", "document": f"d{at % 3}" if at > 8500 else ""} for at in range(MANY)
+    ]
+    edges = [{"src": at, "dst": MANY + at % 2, "type": "late" if at > 8500 else "early"} for at in range(MANY)]
+    index = Index.build(
+        passages=sources(kind, tmp_path, "passages", rows),
+        graph=sources(kind, tmp_path, "edges", edges),
+        entities=sources(kind, tmp_path, "entities", [{"name": name} for name in NAMES]),
+    )
+    assert list(index.passage_ids) == [row["id"] for row in rows]
+    assert list(index.texts) == [row["text"] for row in rows]
+    assert list(index.documents)[8500:8503] == [None, "d2", "d0"]
+    assert index.info()["graph"]["edge_types"] == {"early": 8501, "late": 499}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"id": "p1"}, ("duplicate", "id", {"given": "p1", "place": "line 8951"})),
+        ({"id": 7}, ("type", "id", {"given": 7, "other": "p0", "place": "line 8951"})),
+        ({"id": None}, ("missing", "id", {"place": "line 8951"})),
+        ({"text": None}, ("missing", "text", {"place": "line 8951"})),
+        ({"document": 7}, ("type", "document", {"given": 7, "other": "d", "place": "line 8951"})),
+        ({"language": "e n"}, ("syntax", "language", {"given": "e n", "place": "line 8951"})),
+        ({"metadata": {"year": "x"}}, ("type", "metadata.year", {"given": "x", "place": "line 8951"})),
+    ],
+)
+def test_a_malformed_passage_of_a_later_batch_is_named(
+    tmp_path: Path, change: dict[str, Any], expected: tuple[Any, ...]
+) -> None:
+    rows = [{"id": f"p{at}", "text": "a", "document": "d", "metadata": {"year": 1}} for at in range(MANY)]
+    rows[8950] |= change
+    with refused(InputError, *expected):
+        Index.build(write_jsonl(tmp_path / "p.jsonl", rows))
+
+
+@pytest.mark.parametrize("column", ["id", "document"])
+def test_a_column_that_begins_in_a_later_batch(column: str) -> None:
+    rows: list[dict[str, Any]] = [{"text": "a", "url": "x"} for _ in range(MANY)]
+    rows[8950][column] = "b"
+    if column == "id":
+        with refused(InputError, "missing", "id", place="passages[0]"):
+            Index.build(rows)
+    else:
+        assert [at for at, one in enumerate(Index.build(rows).documents) if one] == [8950]
+
+
+@pytest.mark.parametrize("column", ["type", "weight"])
+@pytest.mark.parametrize("first", [True, False], ids=["in the first batch alone", "in a later batch alone"])
+def test_edges_have_a_column_in_all_batches_or_none(column: str, first: bool) -> None:
+    given = {"type": "knows", "weight": 2.0}[column]
+    edges: list[dict[str, Any]] = [{"src": 0, "dst": 1} for _ in range(MANY)]
+    for edge in edges[:8192] if first else edges[8192:]:
+        edge[column] = given
+    with refused(InputError, "missing", column, place="graph[8192]" if first else "graph[0]"):
+        Index.build([{"text": "a"}, {"text": "b"}], graph=edges)
+
+
+def test_edges_state_passages_in_any_batch() -> None:
+    edges: list[dict[str, Any]] = [{"src": 1, "dst": 2} for _ in range(MANY)]
+    edges[8950] |= {"passage": 0}
+    index = Index.build([{"text": "a"}], entities=["b", "c"], graph=edges)
+    assert index.part([0]).index.graph is not None
+    edges[8950] |= {"passage": 1}
+    with refused(InputError, "range", "passage", given=1, place="graph[8950]"):
+        Index.build([{"text": "a"}], entities=["b", "c"], graph=edges)
+
+
+def test_ids_that_only_their_hashes_share_are_distinct() -> None:
+    ids = [-1, -2, 2**61 - 1, 0, *range(1, MANY)]
+    assert list(Index.build([{"id": id, "text": ""} for id in ids]).passage_ids) == ids
+    with refused(InputError, "duplicate", "id", given=-2, place="passages[9003]"):
+        Index.build([{"id": id, "text": ""} for id in [*ids, -2]])
+
+
+def test_a_lone_surrogate_is_named_by_its_row() -> None:
+    with refused(InputError, "syntax", "text", place="passages[1]"):
+        Index.build([{"text": "a"}, {"text": "\ud800"}])
+
+
+def test_columns_of_arrow_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    text = arrow.StringArray.from_buffers(1, arrow.py_buffer(b"\0\0\0\0\1\0\0\0"), arrow.py_buffer(b"\xff"))
+    with refused(InputError, "syntax", "text", column="text", place="passages"):
+        Index.build(passages=arrow.table({"text": text}))

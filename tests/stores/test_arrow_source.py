@@ -92,7 +92,7 @@ def test_edges_without_stating_passages_stay_unknown():
         ("passages", {"id": ["a", "b", "a", "d"]}, ("duplicate", "id", {"given": "a", "place": "passages row 2"})),
         ("passages", {"id": ["a", None, "c", "d"]}, ("missing", "id", {"place": "passages row 1"})),
         ("passages", {"text": ["a", "b", None, "d"]}, ("missing", "text", {"place": "passages row 2 (id 'c')"})),
-        ("passages", {"text": [1, 2, 3, 4]}, ("type", "text", {"place": "passages"})),
+        ("passages", {"text": [1, 2, 3, 4]}, ("type", "text", {"given": 1, "place": "passages row 0 (id 'a')"})),
         ("passages", {"body": ["", "", "", ""]}, ("unknown", "body", {"given": "body", "place": "passages"})),
         (
             "passages",
@@ -127,7 +127,7 @@ def test_edges_without_stating_passages_stay_unknown():
             ("type", "aliases", {"given": "x", "place": "entities row 0 (name 'Ada Lovelace')"}),
         ),
         ("edges", {"src_passage": ["a", "z", "c"]}, ("unknown", "src_passage", {"given": "z", "place": "edges row 1"})),
-        ("edges", {"src_passage": [1, 2, 3]}, ("type", "src_passage", {"place": "edges"})),
+        ("edges", {"src_passage": [1, 2, 3]}, ("type", "src_passage", {"given": 1, "place": "edges row 0"})),
         (
             "edges",
             {"dst_entity": [NAMES[0], "Byron", NAMES[1]]},

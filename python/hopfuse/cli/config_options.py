@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ..errors import InputError
 from ..fusion import FusionMethod
-from ..io.npy import read_npy
+from ..io.files import read_npy
 
 
 def assigned(given: Sequence[str], field: str = "option", example: str = "graph_k=50") -> Iterator[tuple[str, str]]:

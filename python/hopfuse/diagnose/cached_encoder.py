@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from ..encoders import Encoder
 from ..encoders.protocol import WrappedEncoder
 from ..errors import FormatError
-from ..io.files import write_whole
-from ..io.npy import read_npy
+from ..io.files import read_npy, write_whole
 
 Vectors = NDArray[np.float32]
 

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from .._validation import check_choice, check_needs, counted, wrong_type
 from ..encoders import Encoder, as_encoder
-from ..encoders.protocol import encodes_passages
-from ..errors import HopfuseError, InputError
+from ..errors import InputError
 from ..index import EncoderInfo, Index
-from ..index.build import ORDERED
 from ..index.contents import check_encodable
 from ..index.derive import ENGLISH, Terms, terms_of
+from ..index.input import Inputs
 from ..io.readers import read_table
+from ..io.source import ORDERED
 from .abbreviations import abbreviations
 from .extraction import Extraction, Progress, listed_extractions
 from .memory import Memory
@@ -182,82 +182,71 @@ def readers_of(reader: Any, language: str | None = None) -> Readers:
     return Readers(of_facts, of_words, guess=WORDS in names and language is None)
 
 
-def build_index(
-    passages: Any,
-    readers: Readers,
-    *,
-    encoder: Any = None,
-    entity_vectors: Any = None,
-    synonyms: Bounds | None = None,
-    lexical: str | bool | None = None,
-    vectors: Any = None,
-    bar: Bar = lambda what: nullcontext(),
-    failed: Callable[[int, HopfuseError], None] | None = None,
-    **options: Any,
-) -> Built:
+def build_index(given: Inputs, readers: Readers, bar: Bar = lambda what: nullcontext()) -> Built:
     """Build an index of what readers find in passages.
 
     Everything is checked before a reader begins, which may take long.
 
     Parameters
     ----------
-    passages : path, Arrow table, iterable of mappings, Index, or None
-        None if the reader of facts knows them.
+    given : Inputs
+        ``passages`` are None if the reader of facts knows them; ``entity_vectors`` are None or an encoder.
     readers : Readers
-    encoder, entity_vectors, synonyms, lexical, vectors, failed
-        As in :meth:`hopfuse.Index.build`; ``entity_vectors`` is None or an encoder.
     bar : callable, optional
         Returns a context that gives a reader its ``progress``.
-    **options
-        ``metadata_types``, ``metric`` and ``storage`` of :meth:`hopfuse.Index.build`.
 
     Raises
     ------
     InputError
         As :meth:`hopfuse.Index.build`; or labels of ``synonyms`` that the reader does not give.
     """
-    maker, namer = _encoders(passages, vectors, encoder, entity_vectors)
+    maker, namer = _encoders(given)
+    synonyms = given.synonyms
     if synonyms is not None:
         check_needs("synonyms", synonyms, "reader", readers.facts, "which finds the names that it joins")
         check_needs("synonyms", synonyms, "encoder", namer, "which gives the names their vectors")
         synonyms = synonym_bounds(synonyms, getattr(readers.facts, "labels", ()))
-    terms = terms_of(lexical, readers.terms)
-    plain = None
+    terms = terms_of(given.lexical, readers.terms)
+    about = given.some("metric", "storage")
+    own: dict[str, Any] = given.some("vectors", "encoder")
+    plain, passages = None, given.passages
     if passages is not None:
         passages = passages if isinstance(passages, Index) else read_table(passages, ORDERED)
-        plain = Index.build(passages, vectors=vectors, encoder=None if maker else encoder, **options)
+        own = {"encoder": given.encoder} if maker is not None else {}
+        plain = Index.build(
+            passages,
+            vectors=given.vectors,
+            encoder=given.encoder if maker is None else None,
+            metadata_types=given.metadata_types,
+            **about,
+        )
         if maker is not None:
             check_encodable(maker, plain.texts_to_index(), plain.passage_ids)
     found, readers = readers.read(_rows(passages), bar)
     memory = found.memory
-    if terms is not None and lexical in (None, True):
+    if terms is not None and given.lexical in (None, True):
         terms = readers.terms if readers.words is not None else Terms.of(found.spoken.main(ENGLISH))
     names = None
     if namer is not None and memory.num_names:
         names = np.asarray(namer.encode_passages(list(memory.entities)))  # of words, too: one for each entity
     pairs, similarities, joined = _synonyms(memory, names, synonyms)
-    about: dict[str, Any] = {name: options[name] for name in ("metric", "storage") if name in options}
-    about["failed"] = failed
-    if plain is None:
-        about |= {"vectors": vectors, "encoder": encoder}
-    elif maker is not None:
-        about["encoder"] = encoder
-    index = memory.index(memory.graph(pairs, similarities), passages=plain, entity_vectors=names, **about)
+    graph = memory.graph(pairs, similarities)
+    index = memory.index(graph, passages=plain, entity_vectors=names, failed=given.failed, **own, **about)
     if terms is not None:
         index = index.with_lexical(terms.matrix(index.texts_to_index()))
     language = None if readers.words is None else readers.words.language
     return Built(index, memory, joined, found.spoken, found.unread, language)
 
 
-def index_of(passages: Any, readers: Readers, **options: Any) -> Index:
-    """Return an index of what readers find in passages, as :func:`build_index`.
+def index_of(given: Inputs) -> Index:
+    """Return an index of what the readers of the arguments find in the passages, as :func:`build_index`.
 
     Warns
     -----
     UserWarning
         The reader left passages out, or a fifth of the text or more is in languages that no reader is for.
     """
-    built = build_index(passages, readers, **options)
+    built = build_index(given, readers_of(given.reader, given.language))
     built.warn()
     if built.unread >= MANY:
         told = ", ".join(f"{language} {share:.0%}" for language, share in built.spoken.shares.items())
@@ -270,11 +259,13 @@ def index_of(passages: Any, readers: Readers, **options: Any) -> Index:
     return built.index
 
 
-def _encoders(passages: Any, vectors: Any, encoder: Any, entity_vectors: Any) -> tuple[Encoder | None, Encoder | None]:
+def _encoders(given: Inputs) -> tuple[Encoder | None, Encoder | None]:
     """Return the encoder of the passages' vectors, unless there are some, and that of the names."""
-    known = vectors is not None or (isinstance(passages, Index) and passages.dim is not None)
-    maker = None if known or encoder is None or isinstance(encoder, EncoderInfo) else as_encoder(encoder)
-    return maker, as_encoder(entity_vectors) if encodes_passages(entity_vectors) else maker
+    known = given.vectors is not None or (isinstance(given.passages, Index) and given.passages.dim is not None)
+    maker = None
+    if not known and given.encoder is not None and not isinstance(given.encoder, EncoderInfo):
+        maker = as_encoder(given.encoder)
+    return maker, as_encoder(given.entity_vectors) if given.encodes_names else maker
 
 
 def _rows(passages: Any) -> Any:

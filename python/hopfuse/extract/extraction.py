@@ -19,11 +19,10 @@ from .._validation import (
 )
 from ..errors import InputError
 from ..index import WordInfo
-from ..index.build import ORDERED
 from ..index.contents import PassageId
-from ..io.languages import language_tag
 from ..io.readers import read_table
-from ..io.tables import integers_or_none, languages, names_or_numbers, row_ids, texts
+from ..io.source import ORDERED
+from ..io.tables import integers_or_none, language_tag, languages, names_or_numbers, row_ids, texts
 from ._sequence import neighbours
 
 Triple = tuple[str, str, str]

@@ -9,11 +9,11 @@ from typing import Any
 
 from .._validation import check_distinct, check_excludes, check_suffix, check_type
 from ..errors import InputError
-from ..index.build import ORDERED
 from ..index.contents import PassageId
 from ..io.files import existing_file
 from ..io.json_lines import check_characters, json_objects, parse_json
 from ..io.readers import read_table
+from ..io.source import ORDERED
 from ..io.tables import Table, integers_or_none, languages, names_or_numbers, row_ids, texts
 from .extraction import Extraction, names_in, well_formed
 

@@ -1,214 +1,186 @@
-"""Check the arguments of Index.build, and convert them to the sections of an index."""
+"""Make the sections of an index from the arguments of Index.build."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import (
-    check_choice,
-    check_excludes,
-    check_length,
-    check_list,
-    check_type,
-    checked_texts,
-    counted,
-    is_whole,
-    wrong_value,
-)
+from .._validation import check_excludes, check_length, check_type, checked_texts, counted, is_whole, wrong_value
+from ..encoders import Encoder, as_encoder
 from ..errors import FormatError, InputError
 from ..io import tables
-from ..io.npy import read_npy
+from ..io.files import read_npy
 from ..io.readers import read_table
-from ..io.source import Source
-from ..io.tables import Spec, Table
+from ..io.source import METADATA
+from ..io.tables import Table
 from ..types import Corpus, EdgeStatements, Facts, Graph
 from ..types.corpus import refusal
-from ..types.edge_statements import NO_PASSAGE, UNKNOWN
-from ..types.facts import merged, numbered
-from ..types.graph import MAX_NODES, check_node_count
 from . import parts
 from .contents import Contents
-from .file.format import METRICS, STORAGES, Settings
-from .from_source import ReadSource, read_source
+from .derive import Terms, terms_of
+from .file.format import Settings
+from .input import Inputs, Read
+from .input_links import Entities, Nodes, read_edges, read_entities, read_facts
+from .input_passages import Passages
 from .parts.encoder import EncoderInfo
 from .parts.metadata_build import check_types, metadata_arrays
-from .parts.passages import LABELS, label_arrays
-
-STATEMENTS = Spec(
-    "facts", ("head", "relation", "tail", "passage"), (), ("head", "relation", "tail", "passage"), others=False
-)
-#: The meaning of heads and tails in a table of facts.
-FACT_ENDS = ("name", "node")
-#: BEIR's name of the column of ids.
-_BEIR = {"_id": "id"}
-PASSAGES = Spec(
-    "passages",
-    ("text",),
-    ("title", "id", "document", "language", "metadata"),
-    ("id", "text", "title"),
-    others=True,
-    aliases=_BEIR,
-)
-#: Passages for a reader, which joins those that follow each other.
-ORDERED = replace(PASSAGES, optional=(*PASSAGES.optional, "position"))
-METADATA = Spec("metadata", ("metadata",), ("id",), ("id", "metadata"), others=True, aliases=_BEIR)
-ENTITIES = Spec("entities", ("name",), ("stated",), ("name",), others=True)
-EDGES = Spec(
-    "graph", ("src", "dst"), ("type", "weight", "passage"), ("src", "dst", "type", "weight", "passage"), others=False
-)
+from .spool import Buffer, Vectors
 
 Arrays = dict[str, NDArray[Any]]
 
 
 class Parts(NamedTuple):
-    """The sections of an index, its settings, and the objects that some sections were made from."""
+    """The sections of an index, its settings, the objects that some sections were made from, and what is to derive."""
 
     arrays: Arrays
     settings: Settings
     made: dict[str, Any]
+    encoder: Encoder | None
+    """Makes the vectors of the passages."""
+    name_encoder: Encoder | None
+    terms: Terms | None
 
 
-def build_parts(
-    *,
-    scratch: Any,
-    passages: Any,
-    metadata_types: Any,
-    vectors: Any,
-    graph: Any,
-    statements: Any,
-    entities: Any,
-    aliases: Any,
-    entity_vectors: Any,
-    facts: Any,
-    fact_ends: str,
-    words: Any,
-    encoder: Any,
-    metric: Any,
-    storage: Any,
-) -> Parts:
+def build_parts(given: Inputs) -> Parts:
     """Check and convert the arguments of :meth:`hopfuse.Index.build`."""
-    _check_options(metric, storage, fact_ends)
-    check_types(metadata_types)
-    info = None if encoder is None else EncoderInfo.of(encoder)
-    read: ReadSource | None = None
-    if isinstance(passages, Source):
-        folder = None if scratch is None else Path(scratch)
-        read = read_source(passages, metadata_types=metadata_types, metric=metric, storage=storage, scratch=folder)
-        graph, entities, aliases, facts = read.edges, read.entities, read.aliases, read.facts
-        arrays, corpus = read.arrays, read.corpus
-    elif isinstance(passages, Contents):
-        check_excludes("metadata_types", metadata_types, "passages", passages, "an index, whose metadata have types")
-        arrays = _passages_of(passages)
-        corpus = None if vectors is not None else passages.corpus
-        if corpus is not None:
-            metric, storage = passages.metric, passages.storage
-            info = passages.encoder if info is None else info
-    else:
-        arrays, corpus = _passage_arrays(passages, metadata_types), None
-    num_passages = arrays["passage.length"].size
-    if corpus is None and read is None:
-        corpus = load_vectors(vectors, "vectors", num_passages, metric, storage)
-    names, given = _entities_of(entities)
-    own_graph, stated = _load_graph(graph, num_passages, None if names is None else len(names), statements)
-    stated = None if stated is None or not parts.graph.joins_entities(stated, num_passages) else stated
-    if names is None:
-        names = [str(e) for e in range(0 if own_graph is None else own_graph.num_nodes - num_passages)]
-    if read is None:
-        entity_corpus = load_vectors(entity_vectors, "entity_vectors", len(names), metric, storage)
-    else:
-        entity_corpus = read.entity_corpus
-    arrays |= parts.entities.build(names, _alias_rows(names, aliases), given)
-    if corpus is not None:
-        arrays["passage.vectors"] = corpus.vectors
-    if entity_corpus is not None:
-        arrays["entity.vectors"] = entity_corpus.vectors
+    terms = terms_of(given.lexical)
+    check_types(given.metadata_types)
+    metric, storage = given.metric, given.storage
+    maker = info = None
+    if given.encoder is not None and given.vectors is None and not isinstance(given.encoder, EncoderInfo):
+        maker = as_encoder(given.encoder)
+    elif given.encoder is not None:
+        info = EncoderInfo.of(given.encoder)
+    if isinstance(given.passages, Contents) and given.vectors is None and given.passages.corpus is not None:
+        metric, storage = given.passages.metric, given.passages.storage
+        info = given.passages.encoder if info is None else info
+    stored = given.source is not None
+    with given.buffers() as buffer, given.tables() as read:  # each table is read to its end before the next
+        vectors, entity_vectors = Vectors(buffer, metric, storage), Vectors(buffer, metric, storage)
+        arrays, rows = _passages(given, read, buffer, vectors)
+        num_passages = arrays["passage.length"].size
+        table = read("entities")
+        known = table is not None
+        entities = read_entities(table or (), entity_vectors, distinct=stored)
+        nodes = Nodes(num_passages, entities.names if known else None, rows)
+        graph, stated = _graph(given, read("edges"), nodes, stored=stored)
+        if not known and graph is not None:
+            entities = Entities.numbered(graph.num_nodes - num_passages)
+        facts = _facts(given, read("facts"), nodes, entities.names, stored=stored)
+        corpus, entity_corpus = vectors.corpus(), entity_vectors.corpus()
+    names = entities.names
+    if isinstance(given.passages, Contents) and given.vectors is None:
+        corpus = given.passages.corpus
+    elif not stored:
+        corpus = load_vectors(given.vectors, "vectors", num_passages, metric, storage)
+    if not stored and not given.encodes_names:
+        entity_corpus = load_vectors(given.entity_vectors, "entity_vectors", len(names), metric, storage)
+    aliases = entities.aliases if stored else given.aliases
+    arrays |= parts.entities.build(names, _alias_rows(names, aliases), entities.stated)
+    for name, own in (("passage.vectors", corpus), ("entity.vectors", entity_corpus)):
+        if own is not None:
+            arrays[name] = own.vectors
     if info is not None:
         parts.encoder.check_dim(info, *(None if one is None else one.dim for one in (corpus, entity_corpus)))
         arrays |= parts.encoder.build(info)
-    if own_graph is not None:
-        arrays |= parts.graph.build(own_graph, num_passages)
-        if stated is not None:
-            arrays |= parts.graph.build_statements(stated)
-    own_facts = _load_facts(facts, fact_ends, names, num_passages)
-    if own_facts is not None:
-        arrays |= parts.facts.build(own_facts, num_passages, len(names))
-    if words is not None:
-        arrays |= parts.words.build(words, len(names))
-    settings = Settings(metric, storage, own_graph is not None and own_graph.directed)
+    if graph is not None:
+        arrays |= parts.graph.build(graph, num_passages)
+    if stated is not None:
+        arrays |= parts.graph.build_statements(stated)
+    if facts is not None:
+        arrays |= parts.facts.build(facts, num_passages, len(names))
+    if given.words is not None:
+        arrays |= parts.words.build(given.words, len(names))
     made = {
-        "graph": own_graph,
+        "graph": graph,
         "edge_statements": stated,
         "corpus": corpus,
         "entity_corpus": entity_corpus,
-        "facts": own_facts,
+        "facts": facts,
         "encoder": info,
-        "words": words,
+        "words": given.words,
     }
-    return Parts(arrays, settings, made)
+    settings = Settings(metric, storage, graph is not None and graph.directed)
+    namer = as_encoder(given.entity_vectors) if given.encodes_names else None
+    if namer is None and corpus is None and (known or stored):  # entities that are not known have numbers for names
+        namer = maker
+    return Parts(arrays, settings, made, maker, namer, terms)
 
 
-def check_alone(given: Mapping[str, Any], other: str, reason: str) -> None:
-    """Refuse arguments that are given beside another one."""
-    for name, value in given.items():
-        check_excludes(name, value, other, True, reason)
+def _passages(
+    given: Inputs, read: Read, buffer: Callable[[], Buffer], vectors: Vectors
+) -> tuple[Arrays, Callable[[], Mapping[Any, int]] | None]:
+    """Return the sections of passages except vectors; and, of a store, what gives the row of each id."""
+    if isinstance(given.passages, Contents):
+        reason = "an index, whose metadata have types"
+        check_excludes("metadata_types", given.metadata_types, "passages", given.passages, reason)
+        groups = ("passage.", "document.", "language.", "metadata.")
+        names = [name for name in given.passages.sections if name.startswith(groups)]
+        return {name: given.passages.sections[name].whole() for name in names if name != "passage.vectors"}, None
+    table = read("passages")
+    if table is None:
+        raise InputError(
+            "missing",
+            "passages",
+            "{field} is a store without a table of passages; an index needs one, even without rows",
+        )
+    passages = Passages(buffer)
+    passages.read(table, vectors)
+    return passages.arrays(given.metadata_types), passages.rows if given.source is not None else None
 
 
-def rows_of_texts(texts: Any, ids: Any, titles: Any) -> list[dict[str, Any]]:
-    """Return the rows of passages for the arguments of :meth:`hopfuse.Index.from_texts`."""
-    listed = check_list(texts, "texts", "a list of strings, or of mappings with 'text'")
-    rows = [{"text": text} if isinstance(text, str) else text for text in listed]
-    for name, field, values in (("id", "ids", ids), ("title", "titles", titles)):
-        if values is None:
-            continue
-        listed = check_list(values, field)
-        check_length(len(listed), field, len(rows), "text")
-        for at, row in enumerate(rows):
-            if isinstance(row, Mapping):
-                if name in row:
-                    raise InputError(
-                        "conflict",
-                        f"texts[{at}]",
-                        "{field} has {key} {given!r} of its own; leave {other:@} out",
-                        key=name,
-                        given=row[name],
-                        other=field,
-                    )
-                rows[at] = {**row, name: listed[at]}
-    return rows
+def _graph(
+    given: Inputs, edges: Iterable[Table] | None, nodes: Nodes, *, stored: bool
+) -> tuple[Graph | None, EdgeStatements | None]:
+    """Return a given graph, checked, or that of a table of edges, and its edges as stated, if some join entities."""
+    graph, stated = given.graph, given.statements
+    if stated is not None and not (isinstance(graph, Graph) and isinstance(stated, EdgeStatements)):
+        raise InputError(
+            "type",
+            "statements",
+            "{field} is of the type {given}, and {@graph} of the type {kind}; give EdgeStatements with a Graph, or a "
+            "table of edges with the column 'passage'",
+            given=type(stated).__name__,
+            kind=type(graph).__name__,
+        )
+    if edges is not None:
+        graph, stated = read_edges(edges, nodes, stored=stored).graph(nodes)
+    elif graph is not None:
+        nodes.check(graph.num_nodes)
+        try:
+            parts.graph.check_graph(graph.to_arrays())
+            if not graph.directed:
+                parts.graph.check_symmetry(graph.to_arrays())
+        except FormatError as error:
+            raise error.about("graph", kind=InputError).at("graph") from None
+        if stated is not None:
+            parts.graph.check_statements(stated, graph, nodes.num_passages)
+            parts.graph.check_owners(stated, nodes.num_passages)
+    if stated is not None and not parts.graph.joins_entities(stated, nodes.num_passages):
+        stated = None
+    return graph, stated
 
 
-def _check_options(metric: str, storage: str, fact_ends: str) -> None:
-    """Refuse options before anything large is read."""
-    check_choice(fact_ends, "fact_ends", FACT_ENDS)
-    check_choice(metric, "metric", METRICS)
-    check_choice(storage, "storage", STORAGES)
-
-
-def _passage_arrays(passages: Any, metadata_types: Any) -> Arrays:
-    """Return the sections ``passage.*`` except vectors, and ``metadata.*``."""
-    table = read_table(passages, PASSAGES)
-    texts, ids = tables.texts(table, "text"), tables.row_ids(table)
-    arrays = parts.passages.build(ids, tables.texts(table, "title", default=""), texts)
-    for label in LABELS:
-        arrays |= label_arrays(label, label.read(table, label.what))
-    return {
-        **arrays,
-        **metadata_arrays(tables.objects(table, "metadata"), metadata_types, table.where),
-    }
-
-
-def _passages_of(contents: Contents) -> Arrays:
-    """Return the sections of an index's passages except vectors."""
-    groups = ("passage.", "document.", "language.", "metadata.")
-    names = [name for name in contents.sections if name.startswith(groups)]
-    return {name: contents.sections[name].whole() for name in names if name != "passage.vectors"}
+def _facts(
+    given: Inputs, table: Iterable[Table] | None, nodes: Nodes, names: Sequence[str], *, stored: bool
+) -> Facts | None:
+    """Return given facts, or those of a table whose ends are names of entities or nodes of the graph."""
+    if table is not None:
+        return read_facts(table, nodes, names, ends=given.fact_ends, stored=stored)
+    if given.fact_ends != "name":
+        raise InputError(
+            "unused",
+            "fact_ends",
+            "{field} is {given!r}, which applies to a table of facts only; leave it out",
+            given=given.fact_ends,
+        )
+    facts: Facts | None = given.facts
+    return facts
 
 
 def metadata_of(
@@ -235,16 +207,6 @@ def metadata_of(
     return metadata_arrays(placed, types, lambda row: table.where(place[row]))
 
 
-def _entities_of(entities: Any) -> tuple[list[str] | None, NDArray[np.bool_]]:
-    """Return names from a list of str or a table, or None for None, and which of them a user stated."""
-    if entities is None:
-        return None, np.ones(0, np.bool_)
-    if isinstance(entities, (list, tuple)) and all(isinstance(name, str) for name in entities):
-        return list(entities), np.ones(len(entities), np.bool_)
-    table = read_table(entities, ENTITIES)
-    return tables.texts(table, "name"), np.array(tables.flags(table, "stated"), np.bool_)
-
-
 def load_vectors(vectors: Any, what: str, rows: int, metric: Any, storage: Any) -> Corpus | None:
     """Return a corpus over an array or an .npy file of (rows, d) numbers."""
     if vectors is None:
@@ -267,122 +229,10 @@ def checked_corpus(vectors: Any, field: str, metric: Any, storage: Any) -> Corpu
     return corpus
 
 
-def _load_graph(
-    graph: Any, num_passages: int, num_entities: int | None, statements: Any
-) -> tuple[Graph | None, EdgeStatements | None]:
-    """Return a given graph, checked, or one built from an edge table, and its edges as stated."""
-    if statements is not None and not (isinstance(graph, Graph) and isinstance(statements, EdgeStatements)):
-        raise InputError(
-            "type",
-            "statements",
-            "{field} is of the type {given}, and {@graph} of the type {kind}; give EdgeStatements with a Graph, or a "
-            "table of edges with the column 'passage'",
-            given=type(statements).__name__,
-            kind=type(graph).__name__,
-        )
-    if graph is None:
-        return None, None
-    if not isinstance(graph, Graph):
-        table = graph if isinstance(graph, Table) else read_table(graph, EDGES)
-        least = UNKNOWN if table is graph else NO_PASSAGE  # a source marks edges whose passage is unknown
-        return _graph_from_table(table, num_passages, num_entities, least)
-    _check_nodes(graph.num_nodes, num_passages, num_entities)
-    try:
-        parts.graph.check_graph(graph.to_arrays())
-        if not graph.directed:
-            parts.graph.check_symmetry(graph.to_arrays())
-    except FormatError as error:
-        raise error.about("graph", kind=InputError).at("graph") from None
-    if statements is not None:
-        parts.graph.check_statements(statements, graph, num_passages)
-        parts.graph.check_owners(statements, num_passages)
-    return graph, statements
-
-
-def _load_facts(facts: Any, ends: str, names: list[str], num_passages: int) -> Facts | None:
-    """Return given facts, or those of a table whose ends are names of entities or nodes of the graph."""
-    if facts is None or isinstance(facts, Facts):
-        if ends != "name":
-            raise InputError(
-                "unused",
-                "fact_ends",
-                "{field} is {given!r}, which applies to a table of facts only; leave it out",
-                given=ends,
-            )
-        return facts
-    table = facts if isinstance(facts, Table) else read_table(facts, STATEMENTS)
-    passages = tables.integers(table, "passage", num_passages).tolist()
-    relations = tables.texts(table, "relation")
-    if ends == "node":
-        heads, tails = (_entities(table, name, num_passages, len(names)) for name in ("head", "tail"))
-        made = merged(zip(heads, relations, tails, passages, strict=True))
-    else:
-        written = zip(tables.texts(table, "head"), relations, tables.texts(table, "tail"), passages, strict=True)
-        made = merged(numbered(written, names, table.where))
-    return Facts(*made, num_entities=len(names), num_passages=num_passages)
-
-
 def _vectors_of(path: Path, what: str) -> NDArray[Any]:
     if path.suffix.lower() != ".npy":
         raise wrong_value(str(path), what, "an array, or the path of an .npy file", "choice")
     return read_npy(path, what)
-
-
-def _graph_from_table(
-    table: Table, num_passages: int, num_entities: int | None, least: int
-) -> tuple[Graph, EdgeStatements | None]:
-    limit = MAX_NODES if num_entities is None else num_passages + num_entities
-    src, dst = tables.integers(table, "src", limit), tables.integers(table, "dst", limit)
-    weight, types = tables.weights(table, "weight"), tables.categories(table, "type")
-    nodes = limit
-    if num_entities is None:
-        nodes = max(num_passages, int(max(src.max(initial=-1), dst.max(initial=-1))) + 1)
-        check_node_count(nodes - num_passages, src.size, table.what, nodes - 1, "entities", "entity")
-    graph = Graph.from_edges(
-        src,
-        dst,
-        weight,
-        num_nodes=nodes,
-        edge_type=None if types is None else types[0],
-        edge_type_names=None if types is None else types[1],
-    )
-    if "passage" not in table.columns:
-        return graph, None
-    given = tables.integers_or_none(table, "passage")
-    for at, passage in enumerate(given):
-        if passage is not None and not least <= passage < num_passages:
-            tables.refuse_value(table.where(at), "passage", passage, f"a row 0 .. {num_passages - 1}, or -1", "range")
-    weights = np.ones(src.size) if weight is None else np.asarray(weight, np.float64)
-    kept = np.flatnonzero(weights > 0)
-    passages = np.array([NO_PASSAGE if one is None else one for one in given], np.int32)
-    kinds = np.zeros(src.size, np.uint8) if types is None else types[0].astype(np.uint8)
-    stated = EdgeStatements(
-        np.stack([src, dst], axis=1)[kept].astype(np.int32), kinds[kept], weights[kept], passages[kept]
-    )
-    parts.graph.check_owners(stated, num_passages)
-    return graph, stated
-
-
-def _check_nodes(nodes: int, num_passages: int, num_entities: int | None) -> None:
-    if num_entities is None and nodes < num_passages:
-        raise InputError(
-            "length",
-            "graph",
-            "{field} has {given} nodes for {passages} passages; nodes 0 .. P-1 are the passages",
-            given=nodes,
-            passages=num_passages,
-        )
-    if num_entities is not None and nodes != num_passages + num_entities:
-        raise InputError(
-            "length",
-            "graph",
-            "{field} has {given} nodes; {passages} and {entities} are {allowed}: give num_nodes={allowed} to "
-            "Graph.from_edges",
-            given=nodes,
-            passages=counted(num_passages, "passage"),
-            entities=counted(num_entities, "entity"),
-            allowed=num_passages + num_entities,
-        )
 
 
 def _alias_rows(names: list[str], aliases: Any) -> list[list[str]]:
@@ -401,7 +251,7 @@ def _alias_rows(names: list[str], aliases: Any) -> list[list[str]]:
                 "{field} has the name {given!r}, which several entities have; use the entity's index",
                 given=key,
             )
-        entity = index.get(key, -1) if isinstance(key, str) else _entity_index(key)
+        entity = index.get(key, -1) if isinstance(key, str) else int(key) if is_whole(key) else -1
         if not 0 <= entity < len(names):
             raise InputError(
                 "unknown",
@@ -413,16 +263,3 @@ def _alias_rows(names: list[str], aliases: Any) -> list[list[str]]:
             )
         rows[entity].extend(own)
     return rows
-
-
-def _entity_index(key: Any) -> int:
-    return int(key) if is_whole(key) else -1
-
-
-def _entities(table: tables.Table, name: str, num_passages: int, num_entities: int) -> list[int]:
-    nodes = tables.integers(table, name, num_passages + num_entities).tolist()
-    for at, node in enumerate(nodes):
-        if node < num_passages:
-            allowed = f"the node of an entity, {num_passages} .. {num_passages + num_entities - 1}"
-            tables.refuse_value(table.where(at), name, node, allowed, "range")
-    return [node - num_passages for node in nodes]

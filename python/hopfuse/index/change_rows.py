@@ -11,8 +11,8 @@ import numpy as np
 from .._validation import check_list, check_type, checked_texts, wrong_value
 from ..io import tables
 from ..io.readers import read_table
+from ..io.source import PASSAGES
 from . import parts
-from .build import PASSAGES
 from .contents import text_to_index
 from .file.columns import string_arrays
 from .parts.metadata_build import metadata_arrays
@@ -32,7 +32,7 @@ def passage_arrays(passages: Any) -> dict[str, Any]:
     texts, titles, ids = tables.texts(table, "text"), tables.texts(table, "title", default=""), tables.row_ids(table)
     return {
         **parts.passages.build(ids, titles, texts),
-        **{label.codes: label.read(table, label.what) for label in LABELS},
+        **{label.codes: label.read(table, label.what, None) for label in LABELS},
         "ids": ids,
         "metadata": tables.objects(table, "metadata"),
         "where": table.where,

@@ -14,11 +14,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_choice, check_excludes, check_needs, check_type, check_whole
-from ..encoders import Encoder, as_encoder, open_encoder
-from ..encoders.protocol import encodes_passages
+from .._validation import check_choice, check_needs, check_type, check_whole
+from ..encoders import Encoder, as_encoder
 from ..errors import FormatError, InputError
-from ..io.source import Source
 from ..types import EdgeStatements, Facts, TermMatrix
 from ..types.corpus import Metric, Storage
 from . import parts
@@ -213,67 +211,18 @@ class Index(Contents):
         >>> index.passage_frequency
         array([1, 1], dtype=int32)
         """
-        from .build import build_parts, check_alone  # readers are imported only by those who build
-        from .derive import terms_of
+        given = locals()  # every argument, by name
+        from .build import build_parts  # readers are imported only by those who build
+        from .input import Inputs
 
-        if passages is None:
-            raise InputError("missing", "passages", "there is nothing to build from: give {field}")
-        encoder = open_encoder(encoder) if isinstance(encoder, str) else encoder
-        given = {"graph": graph, "statements": statements, "entities": entities, "aliases": aliases}
-        given |= {"facts": facts, "words": words, "fact_ends": None if fact_ends == "name" else fact_ends}
-        made_here = encodes_passages(entity_vectors)
-        given["entity_vectors"] = None if made_here else entity_vectors
-        source = passages if isinstance(passages, Source) and not isinstance(passages, Contents) else None
-        check_needs("scratch", scratch, "passages", source, "a store, which needs temporary files")
+        inputs = Inputs.of(given)
         if reader is not None:
-            check_excludes("reader", reader, "passages", source, "a store, which has its own graph")
-            check_alone(given, "reader", "which makes its own")
             building: Any = import_module("hopfuse.extract.building")  # above this room
-            return building.index_of(  # type: ignore[no-any-return]
-                passages,
-                building.readers_of(reader, language),
-                encoder=encoder,
-                entity_vectors=entity_vectors,
-                synonyms=synonyms,
-                lexical=lexical,
-                vectors=vectors,
-                metadata_types=metadata_types,
-                metric=metric,
-                storage=storage,
-                failed=failed,
-            )
-        check_needs("language", language, "reader", None, "whose words it is for")
-        check_needs("synonyms", synonyms, "reader", None, "which finds the names that it joins")
-        if source is not None:
-            check_alone({"vectors": vectors, **given}, "passages", "a store, which provides it")
-        named = entities is not None or source is not None  # else entities have numbers for names
-        if made_here:
-            check_needs("entity_vectors", entity_vectors, "entities", named or None, "whose names it encodes")
-        terms = terms_of(lexical)
-        maker = None
-        if vectors is None and encoder is not None and not isinstance(encoder, EncoderInfo):
-            maker = as_encoder(encoder)
-        parts = build_parts(
-            scratch=scratch,
-            passages=passages,
-            metadata_types=metadata_types,
-            vectors=vectors,
-            graph=graph,
-            statements=statements,
-            entities=entities,
-            aliases=aliases,
-            entity_vectors=given["entity_vectors"],
-            facts=facts,
-            fact_ends=fact_ends,
-            words=words,
-            encoder=encoder if maker is None else None,
-            metric=metric,
-            storage=storage,
-        )
+            return building.index_of(inputs)  # type: ignore[no-any-return]
+        parts = build_parts(inputs)
         index = cls._of_arrays(parts.arrays, parts.settings, parts.made)
-        names = as_encoder(entity_vectors) if made_here else maker if named and index.dim is None else None
-        index = index._with_derived(maker, names, failed)
-        return index if terms is None else index.with_lexical(terms.matrix(index.texts_to_index()))
+        index = index._with_derived(parts.encoder, parts.name_encoder, failed)
+        return index if parts.terms is None else index.with_lexical(parts.terms.matrix(index.texts_to_index()))
 
     @classmethod
     def from_texts(
@@ -317,7 +266,7 @@ class Index(Contents):
         >>> index.texts_to_index(), index.row_of("sea")
         (['Thames\\nA river.', 'The sea.'], 1)
         """
-        from .build import rows_of_texts
+        from .input import rows_of_texts
 
         rows = rows_of_texts(texts, ids, titles)
         return cls.build(rows, reader=reader, encoder=encoder, metric=metric, **options)

@@ -3,9 +3,8 @@
 May import ``types``; pyarrow is imported when it is used.
 """
 
-from .files import create_exclusively, read_text, write_all, write_whole
+from .files import create_exclusively, read_npy, read_text, write_all, write_whole
 from .json_lines import json_objects, line_blocks, numbered_lines, parse_json, text_lines
-from .npy import read_npy
 from .parquet import MOST_GROUP_BYTES
 from .queries import Query, QueryRows, count_queries, query_file, read_queries
 from .runs import read_run_file

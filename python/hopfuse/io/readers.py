@@ -1,29 +1,39 @@
-"""Read tables from .jsonl, .tsv and .parquet files, Arrow tables, or mappings."""
+"""Read tables from .jsonl, .tsv and .parquet files, Arrow tables, record batches or mappings, a batch at a time."""
 
 from __future__ import annotations
 
-import importlib
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._validation import check_suffix, wrong_type
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError
+from .arrow import arrow, empty_batch
 from .files import existing_file
 from .json_lines import numbered_lines, parse_line
 from .parquet import open_parquet, read_groups
 from .qrels import wrong_fields
-from .tables import Spec, Table, check_columns, from_rows, make_table
+from .tables import ROWS, Spec, Table, check_columns, joined, make_table, row_batches
 from .tsv import tsv_records
+
+#: The number of a line and its fields.
+Record = tuple[int, list[str]]
 
 
 def read_table(source: Any, spec: Spec) -> Table:
-    """Read a table from a path (.jsonl, .tsv, .parquet), an Arrow table, or mappings, one per row; or return a Table.
+    """Read the whole table of which :func:`read_batches` gives the batches."""
+    return source if isinstance(source, Table) else joined(read_batches(source, spec))
+
+
+def read_batches(source: Any, spec: Spec) -> Iterator[Table]:
+    """Yield the batches, at least one, of a path (.jsonl, .tsv, .parquet), an Arrow table, or mappings, one per row.
+
+    A Table is its own batch.
 
     Raises
     ------
@@ -33,26 +43,23 @@ def read_table(source: Any, spec: Spec) -> Table:
         An Arrow table or a Parquet file is given and pyarrow is not installed.
     """
     if isinstance(source, (str, os.PathLike)):
-        return _read_path(Path(source), spec)
+        path = Path(source)
+        read = _READERS[check_suffix(path, spec.what, *_READERS)]
+        return read(existing_file(path, spec.what), spec)
     if isinstance(source, Table):
-        return source
+        return iter([source])
     if hasattr(source, "__arrow_c_stream__"):
-        return read_arrow(source, spec)
+        return _arrow_table(arrow(f"reading {spec.what} from an Arrow table").table(source), spec)
     if isinstance(source, Iterable) and not isinstance(source, (Mapping, bytes, np.ndarray)):
-        return from_rows(source, spec, lambda i: f"{spec.what}[{i}]")
+        return row_batches(iter(source), spec, f"{spec.what}[{{}}]".format)
     columns = ", ".join(map(repr, spec.required))
     raise wrong_type(
         source, spec.what, f"a path ({', '.join(_READERS)}), an Arrow table, or a list of mappings with {columns}"
     )
 
 
-def _read_path(path: Path, spec: Spec) -> Table:
-    read = _READERS[check_suffix(path, spec.what, *_READERS)]
-    return read(existing_file(path, spec.what), spec)
-
-
-def read_jsonl(path: Path, spec: Spec) -> Table:
-    """Read JSON objects, one per line that is not blank."""
+def _jsonl(path: Path, spec: Spec) -> Iterator[Table]:
+    """Yield JSON objects, one per line that is not blank."""
     numbers = array("q")
 
     def rows() -> Iterator[Any]:
@@ -61,30 +68,38 @@ def read_jsonl(path: Path, spec: Spec) -> Table:
                 numbers.append(number)
                 yield parse_line(line, f"{path}, line {number}", InputError)
 
-    return from_rows(rows(), spec, lambda i: f"{path}, line {numbers[i]}")
+    return row_batches(rows(), spec, lambda row: f"{path}, line {numbers[row]}")
 
 
-def read_tsv(path: Path, spec: Spec) -> Table:
-    """Read tab-separated fields, with a header or in positional order."""
+def _tsv(path: Path, spec: Spec) -> Iterator[Table]:
+    """Yield tab-separated fields, with a header or in positional order."""
     records = tsv_records(numbered_lines(path, InputError))
     first = next(records, None)
-    header = first is not None and _is_header(first[1], spec, f"{path}, line {first[0]}")
-    names = first[1] if first is not None and header else None
-    columns: dict[str, list[Any]] = {name: [] for name in spec.known}
-    numbers = array("q")
-    for number, fields in chain([] if header or first is None else [first], records):
-        where = f"{path}, line {number}"
-        if names is None:
-            names = _positions(len(fields), spec, where)
+    names: Sequence[str] | None = None
+    if first is not None and _is_header(first[1], spec, f"{path}, line {first[0]}"):
+        names = first[1]
+    elif first is not None:
+        names = _positions(len(first[1]), spec, f"{path}, line {first[0]}")
+        records = chain([first], records)
+    is_first = True
+    while (taken := list(_checked(islice(records, ROWS), names or (), path))) or is_first:
+        fields = zip(*(row for _, row in taken), strict=True) if taken else iter([()] * len(names or spec.known))
+        columns = {name: list(own) for name, own in zip(names or spec.known, fields, strict=True) if name in spec.known}
+        numbers = array("q", [number for number, _ in taken])
+        yield make_table(spec, columns, len(taken), _lines(path, numbers), names or (), textual=True)
+        is_first = False
+
+
+def _checked(records: Iterable[Record], names: Sequence[str], path: Path) -> Iterator[Record]:
+    """Yield records, which have a field for each name."""
+    for number, fields in records:
         if len(fields) != len(names):
-            raise wrong_fields(fields, ", ".join(names), where).about(kind=InputError)
-        row = dict(zip(names, fields, strict=True))
-        for name in spec.known:
-            columns[name].append(row.get(name))
-        numbers.append(number)
-    return make_table(
-        spec, dict(columns), len(numbers), lambda i: f"{path}, line {numbers[i]}", names or (), textual=True
-    )
+            raise wrong_fields(fields, ", ".join(names), f"{path}, line {number}").about(kind=InputError)
+        yield number, fields
+
+
+def _lines(path: Path, numbers: Sequence[int]) -> Callable[[int], str]:
+    return lambda row: f"{path}, line {numbers[row]}"
 
 
 def _is_header(fields: Sequence[str], spec: Spec, where: str) -> bool:
@@ -110,14 +125,8 @@ def _positions(width: int, spec: Spec, where: str) -> list[str]:
     return names
 
 
-def read_arrow(source: Any, spec: Spec) -> Table:
-    """Read an object with the Arrow C stream interface."""
-    arrow = _load("pyarrow", f"reading {spec.what} from an Arrow table")
-    return _from_arrow(arrow.table(source), spec, lambda i: f"{spec.what} row {i}")
-
-
-def read_parquet(path: Path, spec: Spec) -> Table:
-    """Read the known columns of a Parquet file, a row group at a time.
+def _parquet(path: Path, spec: Spec) -> Iterator[Table]:
+    """Yield the known columns of a Parquet file; a row group is in memory at a time.
 
     Raises
     ------
@@ -128,37 +137,29 @@ def read_parquet(path: Path, spec: Spec) -> Table:
     names = file.schema_arrow.names
     check_columns(names, spec.what, spec.required, spec.known, others=spec.others)
     kept = [name for name in names if name in spec.known]
-    groups = [{name: _arrow_values(table.column(name)) for name in kept} for table in read_groups(file, path, kept)]
-    columns = {name: _joined([group[name] for group in groups]) for name in kept}
-    return make_table(spec, columns, int(file.metadata.num_rows), lambda i: f"{path}, row {i}", names)
+    groups = (batch for group in read_groups(file, path, kept) for batch in group.to_batches(max_chunksize=ROWS))
+    return _arrow_batches(groups, file.schema_arrow, spec, f"{path}, row {{}}".format)
 
 
-def _from_arrow(arrow_table: Any, spec: Spec, where: Callable[[int], str]) -> Table:
-    names = list(arrow_table.column_names)
-    check_columns(names, spec.what, spec.required, spec.known, others=spec.others)
-    columns = {name: _arrow_values(arrow_table.column(name)) for name in names if name in spec.known}
-    return make_table(spec, columns, int(arrow_table.num_rows), where, names)
+def _arrow_table(table: Any, spec: Spec) -> Iterator[Table]:
+    check_columns(list(table.column_names), spec.what, spec.required, spec.known, others=spec.others)
+    return _arrow_batches(table.to_batches(max_chunksize=ROWS), table.schema, spec, f"{spec.what} row {{}}".format)
 
 
-def _arrow_values(column: Any) -> Any:
-    types = _load("pyarrow", "reading an Arrow table").types
-    number = types.is_integer(column.type) or types.is_floating(column.type)
-    return column.to_numpy() if number and column.null_count == 0 else column.to_pylist()
+def _arrow_batches(batches: Iterable[Any], schema: Any, spec: Spec, where: Callable[[int], str]) -> Iterator[Table]:
+    """Yield record batches, or one without rows, as tables."""
+    first = 0
+    for batch in batches:
+        yield of_batch(batch, spec, first, where, schema.names)
+        first += batch.num_rows
+    if not first:
+        yield of_batch(empty_batch(schema), spec, 0, where, schema.names)
 
 
-def _joined(parts: Sequence[Any]) -> Any:
-    """Concatenate a column's values from several row groups."""
-    if parts and all(isinstance(part, np.ndarray) for part in parts):
-        return np.concatenate(parts)
-    return [value for part in parts for value in (part.tolist() if isinstance(part, np.ndarray) else part)]
+def of_batch(batch: Any, spec: Spec, first: int, where: Callable[[int], str], given: Iterable[str]) -> Table:
+    """Return the known columns of a record batch as a table; ``first`` is the number of its first row."""
+    columns = {name: batch.column(name) for name in batch.schema.names if name in spec.known}
+    return make_table(spec, columns, batch.num_rows, lambda row: where(first + row), given)
 
 
-def _load(module: str, purpose: str) -> Any:
-    """Import a module of pyarrow; raise MissingExtraError if it is not installed."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingExtraError("pyarrow", "arrow", purpose) from None
-
-
-_READERS = {".jsonl": read_jsonl, ".tsv": read_tsv, ".parquet": read_parquet}
+_READERS = {".jsonl": _jsonl, ".tsv": _tsv, ".parquet": _parquet}

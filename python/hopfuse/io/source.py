@@ -1,10 +1,60 @@
-"""The protocol by which a database provides the rows of an index, as Arrow record batches of a snapshot."""
+"""The tables of an index, from files or from a database, which gives them as Arrow record batches of a snapshot."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
+
+from .readers import of_batch
+from .tables import Spec, Table, check_columns
+
+#: BEIR's name of the column of ids.
+_BEIR = {"_id": "id"}
+PASSAGES = Spec(
+    "passages",
+    ("text",),
+    ("title", "id", "document", "language", "metadata"),
+    ("id", "text", "title"),
+    others=True,
+    aliases=_BEIR,
+)
+#: Passages for a reader, which joins those that follow each other.
+ORDERED = replace(PASSAGES, optional=(*PASSAGES.optional, "position"))
+METADATA = Spec("metadata", ("metadata",), ("id",), ("id", "metadata"), others=True, aliases=_BEIR)
+ENTITIES = Spec("entities", ("name",), ("stated",), ("name",), others=True)
+EDGES = Spec(
+    "graph", ("src", "dst"), ("type", "weight", "passage"), ("src", "dst", "type", "weight", "passage"), others=False
+)
+STATEMENTS = Spec(
+    "facts", ("head", "relation", "tail", "passage"), (), ("head", "relation", "tail", "passage"), others=False
+)
+
+#: The tables of a snapshot.
+STORED = {
+    "passages": Spec(
+        "passages",
+        ("id", "text"),
+        ("title", "document", "language", "vector", "metadata"),
+        (),
+        others=False,
+        stated=True,
+        key="id",
+    ),
+    "entities": Spec("entities", ("name",), ("vector", "aliases"), (), others=False, stated=True, key="name"),
+    "edges": Spec(
+        "edges",
+        (),
+        ("src_passage", "src_entity", "dst_passage", "dst_entity", "type", "weight", "passage"),
+        (),
+        others=False,
+        stated=True,
+    ),
+    "facts": replace(STATEMENTS, stated=True),
+}
+#: Edges of a snapshot between nodes.
+_NODE_EDGES = replace(EDGES, what="edges", stated=True)
 
 
 class Snapshot(Protocol):
@@ -72,3 +122,15 @@ class Source(Protocol):
             The store cannot be reached, or fails; the message states the cause and the fix.
         """
         ...
+
+
+def stored_batches(batches: Iterable[Any], table: str) -> Iterator[Table]:
+    """Yield the record batches of a table of a snapshot; an error names a row by its number and its id or name."""
+    first = 0
+    for batch in batches:
+        names = list(batch.schema.names)
+        spec = _NODE_EDGES if table == "edges" and {"src", "dst"} & set(names) else STORED[table]
+        check_columns(names, table, spec.required, spec.known, others=False)
+        own = {one.name: one.metadata[b"column"].decode() for one in batch.schema if b"column" in (one.metadata or {})}
+        yield replace(of_batch(batch, spec, first, f"{table} row {{}}".format, names), labels=own)
+        first += batch.num_rows

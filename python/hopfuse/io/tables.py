@@ -1,11 +1,13 @@
-"""Tables in memory, and checked conversions of their columns. Errors name the row or, for a file, the line."""
+"""Tables, whole or in batches, and checked conversions of their columns. Errors name the row, of a file the line."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,14 +15,25 @@ from numpy.typing import NDArray
 
 from .._validation import is_whole
 from ..errors import InputError
+from .arrow import arrow_values, component_counts, first_null
 from .json_lines import parse_json
-from .languages import language_tag
 
+#: Rows of a batch.
+ROWS = 8192
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _REAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _INT64 = np.iinfo(np.int64)
 #: Bools as text; an empty field is a missing value.
 _FLAGS = {"true": True, "false": False, "": True}
+_TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
+#: The tag of a language that is not known.
+_UNDETERMINED = "und"
+#: What an id and a weight are, for error messages.
+KEYS = "a string or an integer of 64 bits"
+WEIGHTS = "a finite number of at least 0"
+
+#: The place of a value, for error messages, and the value.
+Placed = tuple[str, Any]
 
 
 @dataclass(frozen=True)
@@ -28,7 +41,9 @@ class Spec:
     """The columns of a kind of table.
 
     ``positional`` is their order in a TSV file without a header. If ``others`` is True, unknown columns are ignored;
-    else they are an error. ``aliases`` are other names of columns: the column's own name for each.
+    else they are an error. ``aliases`` are other names of columns: the column's own name for each. If ``stated`` is
+    True, the source states its columns, and one without a value is there nonetheless. ``key`` is the column whose
+    value describes a row, too.
     """
 
     what: str
@@ -37,6 +52,8 @@ class Spec:
     positional: tuple[str, ...]
     others: bool
     aliases: Mapping[str, str] = field(default_factory=dict)
+    stated: bool = False
+    key: str = ""
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -50,7 +67,7 @@ class Table:
 
     Attributes
     ----------
-    columns : dict of str to list or ndarray
+    columns : dict of str to list, ndarray or Arrow array
     num_rows : int
     where : callable
         Describes a row in error messages.
@@ -58,6 +75,10 @@ class Table:
         All values are strings (TSV), and numbers must be parsed.
     unread : tuple of str
         The other columns that were given; of mappings, the other keys of the first row.
+    labels : mapping of str to str
+        The names of columns in their store, where they have others.
+    key : str
+        A column whose value describes a row, too.
     """
 
     what: str
@@ -66,6 +87,15 @@ class Table:
     where: Callable[[int], str]
     textual: bool = False
     unread: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    key: str = ""
+
+    def values(self, name: str) -> list[Any] | NDArray[Any]:
+        """Return the values of a column; None for every row if there is no such column."""
+        column = self.columns.get(name)
+        if column is None:
+            return [None] * self.num_rows
+        return column if isinstance(column, list | np.ndarray) else arrow_values(column, self.label(name), self.what)
 
     def row(self, at: int) -> dict[str, Any]:
         """Return the values of a row by column."""
@@ -77,25 +107,83 @@ class Table:
         count = max(0, min(end, self.num_rows) - first)
         return replace(self, columns=columns, num_rows=count, where=lambda row: self.where(first + row))
 
+    def label(self, name: str) -> str:
+        """Return the name of a column in its store."""
+        return self.labels.get(name, name)
 
-def from_rows(rows: Iterable[Any], spec: Spec, where: Callable[[int], str]) -> Table:
-    """Return a table of mappings, one per row; optional columns may be absent from any of them."""
-    names = spec.known
-    columns: dict[str, list[Any]] = {name: [] for name in names}
-    known = set(names)
-    given: tuple[str, ...] = ()
-    count = 0
-    for i, row in enumerate(rows):
+    def place(self, row: int) -> str:
+        """Describe a row by its place and, if the table has a key, by that."""
+        where = self.where(row)
+        key = self.part(row, row + 1).values(self.key)[0]
+        return where if key is None else f"{where} ({self.key} {key!r})"
+
+    def refuse(self, row: int, name: str, value: Any, allowed: str, code: str = "type") -> NoReturn:
+        """Raise an InputError for a value, or for one that is missing."""
+        refuse_value(self.place(row), self.label(name), value, allowed, code, self.unread)
+
+
+class Places:
+    """The rows of all batches of a table, for error messages."""
+
+    def __init__(self) -> None:
+        self.num_rows = 0
+        self._firsts: list[int] = []
+        self._where: list[Callable[[int], str]] = []
+
+    def add(self, table: Table) -> None:
+        """Add the next batch."""
+        self._firsts.append(self.num_rows)
+        self._where.append(table.where)
+        self.num_rows += table.num_rows
+
+    def where(self, row: int) -> str:
+        """Describe a row."""
+        at = bisect_right(self._firsts, row) - 1
+        return self._where[at](row - self._firsts[at])
+
+
+class Presence:
+    """Whether a table has an optional column, which all of its rows have, or none: ``allowed`` is its value."""
+
+    def __init__(self, name: str, allowed: str) -> None:
+        self._name, self._allowed = name, allowed
+        self._first: Table | None = None
+
+    def of(self, table: Table) -> bool:
+        """Return whether the next batch has it; refuse a row without it beside rows with it."""
+        found = self._name in table.columns
+        if not table.num_rows:
+            return found
+        if self._first is None:
+            self._first = replace(table.part(0, 1), columns={self._name: []} if found else {}, key="")
+        if found != bool(self._first.columns):
+            (self._first if found else table).refuse(0, self._name, None, self._allowed)
+        return found
+
+
+def row_batches(rows: Iterator[Any], spec: Spec, where: Callable[[int], str]) -> Iterator[Table]:
+    """Yield batches of mappings, one per row, at least one; optional columns may be absent from any row."""
+    first = 0
+    while (table := _of_rows(rows, spec, first, where)).num_rows or not first:
+        yield table
+        first += table.num_rows
+        if table.num_rows < ROWS:
+            return
+
+
+def _of_rows(rows: Iterator[Any], spec: Spec, first: int, where: Callable[[int], str]) -> Table:
+    """Return the next rows as a table."""
+    known = set(spec.known)
+    taken: list[Mapping[str, Any]] = []
+    for at, row in enumerate(islice(rows, ROWS), first):
         if not isinstance(row, Mapping):
-            refuse_row(where(i), spec.what, row, f"a mapping with {', '.join(map(repr, spec.required))}")
+            refuse_row(where(at), spec.what, row, f"a mapping with {', '.join(map(repr, spec.required))}")
         if not spec.others and not known.issuperset(row):
-            _refuse_unknown(row, names, where(i))
-        if not i:
-            given = tuple(map(str, row))
-        for name in names:
-            columns[name].append(row.get(name))
-        count = i + 1
-    return make_table(spec, dict(columns), count, where, given)
+            _refuse_unknown(row, spec.known, where(at))
+        taken.append(row)
+    columns: dict[str, Any] = {name: [row.get(name) for row in taken] for name in spec.known}
+    given = map(str, taken[0]) if taken else ()
+    return make_table(spec, columns, len(taken), lambda at: where(first + at), given)
 
 
 def make_table(
@@ -107,17 +195,43 @@ def make_table(
     textual: bool = False,
 ) -> Table:
     """Return a table without the optional columns that no row has; ``given`` are the names of all columns."""
-    absent = [name for name, values in columns.items() if isinstance(values, list) and all(v is None for v in values)]
-    for name in absent:
-        if name not in spec.required:
-            del columns[name]
+    if not spec.stated:
+        columns = {name: one for name, one in columns.items() if name in spec.required or not _is_absent(one)}
+    given = list(given)
     unread = {name for name in given if name not in spec.known}
     for alias, name in spec.aliases.items():
         if name in columns and alias in columns:
             unread.add(alias)
         if alias in columns:
             columns.setdefault(name, columns.pop(alias))
-    return Table(spec.what, columns, num_rows, where, textual, tuple(name for name in given if name in unread))
+    others = tuple(name for name in given if name in unread)
+    return Table(spec.what, columns, num_rows, where, textual, others, key=spec.key)
+
+
+def _is_absent(column: Any) -> bool:
+    """Return whether a column has no value."""
+    if isinstance(column, list):
+        return all(value is None for value in column)
+    return not isinstance(column, np.ndarray) and column.null_count == len(column)
+
+
+def joined(batches: Iterable[Table]) -> Table:
+    """Return batches, at least one, as one table of lists and arrays."""
+    tables, places = list(batches), Places()
+    for table in tables:
+        places.add(table)
+    names = dict.fromkeys(name for table in tables for name in table.columns)
+    columns = {name: _concatenated([table.values(name) for table in tables]) for name in names}
+    where = tables[0].where if len(tables) == 1 else places.where
+    return replace(tables[0], columns=columns, num_rows=places.num_rows, where=where)
+
+
+def _concatenated(parts: Sequence[list[Any] | NDArray[Any]]) -> list[Any] | NDArray[Any]:
+    if len(parts) == 1:
+        return parts[0]
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    return [value for part in parts for value in (part.tolist() if isinstance(part, np.ndarray) else part)]
 
 
 def refuse_row(where: str, field: str, row: Any, allowed: str) -> NoReturn:
@@ -158,47 +272,86 @@ def _refuse_unknown(names: Iterable[Any], known: Sequence[str], where: str) -> N
 
 def texts(table: Table, name: str, *, default: str | None = None) -> list[str]:
     """Return a column of str; missing values become ``default``, or are refused without one."""
-    values = table.columns.get(name)
-    if values is None:
+    if name not in table.columns:
         return [default or ""] * table.num_rows
+    values = table.values(name)
+    if isinstance(values, list) and set(map(type, values)) <= {str}:
+        return values
     out = []
     for i, value in enumerate(values):
         found = default if value is None else value
         if not isinstance(found, str):
-            _refuse(table, name, i, value, "a string")
+            table.refuse(i, name, value, "a string")
         out.append(found)
     return out
 
 
-def row_ids(table: Table) -> list[str] | list[int]:
+def keys(
+    table: Table, name: str, before: Placed | None = None, *, allowed: str = KEYS, blank: bool = True
+) -> list[str | int | None]:
+    """Return a column of strings or of integers of 64 bits; missing values become None.
+
+    Parameters
+    ----------
+    before : (str, value), optional
+        The first value of an earlier batch, whose type these have.
+    allowed : str
+        What the values are, for error messages.
+    blank : bool
+        Whether there are blank strings; else they become None.
+
+    Raises
+    ------
+    InputError
+        A value of another type, or a mixture of strings and integers.
+    """
+    if name not in table.columns:
+        return [None] * table.num_rows
+    values = table.values(name)
+    if isinstance(values, np.ndarray) and values.dtype.kind == "i":
+        values = values.tolist()
+    if blank and set(map(type, values)) == {str} and (before is None or isinstance(before[1], str)):
+        return list(values)
+    out: list[str | int | None] = []
+    for i, value in enumerate(values):
+        is_text = isinstance(value, str)
+        if value is None or (is_text and not blank and not value.strip()):
+            out.append(None)
+            continue
+        if not is_text and not (is_whole(value) and _INT64.min <= int(value) <= _INT64.max):
+            table.refuse(i, name, value, allowed)
+        before = before or (table.where(i), value)
+        if is_text != isinstance(before[1], str):
+            _refuse_mixed(table, name, i, value, before)
+        out.append(value if is_text else int(value))
+    return out
+
+
+def row_ids(table: Table, before: Placed | None = None) -> list[str] | list[int]:
     """Read the column ``id``: distinct strings, or distinct int64 integers; the row numbers where it is absent.
+
+    ``before`` is the first value of an earlier batch.
 
     Raises
     ------
     InputError
         A value of another type, strings and integers together, an id twice.
     """
-    values = table.columns.get("id")
-    if values is None:
+    if "id" not in table.columns:
         return list(range(table.num_rows))
-    kind = str if table.num_rows and isinstance(values[0], str) else int
+    found: list[Any] = keys(table, "id", before)
+    if None in found:
+        table.refuse(found.index(None), "id", None, KEYS)
+    if len(set(found)) < len(found):
+        row, earlier = first_repeated(found)
+        refuse_repeated("id", found[row], table.where(row), table.where(earlier))
+    return found
+
+
+def first_repeated(values: Iterable[Any]) -> tuple[int, int]:
+    """Return the first row that repeats a value, of which there is one, and the row of its first occurrence."""
     first: dict[Any, int] = {}
-    for i, value in enumerate(values):
-        is_text = isinstance(value, str)
-        if not is_text and not (is_whole(value) and _INT64.min <= int(value) <= _INT64.max):
-            _refuse(table, "id", i, value, "a string or an integer of 64 bits")
-        if is_text != (kind is str):
-            _refuse_mixed(table, "id", i, value, 0, values[0])
-        own = kind(value)
-        if first.setdefault(own, i) != i:
-            raise InputError(
-                "duplicate",
-                "id",
-                "the id {given!r} is also that of {other}; ids must be distinct",
-                given=own,
-                other=table.where(first[own]),
-            ).at(table.where(i))
-    return list(first)
+    return next((row, first[value]) for row, value in enumerate(values) if first.setdefault(value, row) != row)
 
 
 def integers(table: Table, name: str, limit: int) -> NDArray[np.int64]:
@@ -209,7 +362,7 @@ def integers(table: Table, name: str, limit: int) -> NDArray[np.int64]:
     bad = (out < 0) | (out >= limit)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
-        _refuse(table, name, at, values[at], allowed, "range")
+        table.refuse(at, name, values[at], allowed, "range")
     return out
 
 
@@ -217,12 +370,11 @@ def weights(table: Table, name: str) -> NDArray[np.float64] | None:
     """Return a column of finite numbers >= 0, or None without that column."""
     if name not in table.columns:
         return None
-    allowed = "a finite number of at least 0"
-    out = np.asarray(_numbers(table, name, _as_real, "iuf", allowed), dtype=np.float64)
+    out = np.asarray(_numbers(table, name, _as_real, "iuf", WEIGHTS), dtype=np.float64)
     bad = ~(np.isfinite(out) & (out >= 0))
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
-        _refuse(table, name, at, table.columns[name][at], allowed, "range")
+        table.refuse(at, name, table.values(name)[at], WEIGHTS, "range")
     return out
 
 
@@ -235,31 +387,20 @@ def categories(table: Table, name: str) -> tuple[NDArray[np.int64], list[str]] |
     return np.array(rows, np.int64), list(numbers)
 
 
-def names_or_numbers(table: Table, name: str) -> list[str | int | None]:
+def names_or_numbers(table: Table, name: str, before: Placed | None = None) -> list[str | int | None]:
     """Return a column of strings or of integers; missing values and blank strings become None.
+
+    ``before`` is the first value of an earlier batch.
 
     Raises
     ------
     InputError
         A value of another type, or a mixture of strings and integers.
     """
-    values: Iterable[Any] = table.columns.get(name, [None] * table.num_rows)
-    out: list[str | int | None] = []
-    first: tuple[int, Any] | None = None
-    for i, value in enumerate(values):
-        if value is None or (isinstance(value, str) and not value.strip()):
-            out.append(None)
-            continue
-        if not isinstance(value, str) and _as_integer(value, False) is None:
-            _refuse(table, name, i, value, "a string or an integer")
-        first = first or (i, value)
-        if isinstance(value, str) != isinstance(first[1], str):
-            _refuse_mixed(table, name, i, value, *first)
-        out.append(value if isinstance(value, str) else int(value))
-    return out
+    return keys(table, name, before, blank=False)
 
 
-def languages(table: Table, name: str) -> list[str | None]:
+def languages(table: Table, name: str, before: Placed | None = None) -> list[str | None]:
     """Return a column of language tags in their canonical case; missing and blank ones, and ``und``, become None.
 
     Raises
@@ -267,23 +408,56 @@ def languages(table: Table, name: str) -> list[str | None]:
     InputError
         A value that is not a tag.
     """
+    known: dict[Any, str | None] = {None: None}
     out: list[str | None] = []
-    for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
+    for i, value in enumerate(table.values(name)):
         try:
-            out.append(language_tag("" if value is None else value))
+            if value not in known:
+                known[value] = language_tag(value)
+            out.append(known[value])
         except (TypeError, ValueError, AttributeError):
             code = "syntax" if isinstance(value, str) else "type"
-            _refuse(table, name, i, value, "the tag of a language, such as 'en' or 'pt-BR'", code)
+            table.refuse(i, name, value, "the tag of a language, such as 'en' or 'pt-BR'", code)
     return out
+
+
+def language_tag(text: str) -> str | None:
+    """Return a BCP 47 tag in its canonical case; None for ``und`` and for blank text.
+
+    Raises
+    ------
+    ValueError
+        The text is not such a tag.
+
+    References
+    ----------
+    RFC 5646, Tags for Identifying Languages, 2009, section 2.1.1.
+
+    Examples
+    --------
+    >>> [language_tag(text) for text in ("EN", "zh-hant-tw", "und", "")]
+    ['en', 'zh-Hant-TW', None, None]
+    """
+    if not text.strip():
+        return None
+    if not _TAG.fullmatch(text):
+        raise ValueError(text)
+    parts = text.lower().split("-")
+    if parts[0] == _UNDETERMINED:
+        return None
+    for at in range(1, len(parts)):
+        if len(parts[at - 1]) > 1 and len(parts[at]) in (2, 4):  # not after a singleton such as x
+            parts[at] = parts[at].upper() if len(parts[at]) == 2 else parts[at].title()
+    return "-".join(parts)
 
 
 def flags(table: Table, name: str) -> list[bool]:
     """Return a column of bools, in text ``true`` or ``false``; missing values become True."""
     out = []
-    for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
+    for i, value in enumerate(table.values(name)):
         found = _FLAGS.get(value.lower()) if table.textual and value is not None else value
         if value is not None and not isinstance(found, bool | np.bool_):
-            _refuse(table, name, i, value, "true or false")
+            table.refuse(i, name, value, "true or false")
         out.append(found is None or bool(found))
     return out
 
@@ -291,11 +465,11 @@ def flags(table: Table, name: str) -> list[bool]:
 def integers_or_none(table: Table, name: str) -> list[int | None]:
     """Return a column of integers; missing values, and blank text, become None."""
     out: list[int | None] = []
-    for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
+    for i, value in enumerate(table.values(name)):
         absent = value is None or (table.textual and not value.strip())
         number = None if absent else _as_integer(value, table.textual)
         if number is None and not absent:
-            _refuse(table, name, i, value, "an integer")
+            table.refuse(i, name, value, "an integer")
         out.append(number)
     return out
 
@@ -303,30 +477,74 @@ def integers_or_none(table: Table, name: str) -> list[int | None]:
 def objects(table: Table, name: str) -> list[Mapping[str, Any] | None]:
     """Return a column of mappings, or of JSON objects in strings; missing values become None."""
     out: list[Mapping[str, Any] | None] = []
-    for i, value in enumerate(table.columns.get(name, [None] * table.num_rows)):
+    for i, value in enumerate(table.values(name)):
         found = value
         if isinstance(value, str):
             try:
                 found = parse_json(value) if value.strip() else None
             except (ValueError, RecursionError):
-                _refuse(table, name, i, value, "a JSON object", "syntax")
+                table.refuse(i, name, value, "a JSON object", "syntax")
         if found is not None and not isinstance(found, Mapping):
-            _refuse(table, name, i, value, "an object of names and values")
+            table.refuse(i, name, value, "an object of names and values")
         out.append(found)
     return out
+
+
+def vectors(table: Table, name: str, dim: int | None) -> NDArray[Any]:
+    """Return an Arrow column of lists of floats as an array (n, d); if ``dim`` is None, d is that of the first row."""
+    column = table.columns[name]
+    counts = component_counts(column)
+    if counts is None:
+        raise InputError(
+            "type",
+            table.label(name),
+            "the column {column!r} has the Arrow type {given}; it must hold {allowed}",
+            column=table.label(name),
+            given=column.type,
+            allowed="lists of floating-point numbers",
+        ).at(table.what)
+    absent = first_null(column)
+    if absent is not None:
+        table.refuse(absent, name, None, "a vector: leave the row out, or give it one")
+    if dim is None:
+        dim = int(counts[0]) if counts.size else getattr(column.type, "list_size", 0)
+    wrong = np.flatnonzero(counts != dim)
+    if wrong.size:
+        row = int(wrong[0])
+        raise InputError(
+            "shape",
+            table.label(name),
+            "{column!r} has {given} components, and the rows before it {allowed}; all vectors must have the same "
+            "dimension",
+            column=table.label(name),
+            given=int(counts[row]),
+            allowed=dim,
+        ).at(table.place(row))
+    if counts.size and dim == 0:
+        raise InputError(
+            "shape",
+            table.label(name),
+            "{column!r} has no components; a vector must have at least one",
+            column=table.label(name),
+        ).at(table.place(0))
+    numbers = column.flatten()
+    absent = first_null(numbers)
+    if absent is not None:
+        table.refuse(absent // dim, name, "a list with a null", "a list of numbers")
+    return np.asarray(numbers.to_numpy(zero_copy_only=False)).reshape(table.num_rows, dim)
 
 
 def _numbers(
     table: Table, name: str, convert: Callable[[Any, bool], Any], kinds: str, allowed: str
 ) -> Sequence[Any] | NDArray[Any]:
-    values = table.columns[name]
+    values = table.values(name)
     if isinstance(values, np.ndarray) and values.dtype.kind in kinds:
         return values
     out = []
     for i, value in enumerate(values):
         number = convert(value, table.textual)
         if number is None:
-            _refuse(table, name, i, value, allowed)
+            table.refuse(i, name, value, allowed)
         out.append(number)
     return out
 
@@ -348,10 +566,6 @@ def _as_real(value: Any, textual: bool) -> float | None:
         return math.inf
 
 
-def _refuse(table: Table, name: str, row: int, value: Any, allowed: str, code: str = "type") -> NoReturn:
-    refuse_value(table.where(row), name, value, allowed, code, table.unread)
-
-
 def refuse_value(
     where: str, column: str, value: Any, allowed: str, code: str = "type", unread: Sequence[str] = ()
 ) -> NoReturn:
@@ -371,14 +585,27 @@ def refuse_value(
     ).at(where)
 
 
-def _refuse_mixed(table: Table, column: str, row: int, value: Any, first: int, other: Any) -> NoReturn:
+def refuse_repeated(column: str, given: Any, where: str, other: str) -> NoReturn:
+    """Raise an InputError for an id or a name that two rows have."""
+    raise InputError(
+        "duplicate",
+        column,
+        "the {column} {given!r} is also that of {other}; {column}s must be distinct: leave a row out, or take another "
+        "column",
+        column=column,
+        given=given,
+        other=other,
+    ).at(where)
+
+
+def _refuse_mixed(table: Table, column: str, row: int, value: Any, before: Placed) -> NoReturn:
     """Raise an InputError for strings and integers in a column."""
     raise InputError(
         "type",
-        column,
+        table.label(column),
         "{column!r} is {given!r}, and {first} has {other!r}; give all as strings or all as integers",
-        column=column,
+        column=table.label(column),
         given=value,
-        first=table.where(first),
-        other=other,
+        first=before[0],
+        other=before[1],
     ).at(table.where(row))

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._validation import check_suffix
 from ..errors import FormatError
-from ..index.arrow_columns import arrow
+from ..io.arrow import arrow
 from ..io.json_lines import parse_json
 from .neo4j import Labels, Neo4jSource, Node, Relationship
 from .tables import check_whole_place, existing, split_place

@@ -8,9 +8,11 @@ from typing import Any
 from .._validation import check_distinct
 from ..errors import InputError
 from ..index import Index
-from ..index.arrow_columns import Rows
 from ..index.change import Change
-from ..index.source_links import UNTYPED
+from ..index.input_links import UNTYPED
+from ..io import tables
+from ..io.source import stored_batches
+from ..io.tables import Table
 from .touched import Changes, End
 
 _ENDS = (("src_passage", "src_entity"), ("dst_passage", "dst_entity"))
@@ -90,13 +92,9 @@ def _is_there(end: End, known: KnownRows) -> bool:
     return end[1] in (known.passages if end[0] == "passage" else known.entities)
 
 
-def _rows(batches: Iterable[Any], what: str) -> Iterator[Rows]:
-    first = 0
-    for batch in batches:
-        rows = Rows(batch, what, first)
-        if len(rows):
-            yield rows
-        first += len(rows)
+def _changed(batches: Iterable[Any], table: str) -> Iterator[Table]:
+    """Yield batches that have rows; a batch without rows states columns alone."""
+    return stored_batches((batch for batch in batches if batch.num_rows), table)
 
 
 class _Passages:
@@ -106,25 +104,21 @@ class _Passages:
         self.ids: list[Any] = []
         self._parts: list[tuple[list[dict[str, Any]], Any]] = []
         seen: set[Any] = set()
-        for rows in _rows(batches, "passages"):
-            rows.check_names(("id", "text"), ("title", "document", "language", "vector", "metadata"))
-            ids, texts = rows.keys("id").to_pylist(), rows.strings("text").to_pylist()
+        for table in _changed(batches, "passages"):
+            ids, texts = tables.keys(table, "id"), tables.texts(table, "text")
             for row, id in enumerate(ids):
                 if id is None or id in seen:
-                    rows.refuse(row, "id", id, "the id of a single passage: SELECT DISTINCT ON (id)")
+                    table.refuse(row, "id", id, "the id of a single passage: SELECT DISTINCT ON (id)")
                 seen.add(id)
-            titles = rows.strings("title", default="").to_pylist() if "title" in rows.names else [""] * len(ids)
-            others = {
-                name: rows.column(name).to_pylist() if name in rows.names else [None] * len(ids)
-                for name in ("document", "language", "metadata")
-            }
-            if "vector" in rows.names and known.dim is None:
+            titles = tables.texts(table, "title", default="")
+            others = {name: table.values(name) for name in ("document", "language", "metadata")}
+            if "vector" in table.columns and known.dim is None:
                 raise InputError(
                     "unsupported",
                     "passages",
                     "{field} has vectors, and the index was built without them; build it anew",
                 )
-            vectors = rows.vectors("vector", known.dim) if "vector" in rows.names else None
+            vectors = tables.vectors(table, "vector", known.dim) if "vector" in table.columns else None
             self._parts.append(
                 (
                     [
@@ -151,19 +145,16 @@ class _Entities:
         self._vectors: dict[str, Any] = {}
         self._aliases: dict[str, list[str]] = {}
         seen: set[str] = set()
-        for rows in _rows(batches, "entities"):
-            rows.check_names(("name",), ("vector", "aliases"))
-            names = rows.strings("name").to_pylist()
+        for table in _changed(batches, "entities"):
+            names = tables.texts(table, "name")
             for row, name in enumerate(names):
                 if name in seen:
-                    rows.refuse(row, "name", name, "the name of a single entity")
+                    table.refuse(row, "name", name, "the name of a single entity")
                 seen.add(name)
             self.names += names
-            if "vector" in rows.names:
-                self._vectors |= dict(zip(names, rows.vectors("vector", known.entity_dim), strict=True))
-            if "aliases" in rows.names:
-                listed = rows.column("aliases").to_pylist()
-                self._aliases |= {name: own for name, own in zip(names, listed, strict=True) if own}
+            if "vector" in table.columns:
+                self._vectors |= dict(zip(names, tables.vectors(table, "vector", known.entity_dim), strict=True))
+            self._aliases |= {name: own for name, own in zip(names, table.values("aliases"), strict=True) if own}
 
     def add(self, change: Change, new: set[str]) -> None:
         """Add the entities with these names."""
@@ -175,48 +166,46 @@ class _Entities:
 
 
 def _edges(batches: Sequence[Any], passages: _After, entities: _After) -> Iterator[dict[str, Any]]:
-    for rows in _rows(batches, "edges"):
-        count = len(rows)
-        ends = [_ends(rows, names, passages, entities) for names in _ENDS]
-        kinds = rows.strings("type").to_pylist() if "type" in rows.names else [UNTYPED] * count
-        weights = rows.column("weight").to_pylist() if "weight" in rows.names else [1.0] * count
-        stated = rows.keys("passage").to_pylist() if "passage" in rows.names else [None] * count
+    for table in _changed(batches, "edges"):
+        ends = [_ends(table, names, passages, entities) for names in _ENDS]
+        kinds = tables.texts(table, "type") if "type" in table.columns else [UNTYPED] * table.num_rows
+        weights = table.values("weight") if "weight" in table.columns else [1.0] * table.num_rows
+        stated = tables.keys(table, "passage")
         for row, (src, dst, kind, weight, by) in enumerate(zip(*ends, kinds, weights, stated, strict=True)):
             if weight is None:
-                rows.refuse(row, "weight", None, "a finite number of at least 0")
+                table.refuse(row, "weight", None, tables.WEIGHTS)
             if weight == 0:
                 continue
             if by is not None and by not in passages:
-                rows.refuse(row, "passage", by, "the id of a passage, or null")
+                table.refuse(row, "passage", by, "the id of a passage, or null")
             edge = {"src": src, "dst": dst, "type": kind, "weight": weight}
             yield edge if by is None else {**edge, "stated_by": by}
 
 
-def _ends(rows: Rows, names: tuple[str, str], passages: _After, entities: _After) -> list[End]:
-    columns = [(name, rows.keys(name).to_pylist()) for name in names if name in rows.names]
+def _ends(table: Table, names: tuple[str, str], passages: _After, entities: _After) -> list[End]:
+    columns = [(name, tables.keys(table, name)) for name in names if name in table.columns]
     found: list[End] = []
-    for row in range(len(rows)):
+    for row in range(table.num_rows):
         given = [(name, values[row]) for name, values in columns if values[row] is not None]
         if len(given) != 1:
-            rows.refuse(row, columns[0][0] if columns else names[0], None, f"one of {' and '.join(names)}")
+            table.refuse(row, columns[0][0] if columns else names[0], None, f"one of {' and '.join(names)}")
         name, key = given[0]
         is_passage = name.endswith("_passage")
         if key not in (passages if is_passage else entities):
-            rows.refuse(row, name, key, "the id of a passage" if is_passage else "the name of an entity")
+            table.refuse(row, name, key, "the id of a passage" if is_passage else "the name of an entity")
         found.append(("passage" if is_passage else "entity", key))
     return found
 
 
 def _facts(batches: Sequence[Any], passages: _After, entities: _After) -> Iterator[tuple[str, str, str, Any]]:
-    for rows in _rows(batches, "facts"):
-        rows.check_names(("head", "relation", "tail", "passage"), ())
-        columns = [rows.strings(name).to_pylist() for name in ("head", "relation", "tail")]
+    for table in _changed(batches, "facts"):
+        columns = [tables.texts(table, name) for name in ("head", "relation", "tail")]
         for row, (head, relation, tail, passage) in enumerate(
-            zip(*columns, rows.keys("passage").to_pylist(), strict=True)
+            zip(*columns, tables.keys(table, "passage"), strict=True)
         ):
             for name, value in (("head", head), ("tail", tail)):
                 if value not in entities:
-                    rows.refuse(row, name, value, "the name of an entity")
+                    table.refuse(row, name, value, "the name of an entity")
             if passage not in passages:
-                rows.refuse(row, "passage", passage, "the id of a passage")
+                table.refuse(row, "passage", passage, "the id of a passage")
             yield head, relation, tail, passage

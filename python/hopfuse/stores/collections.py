@@ -10,7 +10,7 @@ import numpy as np
 
 from .._validation import check_excludes, check_type, wrong_type
 from ..errors import InputError
-from ..index.arrow_columns import arrow, empty_batch
+from ..io.arrow import arrow, empty_batch
 from .tables import TableReader, as_float32, vector_list
 
 #: A point: its id, text, title, metadata and vector.

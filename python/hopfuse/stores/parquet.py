@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..index.arrow_columns import empty_batch
+from ..io.arrow import empty_batch
 from ..io.parquet import open_parquet, read_groups
 from .tables import TABLES, TableReader
 

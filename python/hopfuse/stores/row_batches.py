@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..errors import InputError
-from ..index.arrow_columns import arrow, empty_batch
+from ..io.arrow import arrow, empty_batch
 from .tables import ROWS
 
 #: A row of a table, by column.

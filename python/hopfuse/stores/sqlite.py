@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..index.arrow_columns import arrow
+from ..io.arrow import arrow
 from .tables import (
     ROWS,
     TableReader,

@@ -13,19 +13,15 @@ from numpy.typing import NDArray
 
 from .._validation import check_names
 from ..errors import InputError, StoreError
-from ..index.arrow_columns import arrow, empty_batch
+from ..io.arrow import arrow, empty_batch
+from ..io.source import STORED
 
-TABLES = ("passages", "entities", "edges", "facts")
+TABLES = tuple(STORED)
 #: Columns of each table besides ``vector``; see :class:`hopfuse.io.source.Snapshot`.
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "passages": ("id", "text", "title", "document", "language", "metadata"),
-    "entities": ("name", "aliases"),
-    "edges": ("src_passage", "src_entity", "dst_passage", "dst_entity", "type", "weight", "passage"),
-    "facts": ("head", "relation", "tail", "passage"),
-}
-REQUIRED = {"passages": ("id", "text"), "entities": ("name",), "edges": (), "facts": COLUMNS["facts"]}
+COLUMNS = {table: tuple(name for name in spec.known if name != "vector") for table, spec in STORED.items()}
 #: Columns that a store may have under other names.
 RENAMED = tuple(dict.fromkeys(("vector", *(name for names in COLUMNS.values() for name in names))))
+
 #: Rows of a record batch.
 ROWS = 8192
 
@@ -98,7 +94,7 @@ def as_table(table: str, batch: Any, renames: Mapping[str, str]) -> Any:
             given=", ".join(vectors),
             fix="select one of them" if takes_vector else "leave them out",
         )
-    missing = [name for name in REQUIRED[table] if name not in columns]
+    missing = [name for name in STORED[table].required if name not in columns]
     if missing:
         raise InputError(
             "missing",

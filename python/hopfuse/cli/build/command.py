@@ -17,10 +17,11 @@ from ...encoders import open_encoder
 from ...errors import InputError
 from ...extract import synonym_bounds
 from ...extract.building import Readers, build_index
-from ...index.build import ORDERED, PASSAGES
 from ...index.derive import terms_of
 from ...index.file.generations import POINTER
+from ...index.input import Inputs
 from ...io.readers import read_table
+from ...io.source import ORDERED, PASSAGES
 from ...io.tables import Table
 from ...stores import is_place
 from ...types.corpus import METRICS, STORAGES
@@ -204,7 +205,7 @@ def build(
     bar = reading_bar if file is None else lambda what: nullcontext()
     facts = make_fact_reader(given) if FACT_READERS & set(given["reader"]) else file
     readers = Readers(facts, make_word_reader(given), guesses_language(given))
-    built = build_index(table, readers, synonyms=bounds, bar=bar, **options)
+    built = build_index(Inputs(passages=table, synonyms=bounds, **options), readers, bar)
     reasons = {FACTS: built.memory.failures, VECTOR: {} if refused is None else refused.reasons}
     failed.add(built.memory.ids, reasons, lambda at: {} if table is None else table.row(at))
     report(built)

@@ -15,10 +15,10 @@ from ... import Corpus, Index, LiveIndex
 from ..._validation import check_length, counted
 from ...encoders import Encoder
 from ...errors import EndpointError, InputError
-from ...index.build import ORDERED
 from ...index.contents import check_encodable, text_to_index
-from ...io.npy import read_npy
+from ...io.files import read_npy
 from ...io.readers import read_table
+from ...io.source import ORDERED
 from ...report import ProgressLines, printable
 from ..build.failed import FACTS, VECTOR, FailedFile, Refused
 from ..build.rules import FACT_READERS, may_refuse

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ... import Retriever
 from ..._validation import check_excludes, check_length, counted
 from ...errors import HopfuseError, InputError
-from ...io.npy import read_npy
+from ...io.files import read_npy
 from ...io.queries import Query
 
 

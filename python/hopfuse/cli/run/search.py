@@ -16,7 +16,7 @@ from rich.text import Text
 from ... import Index
 from ..._validation import check_needs
 from ...errors import InputError
-from ...io.npy import read_npy
+from ...io.files import read_npy
 from ...recipes import Hit, note_data
 from ...report import printable
 from ...report.text import shorten

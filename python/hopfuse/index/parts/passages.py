@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from ...errors import FormatError, InputError
 from ...io import tables
-from ...io.languages import language_tag
-from ...io.tables import Table
+from ...io.tables import Placed, Table, language_tag
 from ..file.columns import IntegerColumn, StringColumn, id_column, row_number, string_arrays, string_column
 from ..file.rows import is_whole, take_rows
 from ..file.sections import ArraysOrSections, Section
@@ -31,7 +30,7 @@ class Label(NamedTuple):
     codes: str
     strings: str
     numbers: str
-    read: Callable[[Table, str], Sequence[Value | None]]
+    read: Callable[[Table, str, Placed | None], Sequence[Value | None]]
 
 
 DOCUMENT = Label("document", "passage.document", "document.name", "document.number", tables.names_or_numbers)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...index.arrow_columns import arrow
+from ...io.arrow import arrow
 from .. import tables
 
 #: Dtypes of components in pgvector's binary format, which is uint16 dim, uint16 0, dim components, all big-endian.

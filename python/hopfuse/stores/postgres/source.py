@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...errors import InputError
-from ...index.arrow_columns import empty_batch
+from ...io.arrow import empty_batch
 from ..tables import TableReader, check_queries
 from .batches import batch_reader
 from .connection import connect, database_errors, driver, is_connected, snapshot_connection, unavailable, wrong_query
