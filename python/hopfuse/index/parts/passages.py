@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, overload
 
@@ -16,7 +16,7 @@ from ...io.languages import language_tag
 from ...io.tables import Table
 from ..file.columns import IntegerColumn, StringColumn, id_column, row_number, string_arrays, string_column
 from ..file.rows import is_whole, take_rows
-from ..file.sections import ArraysOrSections, Section
+from ..file.sections import ArraysOrSections, Section, Sections
 from ..log.rows import DeltaRows
 
 Codes = NDArray[np.int32]
@@ -154,7 +154,7 @@ def used(codes: Codes, ascending: Rows) -> tuple[Codes, Rows]:
 # ---- From sections ----
 
 
-def load_labels(sections: Mapping[str, Section], label: Label, num_passages: int) -> LabelColumn:
+def load_labels(sections: Sections, label: Label, num_passages: int) -> LabelColumn:
     """Return the labels of the passages; their codes are verified."""
     section = sections.get(label.codes)
     if section is None:
@@ -172,7 +172,7 @@ def load_labels(sections: Mapping[str, Section], label: Label, num_passages: int
     return LabelColumn(codes, values, num_passages)
 
 
-def label_values(sections: Mapping[str, Section], label: Label) -> StringColumn | IntegerColumn:
+def label_values(sections: Sections, label: Label) -> StringColumn | IntegerColumn:
     """Return the distinct labels."""
     if label.codes not in sections:
         return IntegerColumn(Section(label.codes, np.zeros(0, np.int64)))
@@ -180,18 +180,16 @@ def label_values(sections: Mapping[str, Section], label: Label) -> StringColumn 
     return string_column(sections, label.strings) if number is None else IntegerColumn(number)
 
 
-def check_labels(sections: Mapping[str, Section], label: Label, num_passages: int) -> LabelColumn:
-    """Return the labels, all verified: the values ascend, each is some passage's, and languages are tags."""
-    found = load_labels(sections, label, num_passages)
+def check_labels(sections: Sections, label: Label, found: LabelColumn) -> None:
+    """Check that the values ascend, that each is some passage's, and that languages are tags."""
     if found.codes is None:
-        return found
+        return
     where, values = sections[label.codes].label, list[Any](found.values)
     if any(a >= b for a, b in pairwise(values)):
         raise FormatError("order", None, "the {what}s do not ascend", what=label.what).at(where)
     if used(found.codes, np.arange(len(values)))[1].size < len(values):
         raise FormatError("damaged", None, "a {what} belongs to no passage", what=label.what).at(where)
     check_values(label, values, where)
-    return found
 
 
 def check_values(label: Label, values: Iterable[Value], where: str) -> None:
@@ -250,7 +248,7 @@ def ascending_numbers(known: Sequence[Value], added: Sequence[Value]) -> Rows:
 # ---- Some passages ----
 
 
-def subset(sections: Mapping[str, Section], rows: Rows) -> ArraysOrSections:
+def subset(sections: Sections, rows: Rows) -> ArraysOrSections:
     """Return the sections of some passages."""
     ids = id_column(sections)
     arrays: dict[str, NDArray[Any] | Section] = {
@@ -268,7 +266,7 @@ def subset(sections: Mapping[str, Section], rows: Rows) -> ArraysOrSections:
     return arrays
 
 
-def _label_subset(sections: Mapping[str, Section], label: Label, rows: Rows) -> ArraysOrSections:
+def _label_subset(sections: Sections, label: Label, rows: Rows) -> ArraysOrSections:
     """Return the sections of a label for some passages."""
     if label.codes not in sections:
         return {}
