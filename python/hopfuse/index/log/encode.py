@@ -103,27 +103,19 @@ def _added(name: str, group: str = "", **more: Any) -> Array:
 
 
 _ARRAYS = (
-    *(
-        Array(
-            *(f"delete.{one}", "int64", (_DELETED[many],)),
-            numbers=(Numbers(f"old {many}", slots=many),),
-            counts=f"deleted {many}",
-        )
-        for one, many in (("passage", "passages"), ("entity", "entities"))
-    ),
+    Array("delete.passage", "int64", (_DELETED["passages"],), "", (_OLD_PASSAGE,), counts="deleted passages"),
+    Array("delete.entity", "int64", (_DELETED["entities"],), "", (_OLD_ENTITY,), counts="deleted entities"),
     Array(
         *("delete.alias.entity", "int64", (_DELETED["aliases"],), "deleted aliases", (_OLD_ENTITY,)),
         counts="deleted aliases",
     ),
     Array("delete.alias.name", STRINGS, (_DELETED["aliases"],), "deleted aliases"),
     Array(
-        *("delete.edge", "int64", (_DELETED["edges"], 3)),
-        numbers=(_OLD_END, _OLD_END, _EDGE_TYPE),
+        *("delete.edge", "int64", (_DELETED["edges"], 3), "", (_OLD_END, _OLD_END, _EDGE_TYPE)),
         counts="deleted edges",
     ),
     Array(
-        *("delete.fact", "int64", (_DELETED["facts"], 3)),
-        numbers=(_OLD_ENTITY, _RELATION, _OLD_ENTITY),
+        *("delete.fact", "int64", (_DELETED["facts"], 3), "", (_OLD_ENTITY, _RELATION, _OLD_ENTITY)),
         counts="deleted facts",
     ),
     _added("passage.id"),
@@ -156,8 +148,7 @@ _ARRAYS = (
     Array("edge.passage", "int64", (EDGES,), "edges", (_OWNER,)),
     Array("fact.relation", STRINGS, (RELATIONS,), follows=None),
     Array(
-        *("fact.row", "int64", (STATEMENTS, 4)),
-        numbers=(_ENTITY, _RELATION, _ENTITY, _PASSAGE),
+        *("fact.row", "int64", (STATEMENTS, 4), "", (_ENTITY, _RELATION, _ENTITY, _PASSAGE)),
         counts="statements of facts",
     ),
     Array("lexical.term", STRINGS, (TERMS,), "terms", follows=None),

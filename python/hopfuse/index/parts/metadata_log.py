@@ -267,7 +267,7 @@ def _dtype(kind: str) -> Any:
 
 
 def _coded(values: Values, codes: NDArray[np.int32]) -> Values:
-    """Return values with common codes of strings."""
+    """Return values with other codes of strings."""
     if values.type == "strings":
         return values._replace(items=codes[values.items])
     if values.type == "string":
@@ -290,8 +290,8 @@ def merge(metadata: Metadata, rows: DeltaRows, passages: NDArray[np.int64]) -> A
     columns = {}
     for name, kind in types.items():
         parts = [
-            _recoded(_base_values(metadata[name]) if name in metadata else _nothing(kind, counts[0]), own),
-            _recoded(rows.metadata.get(name) or _nothing(kind, counts[1]), added),
+            _coded(_base_values(metadata[name]) if name in metadata else _nothing(kind, counts[0]), own),
+            _coded(rows.metadata.get(name) or _nothing(kind, counts[1]), added),
         ]
         present, data, items = (np.concatenate(part) for part in list(zip(*parts, strict=True))[1:])
         if kind == "strings":
@@ -322,10 +322,3 @@ def _base_values(column: MetadataColumn) -> Values:
 
 def _nothing(kind: str, count: int) -> Values:
     return Values(kind, np.zeros(count, np.bool_), missing(kind, count), np.zeros(0, np.int32))
-
-
-def _recoded(values: Values, codes: Codes) -> Values:
-    """Return values with codes of all strings."""
-    if values.type == "string" and codes.size:
-        return values._replace(data=np.where(values.data < 0, -1, codes[np.maximum(values.data, 0)]).astype(np.int32))
-    return values._replace(items=codes[values.items]) if values.type == "strings" else values

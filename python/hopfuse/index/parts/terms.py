@@ -58,23 +58,18 @@ def load(sections: Sections, num_passages: int) -> TermMatrix | None:
     """Return the matrix, verified, or None if there is none."""
     if "lexical.indptr" not in sections:
         return None
-    method, stemmer = string_column(sections, "lexical.setting")
-    k1, b = sections["lexical.parameter"].whole().tolist()
+    options = _options(sections)
     with damage_of(sections["lexical.indptr"]):
-        check_stemmer(stemmer or None)
+        check_stemmer(options["stemmer"])
         return TermMatrix(
             terms=list(string_column(sections, "lexical.term")),
             indptr=sections["lexical.indptr"].whole(),
             passages=sections["lexical.passage"].whole(),
             scores=sections["lexical.score"].whole(),
             num_passages=num_passages,
-            method=method,
-            k1=k1,
-            b=b,
             stopwords=list(string_column(sections, "lexical.stopword")),
-            stemmer=stemmer or None,
             counts=sections["lexical.count"].whole() if "lexical.count" in sections else None,
-            rule=load_rule(sections, "lexical.rule", "terms"),
+            **options,
         )
 
 
@@ -82,18 +77,20 @@ def info(sections: Sections) -> dict[str, Any] | None:
     """Return the terms' part of ``Index.info``."""
     if "lexical.indptr" not in sections:
         return None
-    method, stemmer = string_column(sections, "lexical.setting")
-    k1, b = sections["lexical.parameter"].whole().tolist()
     return {
-        "method": method,
-        "k1": k1,
-        "b": b,
-        "stemmer": stemmer or None,
-        "rule": load_rule(sections, "lexical.rule", "terms"),
+        **_options(sections),
         "stopwords": len(string_column(sections, "lexical.stopword")),
         "terms": len(string_column(sections, "lexical.term")),
         "entries": sections["lexical.score"].shape[0],
     }
+
+
+def _options(sections: Sections) -> dict[str, Any]:
+    """Return how scores are computed and how texts are read."""
+    method, stemmer = string_column(sections, "lexical.setting")
+    k1, b = sections["lexical.parameter"].whole().tolist()
+    rule = load_rule(sections, "lexical.rule", "terms")
+    return {"method": method, "k1": k1, "b": b, "stemmer": stemmer or None, "rule": rule}
 
 
 # ---- Some passages ----
