@@ -17,8 +17,8 @@ from ..file.columns import StringColumn
 from ..file.format import DTYPES, ENTRY, dtype_of
 from ..file.sections import Section
 from ..parts.metadata_log import MetadataRows, read_metadata
-from ..schema import DOCUMENTS, EDGE_TYPES, LANGUAGES, RELATIONS, STATES, VECTOR, Size
-from .encode import ADDED, ARRAYS, EITHER, LEAST_WEIGHT, MOST_WEIGHT, NUMBER, Slots, empty
+from ..schema import ADDED, ARRAYS, DOCUMENTS, EDGE_TYPES, EITHER, LANGUAGES, NUMBER, RELATIONS, STATES, VECTOR, Size
+from .encode import LEAST_WEIGHT, MOST_WEIGHT, Slots, empty
 
 Rows = NDArray[np.int64]
 _TABLE = np.dtype(

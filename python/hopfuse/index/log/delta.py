@@ -17,8 +17,9 @@ from ..file.rows import GrownRows
 from ..file.sections import Section
 from ..parts.metadata_log import MetadataDelta
 from ..parts.passages import LABELS, Label, LabelNumbers, check_values
+from ..schema import ARRAYS, COMMON_NAMES
 from .decode import LogRecords, read_records
-from .encode import ARRAYS, COMMON_NAMES, Slots
+from .encode import Slots
 from .frames import Frame
 from .rows import LIKE, ROW_NUMBER, DeltaRows, base_rows
 

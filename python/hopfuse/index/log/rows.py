@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ..file.columns import StringColumn
 from ..file.rows import GrownRows, take_strings
 from ..file.sections import Section
-from ..schema import ENTITIES, PASSAGES
-from .encode import ADDED, ARRAYS, NUMBER, Slots, empty
+from ..schema import ADDED, ARRAYS, ENTITIES, NUMBER, PASSAGES
+from .encode import Slots, empty
 
 Rows = NDArray[np.int64]
 
