@@ -317,7 +317,11 @@ def rewritten(directory: Path, **changes: np.ndarray | None) -> Path:
             ("shape", None, {"given": (5,), "what": "entries of terms", "section": "lexical.score", "size": 4}),
         ),
         ("lexical.indptr", np.zeros(5, np.int64), ("shape", None, {"what": "terms", "size": 3})),
-        ("lexical.parameter", np.zeros(3), ("shape", None, {"what": "settings and parameters of the lexical part", "size": 2})),
+        (
+            "lexical.parameter",
+            np.zeros(3),
+            ("shape", None, {"what": "settings and parameters of the lexical part", "size": 2}),
+        ),
         ("fact.relation.bytes", None, ("missing", None, {"section": "fact.relation.bytes"})),
         (
             "fact.row",
