@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from . import parts
 from .contents import Contents, PassageId
-from .log.encode import LEAST_WEIGHT, MOST_WEIGHT
 from .log.merge import slots_to_rows
+from .log.records import LEAST_WEIGHT, MOST_WEIGHT
 from .membership import is_in
 from .names import Names
 from .parts.words import WordInfo

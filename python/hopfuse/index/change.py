@@ -15,7 +15,7 @@ from .build import checked_corpus
 from .change_record import EDGE_KEYS, ChangeRows, End, RecordBuilder, alias_pairs, edge_of, fact_rows, passage_arrays
 from .contents import Contents, Failed, PassageId, passage_vectors
 from .filters import Where
-from .log.encode import LEAST_WEIGHT, MOST_WEIGHT
+from .log.records import LEAST_WEIGHT, MOST_WEIGHT
 from .names import Names
 
 

@@ -16,7 +16,7 @@ from .._arrays.part_numbers import PartNumbers
 from . import parts
 from .contents import Contents
 from .file.sections import ArraysOrSections, Section
-from .log.encode import Slots
+from .log.records import Slots
 from .log.rows import Places, places_of
 from .parts import metadata_build
 

@@ -18,7 +18,8 @@ from ...types import TermMatrix
 from ...types.term_matrix import Entries
 from ..file.columns import string_arrays, string_column
 from ..file.sections import Arrays, ArraysOrSections, MadeSection, Section, Sections, damage_of
-from ..log.rows import DeltaRows, Places
+from ..log.records import LogRecords
+from ..log.rows import CommonNumbers, DeltaRows, Places
 from .words import check_stemmer, load_rule
 
 
@@ -111,6 +112,17 @@ def merge(base: TermMatrix, log: DeltaRows, at: Places) -> tuple[MergedTerms, Ar
     """Return the matrix after records, which makes its entries when they are read, and its sections."""
     found = MergedTerms(base, log, at.passage, at.passages.size)
     return found, build_terms(found) | found.sections()
+
+
+def number_entries(known: CommonNumbers, records: LogRecords) -> Arrays:
+    """Return the number of the term of each entry of records, and the slot of its passage."""
+    numbers = np.array([known.number(term)[0] for term in records.strings("lexical.term")], np.int32)
+    new, rows = records.count("passage.length"), records.rows["lexical.passage"]
+    first = records.before.passages + np.cumsum(new) - new
+    return {
+        "lexical.term": np.repeat(numbers, np.diff(records.arrays["lexical.indptr"])),
+        "lexical.passage": (records.arrays["lexical.passage"] + np.repeat(first, rows)).astype(np.int32),
+    }
 
 
 #: Which parts of the entries a section is made of: passages (0) and counts (1).

@@ -1,10 +1,11 @@
-"""A record of the log: its arrays, the slots that it begins with, and its bytes as the payload of a frame."""
+"""Records of the log: their arrays, the slots that they begin with, and their bytes as payloads of frames."""
 
 from __future__ import annotations
 
 import struct
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -12,9 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..file.columns import StringColumn
 from ..file.format import DTYPES, ENTRY, dtype_of
 from ..file.sections import Section
 from ..schema import ARRAYS, VECTOR
+
+Rows = NDArray[np.int64]
 
 Arrays = Mapping[str, NDArray[Any]]
 _COUNT = struct.Struct("<2I")
@@ -109,6 +113,66 @@ def _moved(
     if kind == "ends":
         moved[numbers < 0] = -1 - entities[-1 - numbers[numbers < 0]]
     return moved
+
+
+class Values(NamedTuple):
+    """The values of a column of metadata: of lists, ``data`` holds the numbers of items."""
+
+    type: str
+    present: NDArray[np.bool_]
+    data: NDArray[Any]
+    items: NDArray[np.int32]
+
+
+class MetadataRows(NamedTuple):
+    """The metadata of batches with the same columns."""
+
+    columns: dict[str, Values]
+    strings: list[str]
+    """What the codes of strings are places in."""
+    passages: Rows
+    """The passages, counted over all batches."""
+    first: int
+    """The first of the batches."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LogRecords:
+    """Joined batches. Each array holds the rows of all batches in order; an absent array is empty.
+
+    Offsets of strings, and ``lexical.indptr``, are those of the joined rows.
+    """
+
+    arrays: dict[str, NDArray[Any]]
+    rows: dict[str, Rows]
+    """The number of rows of each batch, by array; for offsets the number of strings."""
+    metadata: list[MetadataRows]
+    before: Slots
+    size: int
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return an array, or an empty one of the right dtype and shape."""
+        return self.arrays[name] if name in self.arrays else empty(name)
+
+    def count(self, name: str) -> Rows:
+        """Return the number of rows of each batch in an array."""
+        return self.rows[name] if name in self.rows else np.zeros(self.size, np.int64)
+
+    def strings(self, name: str) -> list[str]:
+        """Return the strings of ``name.offsets`` and ``name.bytes``."""
+        return list(self._column(name)) if f"{name}.offsets" in self.arrays else []
+
+    @property
+    def after(self) -> Slots:
+        """The slots after the last batch."""
+        return Slots(
+            self.before.passages + int(self.count("passage.length").sum()),
+            self.before.entities + int(self.count("entity.word").sum()),
+        )
+
+    def _column(self, name: str) -> StringColumn:
+        parts = (f"{name}.offsets", f"{name}.bytes")
+        return StringColumn(*(Section(f"array {part!r} of a batch", self.arrays[part]) for part in parts))
 
 
 def encode(arrays: Arrays) -> bytes:
