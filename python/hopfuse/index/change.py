@@ -12,11 +12,10 @@ from .._validation import check_list, check_number, check_type, checked_texts, w
 from ..errors import InputError
 from .additions import ReadPassages, check_has, check_read
 from .build import checked_corpus
-from .change_batch import ChangeRows, RecordBuilder
-from .change_rows import EDGE_KEYS, End, alias_pairs, edge_of, fact_rows, passage_arrays
+from .change_record import EDGE_KEYS, ChangeRows, End, RecordBuilder, alias_pairs, edge_of, fact_rows, passage_arrays
 from .contents import Contents, Failed, PassageId, passage_vectors
 from .filters import Where
-from .log.encode import LEAST_WEIGHT, MOST_WEIGHT
+from .log.records import LEAST_WEIGHT, MOST_WEIGHT
 from .names import Names
 
 

@@ -26,12 +26,12 @@ from .file.format import Settings
 from .file.generations import publish
 from .file.mapping import write_file
 from .file.sections import Section, as_section
-from .file.verify import verify_sections
+from .file.verify import verify_index
 from .log.state import read_state, reopened
-from .part_cache import LEAST_KEPT, PartCache, PartOf, searched_bytes
 from .parts.encoder import EncoderInfo
 from .parts.words import WordInfo
 from .schema import check_schema, in_file_order
+from .subset import LEAST_KEPT, PartCache, PartOf, part_arrays, searched_bytes
 
 if TYPE_CHECKING:
     from .live import LiveIndex
@@ -362,14 +362,14 @@ class Index(Contents):
 
             opened = LiveIndex(cls, directory, writable=writable, encoder=encoder)
             if verify == "full":
-                verify_sections(opened.index.sections, opened.index.settings)
+                verify_index(opened.index)
             return opened
         check_needs("encoder", encoder, "writable", None, "which it is for")
         state = read_state(cls, Path(directory))
         index = state.snapshot()
         if verify == "full":
-            verify_sections(state.base.sections, state.base.settings)
-            index._cache.update(verify_sections(index._sections, index._settings))
+            verify_index(state.base)
+            verify_index(index)
         return index
 
     def save(self, directory: str | os.PathLike[str]) -> int:
@@ -659,8 +659,6 @@ class Index(Contents):
         >>> part.index, part.entities
         (Index(passages=1, entities=1, dim=None, graph=True, lexical=False, metric='ip', storage='float32'), array([0]))
         """
-        from .subset import part_arrays
-
         mask = self.mask(allow)
 
         def make() -> IndexPart:

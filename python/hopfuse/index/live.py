@@ -17,9 +17,9 @@ from .change import Change
 from .contents import Contents
 from .file.generations import check_directory, hold_lock
 from .filters import Where
-from .log.encode import KINDS
 from .log.state import read_state
 from .log.writer import IndexWriter, checked_encoder, lower_priority
+from .schema import KINDS
 
 _POLL_SECONDS = 0.005
 

@@ -14,7 +14,7 @@ from ..text import canonical_key
 from .contents import Contents, PassageId
 from .file.sections import as_section
 from .filters import Where
-from .log.encode import LogRecord, Slots
+from .log.records import LogRecord, Slots
 from .log.rows import DeltaRows
 from .parts import metadata_log
 from .parts.metadata import Metadata

@@ -1,7 +1,8 @@
-"""The columns of an index: the sections of its file, in their order, with dtypes, sizes and contents.
+"""The columns of an index: the sections of its file, and the arrays of a record of its log.
 
-The check of a file, the arrays of the log and the table of FORMAT.md are made from this table:
-``python tests/golden/columns.py`` writes that page's.
+Two tables say what there is to say of a column: dtype and sizes, what is present together, what its numbers are, and
+which section an array of the log continues. The checks of files and records, what is renumbered when slots move, and
+the table of FORMAT.md (``python tests/golden/columns.py``) are made from them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 from ..errors import FormatError
+from ..types.edge_statements import UNKNOWN
 from ..types.graph import MAX_EDGE_TYPES, MAX_NODES
 from .file.format import Settings, name_of
 
@@ -297,6 +299,146 @@ _PLACE = {name: place for place, name in enumerate(SECTIONS)}
 GRAPH_ARRAYS = tuple(
     f"graph.{name}" for name in ("indptr", "indices", "weight", "edge_type", "degree", "node_of", "internal_of")
 )
+
+
+# ---- The arrays of a record of the log ----
+
+
+class Numbers(NamedTuple):
+    """What the numbers of an array are: ``least`` .. ``most`` - 1, and what becomes of them.
+
+    Bounds that each record extends are named: the passages and entities before it (``old``) and after it, those that
+    it adds (``new``), and its own lists of names. One with a minus is a lower bound, of entities at ends of edges.
+    """
+
+    most: int | str
+    least: int | str = 0
+    slots: str = ""
+    """What they are slots of: ``passages``, ``entities``, or ``ends``."""
+    names: str = ""
+    """The names of the record that they are places in, which get numbers common to all records."""
+
+
+class Array(NamedTuple):
+    """An array of a record, or two of strings."""
+
+    name: str
+    dtype: str
+    sizes: tuple[Size | int, ...]
+    group: str = ""
+    """Arrays of a group are present together; those of strings always are."""
+    numbers: tuple[Numbers, ...] = ()
+    """For each column."""
+    follows: str | None = ""
+    """The section whose rows its own continue: empty without one, None if they are not kept as rows."""
+    default: int | None = None
+    """The value of a row without one, if records and generations may lack the array."""
+    counts: str = ""
+    """What a row of it stands for in a history."""
+
+
+_OLD_PASSAGE, _PASSAGE = Numbers("old passages", slots="passages"), Numbers("passages", slots="passages")
+_OLD_ENTITY, _ENTITY = Numbers("old entities", slots="entities"), Numbers("entities", slots="entities")
+_OLD_END, _END = (Numbers(f"{when}passages", f"-{when}entities", "ends") for when in ("old ", ""))
+_OWNER = Numbers("passages", UNKNOWN, "passages")
+_EDGE_TYPE, _RELATION = Numbers("edge types", names="edge.type_name"), Numbers("relations", names="fact.relation")
+_DELETED = {what: Size(f"deleted {what}") for what in ("passages", "entities", "aliases", "edges", "facts")}
+_SECTION = {column.name: column for column in COLUMNS}
+
+
+def _added(name: str, group: str = "", **more: Any) -> Array:
+    """Return an array of a section's dtype and sizes, whose rows continue that section."""
+    return Array(name, _SECTION[name].dtype, _SECTION[name].sizes, group, **({"follows": name} | more))
+
+
+_ARRAYS = (
+    Array("delete.passage", "int64", (_DELETED["passages"],), "", (_OLD_PASSAGE,), counts="deleted passages"),
+    Array("delete.entity", "int64", (_DELETED["entities"],), "", (_OLD_ENTITY,), counts="deleted entities"),
+    Array(
+        *("delete.alias.entity", "int64", (_DELETED["aliases"],), "deleted aliases", (_OLD_ENTITY,)),
+        counts="deleted aliases",
+    ),
+    Array("delete.alias.name", STRINGS, (_DELETED["aliases"],), "deleted aliases"),
+    Array(
+        *("delete.edge", "int64", (_DELETED["edges"], 3), "", (_OLD_END, _OLD_END, _EDGE_TYPE)),
+        counts="deleted edges",
+    ),
+    Array(
+        *("delete.fact", "int64", (_DELETED["facts"], 3), "", (_OLD_ENTITY, _RELATION, _OLD_ENTITY)),
+        counts="deleted facts",
+    ),
+    _added("passage.id"),
+    _added("passage.id.number"),
+    _added("passage.title", "passages"),
+    _added("passage.text", "passages"),
+    _added("passage.length", "passages", counts="passages"),
+    Array("passage.vectors", VECTOR, (PASSAGES, ANY), follows="passage.vectors"),
+    _added("passage.document", numbers=(Numbers("documents", -1),), default=-1),
+    _added("document.name"),
+    _added("document.number"),
+    _added("passage.language", "languages", numbers=(Numbers("languages", -1),), default=-1),
+    _added("language.tag", "languages"),
+    *(
+        Array(column.name, column.dtype, (ANY,), "metadata", follows=None)
+        for column in COLUMNS
+        if column.group is METADATA
+    ),
+    _added("entity.name", "entities"),
+    Array("entity.word", "uint8", (ENTITIES,), "entities", counts="entities"),
+    Array("entity.vectors", VECTOR, (ENTITIES, ANY), follows="entity.vectors"),
+    _added("entity.stated", numbers=(Numbers(2),), default=1),
+    Array("stated.entity", "int64", (Size("stated entities"),), numbers=(_OLD_ENTITY,), counts="stated entities"),
+    Array("alias.entity", "int64", (ALIASES,), "aliases", (_ENTITY,), counts="aliases"),
+    Array("alias.name", STRINGS, (ALIASES,), "aliases", follows="entity.alias"),
+    Array("edge.type_name", STRINGS, (EDGE_TYPES,), follows=None),
+    Array("edge.end", "int64", (EDGES, 2), "edges", (_END, _END), counts="edges"),
+    Array("edge.type", "int64", (EDGES,), "edges", (_EDGE_TYPE,)),
+    Array("edge.weight", "float64", (EDGES,), "edges"),
+    Array("edge.passage", "int64", (EDGES,), "edges", (_OWNER,)),
+    Array("fact.relation", STRINGS, (RELATIONS,), follows=None),
+    Array(
+        *("fact.row", "int64", (STATEMENTS, 4), "", (_ENTITY, _RELATION, _ENTITY, _PASSAGE)),
+        counts="statements of facts",
+    ),
+    Array("lexical.term", STRINGS, (TERMS,), "terms", follows=None),
+    Array("lexical.indptr", "int64", (TERMS + 1,), "terms", follows=None),
+    Array("lexical.passage", "int64", (TERM_ENTRIES,), "terms", (Numbers("new passages"),)),
+    Array("lexical.count", "int32", (TERM_ENTRIES,), "terms", (Numbers(2**31, 1),)),
+    Array("source.state", STRINGS, (STATES,), follows=None),
+)
+#: The sections of names that get common numbers, by the arrays with those of records.
+COMMON_NAMES = {"edge.type_name": "graph.type_name", "fact.relation": "fact.relation"}
+#: Arrays of which a record has exactly one if it has another array: what are strings or integers.
+EITHER = {
+    "passage.length": ("passage.id.offsets", "passage.id.number"),
+    "passage.document": ("document.name.offsets", "document.number"),
+}
+#: The array that has a row for each added passage or entity.
+ADDED = {PASSAGES: "passage.length", ENTITIES: "entity.word"}
+
+
+def _single(arrays: tuple[Array, ...]) -> Iterator[Array]:
+    """Yield arrays with the two of strings in place of one."""
+    for array in arrays:
+        if array.dtype != STRINGS:
+            yield array
+            continue
+        (size,), group = array.sizes, array.group or array.name
+        for part, dtype, own in (("offsets", "int64", size + 1), ("bytes", "uint8", ANY)):
+            follows = array.follows and f"{array.follows}.{part}"
+            yield Array(f"{array.name}.{part}", dtype, (own,), group, follows=follows)
+
+
+#: By name, in the order of the specification.
+ARRAYS = {array.name: array for array in _single(_ARRAYS)}
+#: The arrays, numbered.
+NUMBER = {name: number for number, name in enumerate(ARRAYS)}
+#: Kinds of rows in a history: 1 if they are added or -1 if they are deleted, and the array that has one row for each.
+KINDS = {
+    array.counts: (-1 if array.name.startswith("delete.") else 1, array.name)
+    for array in ARRAYS.values()
+    if array.counts
+}
 
 
 # ---- Checks ----

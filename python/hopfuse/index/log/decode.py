@@ -6,19 +6,16 @@ A log of small commits has thousands of batches, and reading them one by one tak
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import FormatError
-from ..file.columns import StringColumn
 from ..file.format import DTYPES, ENTRY, dtype_of
-from ..file.sections import Section
-from ..parts.metadata_log import MetadataRows, read_metadata
-from ..schema import DOCUMENTS, EDGE_TYPES, LANGUAGES, RELATIONS, STATES, VECTOR, Size
-from .encode import ADDED, ARRAYS, EITHER, LEAST_WEIGHT, MOST_WEIGHT, NUMBER, Slots, empty
+from ..parts.metadata_log import read_metadata
+from ..schema import ADDED, ARRAYS, DOCUMENTS, EDGE_TYPES, EITHER, LANGUAGES, NUMBER, RELATIONS, STATES, VECTOR, Size
+from .records import LEAST_WEIGHT, MOST_WEIGHT, LogRecords, Slots
 
 Rows = NDArray[np.int64]
 _TABLE = np.dtype(
@@ -37,45 +34,6 @@ _GROUPS = {
     for array in ARRAYS.values()
     if array.group
 }
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LogRecords:
-    """Joined batches. Each array holds the rows of all batches in order; an absent array is empty.
-
-    Offsets of strings, and ``lexical.indptr``, are those of the joined rows.
-    """
-
-    arrays: dict[str, NDArray[Any]]
-    rows: dict[str, Rows]
-    """The number of rows of each batch, by array; for offsets the number of strings."""
-    metadata: list[MetadataRows]
-    before: Slots
-    size: int
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return an array, or an empty one of the right dtype and shape."""
-        return self.arrays[name] if name in self.arrays else empty(name)
-
-    def count(self, name: str) -> Rows:
-        """Return the number of rows of each batch in an array."""
-        return self.rows[name] if name in self.rows else np.zeros(self.size, np.int64)
-
-    def strings(self, name: str) -> list[str]:
-        """Return the strings of ``name.offsets`` and ``name.bytes``."""
-        return list(self._column(name)) if f"{name}.offsets" in self.arrays else []
-
-    @property
-    def after(self) -> Slots:
-        """The slots after the last batch."""
-        return Slots(
-            self.before.passages + int(self.count("passage.length").sum()),
-            self.before.entities + int(self.count("entity.word").sum()),
-        )
-
-    def _column(self, name: str) -> StringColumn:
-        parts = (f"{name}.offsets", f"{name}.bytes")
-        return StringColumn(*(Section(f"array {part!r} of a batch", self.arrays[part]) for part in parts))
 
 
 def read_records(payloads: Sequence[bytes | memoryview], before: Slots, first: int) -> LogRecords:

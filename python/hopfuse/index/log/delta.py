@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,15 +11,17 @@ from numpy.typing import NDArray
 
 from ...errors import FormatError
 from ..contents import Contents, labels_of
-from ..file.columns import string_arrays, string_column
+from ..file.columns import string_column
 from ..file.rows import GrownRows
 from ..file.sections import Section
+from ..parts import passages, terms
 from ..parts.metadata_log import MetadataDelta
-from ..parts.passages import LABELS, Label, LabelNumbers, check_values
-from .decode import LogRecords, read_records
-from .encode import ARRAYS, COMMON_NAMES, Slots
+from ..parts.passages import LABELS
+from ..schema import ARRAYS, COMMON_NAMES
+from .decode import read_records
 from .frames import Frame
-from .rows import LIKE, ROW_NUMBER, DeltaRows, base_rows
+from .records import LogRecords, Slots
+from .rows import LIKE, ROW_NUMBER, CommonNumbers, DeltaRows, base_rows
 
 Rows = NDArray[np.int64]
 _TYPES, _RELATIONS = len(ARRAYS), len(ARRAYS) + 1
@@ -86,10 +87,9 @@ class _Joined:
         self._slots = self._before = Slots(base.num_passages, base.num_entities)
         self._columns: dict[str, GrownRows] = {}
         self._known = {of: _numbers(base, section) for of, section in COMMON_NAMES.items()}
-        self._terms: dict[str, int] = {}
-        self._new_terms: list[str] = []
+        self._terms: CommonNumbers | None = None
         self._metadata = MetadataDelta(base.metadata.types)
-        self._labels = {label: LabelNumbers(labels_of(base, label)) for label in LABELS}
+        self._labels = {label: CommonNumbers(labels_of(base, label).values) for label in LABELS}
         self._sources: list[tuple[int, str]] = []
         self._ends = GrownRows(Section("ends", np.zeros((1, len(ARRAYS) + 2), np.int64)))
         self._size = 0
@@ -98,19 +98,19 @@ class _Joined:
         """Return the rows of the first batches."""
         ends = self._ends.prefix(count + 1)
         last, before = ends[-1].tolist(), self._before
-        passages, entities = last[ROW_NUMBER["passage.length"]], last[ROW_NUMBER["entity.word"]]
+        new = last[ROW_NUMBER["passage.length"]], last[ROW_NUMBER["entity.word"]]
         types, relations = (list(self._known[of]) for of in COMMON_NAMES)
         sources = [state for batch, state in self._sources if batch < count]
         return DeltaRows(
             self._base.sections,
             before,
-            Slots(before.passages + passages, before.entities + entities),
+            Slots(before.passages + new[0], before.entities + new[1]),
             dict(self._columns),
             ends,
             types[: last[_TYPES]] if count else types,
             relations[: last[_RELATIONS]] if count else relations,
-            list(self._new_terms),
-            self._metadata.values(count, passages),
+            [] if self._terms is None else list(self._terms.added),
+            self._metadata.values(count, new[0]),
             self._metadata.strings(),
             sources[-1] if sources else None,
         )
@@ -119,12 +119,13 @@ class _Joined:
         """Decode batches, check them, and append their rows."""
         records = read_records(payloads, self._slots, seq)
         _check_parts(self._base, records)
-        self._check_labels(records)
-        self._metadata.append(self._size, records.metadata, int(records.count("passage.length").sum()))
+        for label in LABELS:
+            passages.check_records(label, records, {*self._columns, *self._base.sections})
+        self._metadata.append(self._size, records)
         arrays = dict(records.arrays)
         counts = dict(records.rows)
         for label in LABELS:
-            self._number_labels(label, records, arrays, counts)
+            passages.number_labels(label, self._labels[label], records, arrays, counts)
         for name, like in LIKE.items():
             self._extend_or_fill(name, records, arrays.pop(name, None))
             counts[name] = records.count(like)
@@ -140,12 +141,10 @@ class _Joined:
                 if own.names:
                     arrays[name] = _in_common(records, name, own.names, column, numbers[own.names])
         if "lexical.indptr" in arrays:
-            terms = np.array([*map(self._term, records.strings("lexical.term"))], np.int32)
-            arrays["lexical.term"] = np.repeat(terms, np.diff(arrays["lexical.indptr"]))
-            new = records.count("passage.length")
-            first = self._slots.passages + np.cumsum(new) - new
-            slots = arrays["lexical.passage"] + np.repeat(first, records.rows["lexical.passage"])
-            arrays["lexical.passage"] = slots.astype(np.int32)
+            if self._terms is None:
+                assert self._base.lexical is not None
+                self._terms = CommonNumbers(self._base.lexical.terms)
+            arrays |= terms.number_entries(self._terms, records)
         for name, array in arrays.items():
             if name == "lexical.term" or ARRAYS[name].follows is not None:
                 self._extend(name, array)
@@ -180,39 +179,6 @@ class _Joined:
             filled[np.repeat(records.rows[name] > 0, rows)] = array
         self._columns[name].append(filled)
 
-    def _check_labels(self, records: LogRecords) -> None:
-        """Refuse labels that are not valid, and integers where others are strings."""
-        for label in LABELS:
-            kinds = (f"{label.strings}.offsets", label.numbers)
-            if all(any(kind in one for one in (records.arrays, self._columns, self._base.sections)) for kind in kinds):
-                raise FormatError("conflict", None, "the passages' {what}s are strings and integers", what=label.what)
-            check_values(label, _labels_of(records, label), f"the {label.what}s of a batch")
-
-    def _number_labels(
-        self, label: Label, records: LogRecords, arrays: dict[str, NDArray[Any]], counts: dict[str, Rows]
-    ) -> None:
-        """Leave the new ones of the labels of batches, and put common numbers in place of the codes."""
-        if label.codes not in arrays:
-            return
-        values, known = _labels_of(records, label), self._labels[label]
-        name = label.numbers if label.numbers in arrays else f"{label.strings}.offsets"
-        own = records.count(name)
-        found = [known.number(value) for value in values]
-        is_new = np.array([new for _, new in found], np.bool_)
-        fresh = [value for value, (_, new) in zip(values, found, strict=True) if new]
-        batch = np.repeat(np.arange(records.size), own)[is_new]
-        counts[name] = np.bincount(batch, minlength=records.size)
-        if name == label.numbers:
-            arrays[name] = np.array(fresh, np.int64)
-        else:
-            arrays |= string_arrays(label.strings, fresh)
-            sizes = np.bincount(batch, np.diff(arrays[name]), minlength=records.size)
-            counts[f"{label.strings}.bytes"] = sizes.astype(np.int64)
-        numbers = np.array([number for number, _ in found] + [-1], np.int32)
-        begin = np.repeat(np.cumsum(own) - own, records.rows[label.codes])
-        codes = arrays[label.codes]
-        arrays[label.codes] = numbers[np.where(codes < 0, -1, begin + codes)]
-
     def _numbered(self, records: LogRecords, of: str) -> tuple[Rows, Rows]:
         """Return the common numbers of names, and how many are known after each batch."""
         known = self._known[of]
@@ -221,23 +187,6 @@ class _Joined:
         ends = np.full(records.size, before)
         np.maximum.at(ends, np.repeat(np.arange(records.size), records.count(f"{of}.offsets")), numbers + 1)
         return numbers, np.maximum.accumulate(ends)
-
-    def _term(self, word: str) -> int:
-        """Return the number of a term."""
-        if word not in self._terms:
-            matrix = self._base.lexical
-            assert matrix is not None
-            place = bisect_left(matrix.terms, word)
-            if place == len(matrix.terms) or matrix.terms[place] != word:
-                place = len(matrix.terms) + len(self._new_terms)
-                self._new_terms.append(word)
-            self._terms[word] = place
-        return self._terms[word]
-
-
-def _labels_of(records: LogRecords, label: Label) -> list[Any]:
-    """Return the labels that batches name."""
-    return records[label.numbers].tolist() if label.numbers in records.arrays else records.strings(label.strings)
 
 
 def _numbers(base: Contents, name: str) -> dict[str, int]:

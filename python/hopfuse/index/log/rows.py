@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 from ..file.columns import StringColumn
 from ..file.rows import GrownRows, take_strings
 from ..file.sections import Section
-from ..schema import ENTITIES, PASSAGES
-from .encode import ADDED, ARRAYS, NUMBER, Slots, empty
+from ..schema import ADDED, ARRAYS, ENTITIES, NUMBER, PASSAGES
+from .records import Slots, Values, empty
 
 Rows = NDArray[np.int64]
 
@@ -25,15 +26,6 @@ LIKE = {
     for name, array in ARRAYS.items()
     if array.default is not None
 }
-
-
-class Values(NamedTuple):
-    """The values of a column: of lists, ``data`` holds the numbers of items."""
-
-    type: str
-    present: NDArray[np.bool_]
-    data: NDArray[Any]
-    items: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,3 +162,31 @@ def _inverse(order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     place = np.full(size, -1)
     place[order] = np.arange(order.size)
     return place
+
+
+class CommonNumbers:
+    """Numbers of values: those of a generation by their places, then new ones in the order in which they come.
+
+    Parameters
+    ----------
+    known : sequence
+        The generation's values, ascending.
+    """
+
+    def __init__(self, known: Sequence[Any]) -> None:
+        self._known = known
+        self._number: dict[Any, int] = {}
+        self.added: list[Any] = []
+
+    def number(self, value: Any) -> tuple[int, bool]:
+        """Return the number of a value, and whether it is new."""
+        found = self._number.get(value)
+        if found is not None:
+            return found, False
+        place = bisect_left(self._known, value)
+        is_new = place == len(self._known) or self._known[place] != value
+        if is_new:
+            place = len(self._known) + len(self.added)
+            self.added.append(value)
+        self._number[value] = place
+        return place, is_new

@@ -19,9 +19,9 @@ from ..file.mapping import open_file
 from ..file.sections import Section
 from ..schema import check_schema
 from .delta import Delta
-from .encode import LogRecord, Slots
 from .frames import Frame, Header, read_header, read_tail
 from .merge import merge, slots_to_rows
+from .records import LogRecord, Slots
 from .rows import DeltaRows
 
 Kind = TypeVar("Kind", bound=Contents)

@@ -16,8 +16,8 @@ from ..file.generations import log_path, new_generation, point_to
 from ..file.mapping import write_file
 from ..names import Names
 from ..parts.encoder import EncoderInfo
-from .encode import LogRecord, encode
 from .frames import Frame, LogWriter, frame_bytes, write_log
+from .records import LogRecord, encode
 from .state import State, first_state, moved_records, open_generation
 
 #: If a node's edges weigh more, no edges can be added, since their sums might exceed float32.

@@ -21,7 +21,7 @@ from ...types.edge_statements import NO_PASSAGE, UNKNOWN
 from ..file.columns import string_arrays, string_column
 from ..file.format import Settings
 from ..file.sections import Arrays, Sections, damage_of
-from ..log.encode import Slots
+from ..log.records import Slots
 from ..log.rows import DeltaRows, Places
 from ..membership import deleted_later
 from ..schema import GRAPH_ARRAYS

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from ..._arrays.rows import indptr_of_counts
 from ...errors import FormatError
-from ..file.columns import row_number, string_column
+from ..file.columns import SortedStrings, row_number, string_column
 from ..file.sections import Sections
-from ..file.sorted_strings import SortedStrings
 
 #: The types of columns; a file stores their positions in this tuple.
 TYPES = ("bool", "int64", "float64", "string", "timestamp", "strings")
@@ -247,16 +246,14 @@ class Metadata(Mapping[str, MetadataColumn]):
         return MetadataColumn(name, kind, held, data.view(np.bool_) if kind == "bool" else data, items, strings)
 
 
-def check_metadata(sections: Sections, num_passages: int) -> Metadata:
-    """Return the metadata with all columns read and verified."""
-    metadata = Metadata(sections, num_passages)
+def check_metadata(sections: Sections, metadata: Metadata) -> None:
+    """Read and verify all columns."""
     if metadata:
         check_ascending(sections["metadata.value.bytes"].label, list(string_column(sections, "metadata.value")))
         if "strings" in metadata.types.values():
-            _check_lists(sections, num_passages)
+            _check_lists(sections)
         for name in metadata:
             metadata[name]
-    return metadata
 
 
 def _types(sections: Sections) -> dict[str, str]:
@@ -302,9 +299,10 @@ def _check_sizes(sections: Sections, types: Sequence[str], passages: int) -> Non
             ).at(sections[name].label)
 
 
-def _check_lists(sections: Sections, passages: int) -> None:
+def _check_lists(sections: Sections) -> None:
     """Check that the lists of all columns are consecutive in the items."""
-    rows, items = sections["metadata.list"].whole().reshape(-1, passages + 1), sections["metadata.item"]
+    passages, items = sections["passage.length"].shape[0], sections["metadata.item"]
+    rows = sections["metadata.list"].whole().reshape(-1, passages + 1)
     if rows[0, 0] != 0 or rows[-1, -1] != items.shape[0] or (rows[1:, 0] != rows[:-1, -1]).any():
         raise FormatError(
             "damaged", None, "the columns' lists do not follow one another from 0 to {limit}", limit=items.shape[0]

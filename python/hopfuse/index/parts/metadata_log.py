@@ -6,7 +6,7 @@ Records with the same columns are joined, and checked in one pass.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,8 @@ from ...errors import FormatError
 from ..file.columns import StringColumn
 from ..file.rows import GrownRows
 from ..file.sections import Arrays, ArraysOrSections, Section
-from ..log.rows import DeltaRows, Values
+from ..log.records import LogRecords, MetadataRows, Values
+from ..log.rows import DeltaRows
 from .metadata import STORES, Metadata, MetadataColumn, check_ascending, check_values, types_of
 from .metadata_build import DTYPES, subset
 
@@ -26,25 +27,13 @@ Codes = NDArray[np.int32]
 Rows = NDArray[np.int64]
 
 
-class MetadataRows(NamedTuple):
-    """The metadata of batches with the same columns."""
-
-    columns: dict[str, Values]
-    strings: list[str]
-    """What the codes of strings are places in."""
-    passages: Rows
-    """The passages, counted over all batches."""
-    first: int
-    """The first of the batches."""
-
-
 def read_metadata(arrays: Arrays, rows: Mapping[str, Rows], having: Rows, passages: Rows) -> list[MetadataRows]:
     """Return the metadata of joined batches.
 
     Parameters
     ----------
     arrays, rows
-        Of the batches: see :class:`hopfuse.index.log.decode.LogRecords`.
+        Of the batches: see :class:`hopfuse.index.log.records.LogRecords`.
     having : ndarray of int64
         The batches that have metadata.
     passages : ndarray of int64
@@ -193,15 +182,15 @@ class MetadataDelta:
         """Return the strings by their codes."""
         return list(self._codes)
 
-    def append(self, size: int, groups: Sequence[MetadataRows], new: int) -> None:
-        """Append the ``new`` passages of batches after the first ``size`` ones.
+    def append(self, size: int, records: LogRecords) -> None:
+        """Append the passages of batches after the first ``size`` ones.
 
         Raises
         ------
         FormatError
             A column has another type than before; nothing is appended.
         """
-        types = dict(self._types)
+        groups, types = records.metadata, dict(self._types)
         for group in groups:
             for name, values in group.columns.items():
                 if types.setdefault(name, values.type) != values.type:
@@ -222,6 +211,7 @@ class MetadataDelta:
             for name, values in group.columns.items():
                 if name not in self._columns:
                     self._columns[name] = _Column(values.type, size + group.first, self._passages)
+        new = int(records.count("passage.length").sum())
         for name, column in self._columns.items():
             parts = [
                 (group.passages, _coded(group.columns[name], own))
@@ -267,7 +257,7 @@ def _dtype(kind: str) -> Any:
 
 
 def _coded(values: Values, codes: NDArray[np.int32]) -> Values:
-    """Return values with common codes of strings."""
+    """Return values with other codes of strings."""
     if values.type == "strings":
         return values._replace(items=codes[values.items])
     if values.type == "string":
@@ -290,8 +280,8 @@ def merge(metadata: Metadata, rows: DeltaRows, passages: NDArray[np.int64]) -> A
     columns = {}
     for name, kind in types.items():
         parts = [
-            _recoded(_base_values(metadata[name]) if name in metadata else _nothing(kind, counts[0]), own),
-            _recoded(rows.metadata.get(name) or _nothing(kind, counts[1]), added),
+            _coded(_base_values(metadata[name]) if name in metadata else _nothing(kind, counts[0]), own),
+            _coded(rows.metadata.get(name) or _nothing(kind, counts[1]), added),
         ]
         present, data, items = (np.concatenate(part) for part in list(zip(*parts, strict=True))[1:])
         if kind == "strings":
@@ -322,10 +312,3 @@ def _base_values(column: MetadataColumn) -> Values:
 
 def _nothing(kind: str, count: int) -> Values:
     return Values(kind, np.zeros(count, np.bool_), missing(kind, count), np.zeros(0, np.int32))
-
-
-def _recoded(values: Values, codes: Codes) -> Values:
-    """Return values with codes of all strings."""
-    if values.type == "string" and codes.size:
-        return values._replace(data=np.where(values.data < 0, -1, codes[np.maximum(values.data, 0)]).astype(np.int32))
-    return values._replace(items=codes[values.items]) if values.type == "strings" else values

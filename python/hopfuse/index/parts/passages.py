@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, overload
 
@@ -15,8 +15,9 @@ from ...io import tables
 from ...io.tables import Placed, Table, language_tag
 from ..file.columns import IntegerColumn, StringColumn, id_column, row_number, string_arrays, string_column
 from ..file.rows import is_whole, take_rows
-from ..file.sections import ArraysOrSections, Section
-from ..log.rows import DeltaRows
+from ..file.sections import ArraysOrSections, Section, Sections
+from ..log.records import LogRecords
+from ..log.rows import CommonNumbers, DeltaRows
 
 Codes = NDArray[np.int32]
 Rows = NDArray[np.int64]
@@ -153,7 +154,7 @@ def used(codes: Codes, ascending: Rows) -> tuple[Codes, Rows]:
 # ---- From sections ----
 
 
-def load_labels(sections: Mapping[str, Section], label: Label, num_passages: int) -> LabelColumn:
+def load_labels(sections: Sections, label: Label, num_passages: int) -> LabelColumn:
     """Return the labels of the passages; their codes are verified."""
     section = sections.get(label.codes)
     if section is None:
@@ -171,7 +172,7 @@ def load_labels(sections: Mapping[str, Section], label: Label, num_passages: int
     return LabelColumn(codes, values, num_passages)
 
 
-def label_values(sections: Mapping[str, Section], label: Label) -> StringColumn | IntegerColumn:
+def label_values(sections: Sections, label: Label) -> StringColumn | IntegerColumn:
     """Return the distinct labels."""
     if label.codes not in sections:
         return IntegerColumn(Section(label.codes, np.zeros(0, np.int64)))
@@ -179,18 +180,16 @@ def label_values(sections: Mapping[str, Section], label: Label) -> StringColumn 
     return string_column(sections, label.strings) if number is None else IntegerColumn(number)
 
 
-def check_labels(sections: Mapping[str, Section], label: Label, num_passages: int) -> LabelColumn:
-    """Return the labels, all verified: the values ascend, each is some passage's, and languages are tags."""
-    found = load_labels(sections, label, num_passages)
+def check_labels(sections: Sections, label: Label, found: LabelColumn) -> None:
+    """Check that the values ascend, that each is some passage's, and that languages are tags."""
     if found.codes is None:
-        return found
+        return
     where, values = sections[label.codes].label, list[Any](found.values)
     if any(a >= b for a, b in pairwise(values)):
         raise FormatError("order", None, "the {what}s do not ascend", what=label.what).at(where)
     if used(found.codes, np.arange(len(values)))[1].size < len(values):
         raise FormatError("damaged", None, "a {what} belongs to no passage", what=label.what).at(where)
     check_values(label, values, where)
-    return found
 
 
 def check_values(label: Label, values: Iterable[Value], where: str) -> None:
@@ -215,27 +214,6 @@ def _is_value(label: Label, value: Value) -> bool:
     return isinstance(value, int) or bool(value.strip())
 
 
-class LabelNumbers:
-    """Numbers of labels: those of a generation by their places, then new ones in the order in which they come."""
-
-    def __init__(self, known: LabelColumn) -> None:
-        self._known = known.values
-        self._number: dict[Value, int] = {}
-        self._count = len(known.values)
-
-    def number(self, value: Value) -> tuple[int, bool]:
-        """Return the number of a value, and whether it is new."""
-        found = self._number.get(value)
-        if found is not None:
-            return found, False
-        place = bisect_left(self._known, value)
-        is_new = place == len(self._known) or self._known[place] != value
-        if is_new:
-            place, self._count = self._count, self._count + 1
-        self._number[value] = place
-        return place, is_new
-
-
 def ascending_numbers(known: Sequence[Value], added: Sequence[Value]) -> Rows:
     """Return the numbers of known values, which ascend, and of added ones, in the order of the values."""
     order = np.arange(len(known))
@@ -249,7 +227,7 @@ def ascending_numbers(known: Sequence[Value], added: Sequence[Value]) -> Rows:
 # ---- Some passages ----
 
 
-def subset(sections: Mapping[str, Section], rows: Rows) -> ArraysOrSections:
+def subset(sections: Sections, rows: Rows) -> ArraysOrSections:
     """Return the sections of some passages."""
     ids = id_column(sections)
     arrays: dict[str, NDArray[Any] | Section] = {
@@ -267,7 +245,7 @@ def subset(sections: Mapping[str, Section], rows: Rows) -> ArraysOrSections:
     return arrays
 
 
-def _label_subset(sections: Mapping[str, Section], label: Label, rows: Rows) -> ArraysOrSections:
+def _label_subset(sections: Sections, label: Label, rows: Rows) -> ArraysOrSections:
     """Return the sections of a label for some passages."""
     if label.codes not in sections:
         return {}
@@ -320,3 +298,42 @@ def _merged_label(log: DeltaRows, label: Label, passages: Rows) -> ArraysOrSecti
         return {label.codes: codes, label.numbers: take_rows(numbers, kept)} if kept.size else {}
     codes, kept = used(codes, ascending_numbers(known, log.strings(label.strings)))
     return {label.codes: codes, **log.taken(label.strings, kept)} if kept.size else {}
+
+
+def check_records(label: Label, records: LogRecords, known: Container[str]) -> None:
+    """Refuse labels of records that are not valid, and integers where others, in ``known`` arrays, are strings."""
+    kinds = (f"{label.strings}.offsets", label.numbers)
+    if all(kind in records.arrays or kind in known for kind in kinds):
+        raise FormatError("conflict", None, "the passages' {what}s are strings and integers", what=label.what)
+    check_values(label, _labels_of(records, label), f"the {label.what}s of a batch")
+
+
+def number_labels(
+    label: Label, known: CommonNumbers, records: LogRecords, arrays: dict[str, NDArray[Any]], counts: dict[str, Rows]
+) -> None:
+    """Leave the new ones of the labels of batches, and put common numbers in place of the codes."""
+    if label.codes not in arrays:
+        return
+    values = _labels_of(records, label)
+    name = label.numbers if label.numbers in arrays else f"{label.strings}.offsets"
+    own = records.count(name)
+    found = [known.number(value) for value in values]
+    is_new = np.array([new for _, new in found], np.bool_)
+    fresh = [value for value, (_, new) in zip(values, found, strict=True) if new]
+    batch = np.repeat(np.arange(records.size), own)[is_new]
+    counts[name] = np.bincount(batch, minlength=records.size)
+    if name == label.numbers:
+        arrays[name] = np.array(fresh, np.int64)
+    else:
+        arrays |= string_arrays(label.strings, fresh)
+        sizes = np.bincount(batch, np.diff(arrays[name]), minlength=records.size)
+        counts[f"{label.strings}.bytes"] = sizes.astype(np.int64)
+    numbers = np.array([number for number, _ in found] + [-1], np.int32)
+    begin = np.repeat(np.cumsum(own) - own, records.rows[label.codes])
+    codes = arrays[label.codes]
+    arrays[label.codes] = numbers[np.where(codes < 0, -1, begin + codes)]
+
+
+def _labels_of(records: LogRecords, label: Label) -> list[Any]:
+    """Return the labels that batches name."""
+    return records[label.numbers].tolist() if label.numbers in records.arrays else records.strings(label.strings)

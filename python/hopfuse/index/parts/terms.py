@@ -18,7 +18,8 @@ from ...types import TermMatrix
 from ...types.term_matrix import Entries
 from ..file.columns import string_arrays, string_column
 from ..file.sections import Arrays, ArraysOrSections, MadeSection, Section, Sections, damage_of
-from ..log.rows import DeltaRows, Places
+from ..log.records import LogRecords
+from ..log.rows import CommonNumbers, DeltaRows, Places
 from .words import check_stemmer, load_rule
 
 
@@ -58,23 +59,18 @@ def load(sections: Sections, num_passages: int) -> TermMatrix | None:
     """Return the matrix, verified, or None if there is none."""
     if "lexical.indptr" not in sections:
         return None
-    method, stemmer = string_column(sections, "lexical.setting")
-    k1, b = sections["lexical.parameter"].whole().tolist()
+    options = _options(sections)
     with damage_of(sections["lexical.indptr"]):
-        check_stemmer(stemmer or None)
+        check_stemmer(options["stemmer"])
         return TermMatrix(
             terms=list(string_column(sections, "lexical.term")),
             indptr=sections["lexical.indptr"].whole(),
             passages=sections["lexical.passage"].whole(),
             scores=sections["lexical.score"].whole(),
             num_passages=num_passages,
-            method=method,
-            k1=k1,
-            b=b,
             stopwords=list(string_column(sections, "lexical.stopword")),
-            stemmer=stemmer or None,
             counts=sections["lexical.count"].whole() if "lexical.count" in sections else None,
-            rule=load_rule(sections, "lexical.rule", "terms"),
+            **options,
         )
 
 
@@ -82,18 +78,20 @@ def info(sections: Sections) -> dict[str, Any] | None:
     """Return the terms' part of ``Index.info``."""
     if "lexical.indptr" not in sections:
         return None
-    method, stemmer = string_column(sections, "lexical.setting")
-    k1, b = sections["lexical.parameter"].whole().tolist()
     return {
-        "method": method,
-        "k1": k1,
-        "b": b,
-        "stemmer": stemmer or None,
-        "rule": load_rule(sections, "lexical.rule", "terms"),
+        **_options(sections),
         "stopwords": len(string_column(sections, "lexical.stopword")),
         "terms": len(string_column(sections, "lexical.term")),
         "entries": sections["lexical.score"].shape[0],
     }
+
+
+def _options(sections: Sections) -> dict[str, Any]:
+    """Return how scores are computed and how texts are read."""
+    method, stemmer = string_column(sections, "lexical.setting")
+    k1, b = sections["lexical.parameter"].whole().tolist()
+    rule = load_rule(sections, "lexical.rule", "terms")
+    return {"method": method, "k1": k1, "b": b, "stemmer": stemmer or None, "rule": rule}
 
 
 # ---- Some passages ----
@@ -114,6 +112,17 @@ def merge(base: TermMatrix, log: DeltaRows, at: Places) -> tuple[MergedTerms, Ar
     """Return the matrix after records, which makes its entries when they are read, and its sections."""
     found = MergedTerms(base, log, at.passage, at.passages.size)
     return found, build_terms(found) | found.sections()
+
+
+def number_entries(known: CommonNumbers, records: LogRecords) -> Arrays:
+    """Return the number of the term of each entry of records, and the slot of its passage."""
+    numbers = np.array([known.number(term)[0] for term in records.strings("lexical.term")], np.int32)
+    new, rows = records.count("passage.length"), records.rows["lexical.passage"]
+    first = records.before.passages + np.cumsum(new) - new
+    return {
+        "lexical.term": np.repeat(numbers, np.diff(records.arrays["lexical.indptr"])),
+        "lexical.passage": (records.arrays["lexical.passage"] + np.repeat(first, rows)).astype(np.int32),
+    }
 
 
 #: Which parts of the entries a section is made of: passages (0) and counts (1).
