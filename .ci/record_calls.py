@@ -14,7 +14,7 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 from hopfuse import _native
-from hopfuse.backends import cpu, cpu_push, prepared_graph
+from hopfuse.backends import cpu, cpu_push, walks
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
@@ -229,7 +229,7 @@ def project_calls(rng: np.random.Generator) -> None:
 
 def main(calls: Path, expected: Path) -> None:
     recorder = Recorder()
-    cpu._native = cpu_push._native = prepared_graph._native = recorder  # type: ignore[assignment]
+    cpu._native = cpu_push._native = walks._native = recorder  # type: ignore[assignment]
     rng = np.random.default_rng(20260101)
     ppr_calls(rng)
     dense_calls(rng)

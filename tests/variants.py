@@ -21,7 +21,7 @@ import pytest
 from compare import assert_bitwise
 from emulated_device import SIMT, SimtRuntime, builder, driver, no_real_device
 from hopfuse import _native, backends
-from hopfuse._arrays import codes
+from hopfuse._arrays import vectors
 from hopfuse.backends import cpu
 from hopfuse.backends.calls import Backend, PprQueries
 from hopfuse.backends.cuda import DeviceOps
@@ -86,13 +86,13 @@ def _compiled_for(isa: str, kernel: str) -> bool:
 @contextmanager
 def every_instruction_set() -> Iterator[None]:
     """Run calls on the CPU on every instruction set, and check that they agree."""
-    every, native = EveryInstructionSet(_native), codes.native
+    every, native = EveryInstructionSet(_native), vectors.native
     cpu._native = every  # type: ignore[assignment]
-    codes.native = lambda: every
+    vectors.native = lambda: every
     try:
         yield
     finally:
-        cpu._native, codes.native = _native, native
+        cpu._native, vectors.native = _native, native
 
 
 def every_order() -> list[Any]:
@@ -216,7 +216,7 @@ def _compared(op: str) -> Callable[..., Any]:
     @functools.wraps(on_device)
     def called(self: DeviceOps, *inputs: Any) -> Any:
         found = on_device(self, *inputs)
-        if self.runtime.fixed or any(isinstance(one, PprQueries) and one.on_device for one in inputs):
+        if self.runtime.is_capturing or any(isinstance(one, PprQueries) and one.on_device for one in inputs):
             return found  # the CPU is not given restarts of a device
         given = [_given_to_the_cpu(one, self.runtime) for one in inputs]
         expected = on_host(*given)

@@ -29,19 +29,23 @@ if TYPE_CHECKING:
     from .backends import backend_info
     from .backends.cancellation import CancelToken, cancellation
     from .index import Index, LiveIndex, Where, where
-    from .ops.boosting import boost_weights
     from .ops.calibration import calibrate
     from .ops.calibrator import Calibrator
     from .ops.capture import Captured, capture
     from .ops.dense import dense_above, dense_topk
+    from .ops.device import (
+        MemoryEstimate,
+        SelfTest,
+        estimate_device_memory,
+        free_device_memory,
+        selftest,
+    )
     from .ops.dice import dice_scores
     from .ops.fusion import fuse
     from .ops.ising import ising_rerank
-    from .ops.memory import MemoryEstimate, estimate_device_memory, free_device_memory
     from .ops.ppr import ppr, ppr_topk
     from .ops.projection import project, project_topk
-    from .ops.seeding import add_entity_seeds, add_passage_seeds, cover_seeds
-    from .ops.selftest import SelfTest, selftest
+    from .ops.seeding import add_entity_seeds, add_passage_seeds, boost_weights, cover_seeds
     from .ops.similarity import similarity_weights
     from .retriever import Retriever
     from .types import (
@@ -138,17 +142,17 @@ _HOMES: dict[str, str | None] = {
         ("Candidates", "Corpus", "Facts", "Graph", "Hits", "Incidence", "LabelSets", "PprHits", "PprResult", "Seeds"),
         "types",
     ),
-    **dict.fromkeys(("MemoryEstimate", "estimate_device_memory", "free_device_memory"), "ops.memory"),
+    **dict.fromkeys(
+        ("MemoryEstimate", "SelfTest", "estimate_device_memory", "free_device_memory", "selftest"), "ops.device"
+    ),
     **dict.fromkeys(("Captured", "capture"), "ops.capture"),
-    **dict.fromkeys(("SelfTest", "selftest"), "ops.selftest"),
     **dict.fromkeys(("ppr", "ppr_topk"), "ops.ppr"),
     **dict.fromkeys(("project", "project_topk"), "ops.projection"),
-    **dict.fromkeys(("add_entity_seeds", "add_passage_seeds", "cover_seeds"), "ops.seeding"),
+    **dict.fromkeys(("add_entity_seeds", "add_passage_seeds", "boost_weights", "cover_seeds"), "ops.seeding"),
     "Calibrator": "ops.calibrator",
     "Retriever": "retriever",
     **dict.fromkeys(("CancelToken", "cancellation"), "backends.cancellation"),
     **dict.fromkeys(("Index", "LiveIndex", "Where", "where"), "index"),
-    "boost_weights": "ops.boosting",
     "calibrate": "ops.calibration",
     **dict.fromkeys(("dense_above", "dense_topk"), "ops.dense"),
     "dice_scores": "ops.dice",

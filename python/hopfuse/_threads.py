@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
-from ._arrays.native import native
+from ._arrays import native
 from ._validation import MAX_THREADS, check_threads, check_whole
 
 _sharing = threading.local()

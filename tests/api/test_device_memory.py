@@ -93,7 +93,7 @@ class TestOnADevice:
     def test_too_large_to_stay(self, runtime: Any, graph: hf.Graph, corpus: hf.Corpus, what: str) -> None:
         estimate = hf.estimate_device_memory(graph, corpus)
         gc.collect()
-        runtime.trim()
+        runtime.release()
         runtime.simt.memory = runtime.simt.used + getattr(estimate, what) // 2
 
         def call(backend: str) -> hf.Hits:
@@ -110,7 +110,7 @@ class TestOnADevice:
         rows = [{int(v): 1.0} for v in range(8)]
         expected = hf.ppr_topk(graph, rows, 5, backend="small")
         gc.collect()
-        runtime.trim()
+        runtime.release()
         runtime.simt.memory = runtime.simt.used + 900 * 8 * 4 - 1  # less than one buffer of the walk
         with refused(BackendError, "memory") as caught:
             hf.ppr_topk(graph, rows, 5, backend="small")

@@ -17,12 +17,12 @@ import nvrtc
 import pytest
 from audit import entries
 from cubin import kernel_names
-from hopfuse.backends.cuda.compatibility import OLDEST_DRIVER, best_target, check_driver
 from hopfuse.backends.cuda.kernel_cache import KernelCache
 from hopfuse.backends.cuda.kernel_code import Code, KernelCode
-from hopfuse.backends.cuda.kernel_compiler import FoundNvrtc
+from hopfuse.backends.cuda.kernel_compiler import FoundNvrtc, best_target
 from hopfuse.backends.cuda.kernel_images import ImagesError, KernelImages, pack
 from hopfuse.backends.cuda.kernel_sources import KernelSources
+from hopfuse.backends.driver import OLDEST_DRIVER, check_driver
 from hopfuse.errors import BackendError
 from refusals import refused
 from tiers import FULL

@@ -439,7 +439,7 @@ def _asked_again() -> int:
 def test_a_core_that_returns_no_array_is_refused(runtime: Any) -> None:
     with refused(InputError, "type", "core", given="int"):
         hf.capture(lambda *arrays: 3, SHAPES, backend="recorder")(*questions(2))
-    assert not runtime.fixed
+    assert not runtime.is_capturing
     assert_same(System().captured()(*questions(2)), System().core(*questions(2)))
 
 
@@ -477,7 +477,7 @@ def record(runtime: Any, work: Any) -> None:
 def test_the_recorder_refuses_what_cannot_be_replayed(runtime: Any, work: Any) -> None:
     with pytest.raises(RuntimeError):
         record(runtime, work)
-    assert not runtime.fixed
+    assert not runtime.is_capturing
     record(runtime, lambda device, turn: device.empty(3, np.int8))
 
 

@@ -305,7 +305,7 @@ def test_a_core_that_raises_gives_its_memory_back_and_can_be_tried_again(runtime
     captured: Any = hf.capture(work, SHAPES, backend=SIMT)
     with pytest.raises(KeyError):
         captured(*core.given)
-    assert not runtime.fixed
+    assert not runtime.is_capturing
     fails.clear()
     assert_same(captured(*core.given), core(*core.given))
     del captured

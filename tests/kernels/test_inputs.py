@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse import _native
-from hopfuse._arrays.norms import first_unscorable
-from hopfuse.backends.restarts import GivenRestart, Restart, order_restart, read_dicts
+from hopfuse._arrays.vectors import first_unscorable
+from hopfuse.backends.node_weights import NodeWeights
+from hopfuse.backends.walks import GivenRestart, Restart, read_dicts, read_restart
 from hopfuse.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,21 @@ from refusals import refused
 NODES = 9
 #: Weights of nodes. -1 is a node for none, whatever its weight.
 WEIGHTS = st.sampled_from([0.0, -0.0, 5e-324, 0.1, 1.0, 3.0, 1e300])
+
+
+class Options(NamedTuple):
+    """What may exclude seeds."""
+
+    allow: Any = None
+    node_weights: NodeWeights | None = None
+
+
+NONE = Options()
+
+
+def read(graph: hf.Graph, given: Any, *, may_be_empty: bool, options: Options = NONE) -> Restart:
+    """Read restarts whose options do not depend on the batch."""
+    return read_restart(graph, given, may_be_empty, lambda _: options)[0]
 
 
 @st.composite
@@ -51,13 +67,12 @@ def graph(internal_of: list[int]) -> hf.Graph:
 def test_restarts_are_sorted_by_internal_node_without_what_weighs_nothing(
     rows: list[list[tuple[int, float]]], order: list[int]
 ) -> None:
-    found = order_restart(graph(order), as_arrays(rows), may_be_empty=True)
+    found = read(graph(order), as_arrays(rows), may_be_empty=True)
     expected = [sorted((order[node], weight) for node, weight in row if node >= 0 and weight > 0) for row in rows]
     assert found.indptr.tolist() == np.cumsum([0, *map(len, expected)]).tolist()
     assert found.node.tolist() == [node for row in expected for node, _ in row]
     assert found.value.tolist() == [weight for row in expected for _, weight in row]
     assert [array.dtype for array in found] == [np.int64, np.int32, np.float64]
-    assert found.batch == len(rows)
 
 
 @pytest.mark.parametrize(
@@ -79,11 +94,11 @@ def test_wrong_restarts_are_told_by_their_row(
     rows: list[list[tuple[int, float]]], refusal: tuple[str, str | None]
 ) -> None:
     with refused(InputError, *refusal):
-        order_restart(graph(list(range(NODES))), as_arrays(rows), may_be_empty=False)
+        read(graph(list(range(NODES))), as_arrays(rows), may_be_empty=False)
 
 
 def test_a_row_may_be_empty_only_if_allowed() -> None:
-    found = order_restart(graph(list(range(NODES))), as_arrays([[], [(2, 0.0)]]), may_be_empty=True)
+    found = read(graph(list(range(NODES))), as_arrays([[], [(2, 0.0)]]), may_be_empty=True)
     assert isinstance(found, Restart)
     assert found.indptr.tolist() == [0, 0, 0]
 
@@ -91,14 +106,40 @@ def test_a_row_may_be_empty_only_if_allowed() -> None:
 @given(rows=given_rows(), order=st.permutations(range(NODES)))
 def test_dicts_of_plain_numbers_are_read_as_arrays_are(rows: list[list[tuple[int, float]]], order: list[int]) -> None:
     ordered, plain = graph(order), [{node: weight for node, weight in row if node >= 0} for row in rows]
-    found = read_dicts(ordered, plain, may_be_empty=True)
+    found = read_dicts(ordered, plain, True)
     assert found is not None
-    for mine, expected in zip(found, order_restart(ordered, as_arrays(rows), may_be_empty=True), strict=True):
+    for mine, expected in zip(found, read(ordered, as_arrays(rows), may_be_empty=True), strict=True):
         assert mine.dtype == expected.dtype
         assert mine.tobytes() == expected.tobytes()
-    whole = read_dicts(ordered, [dict.fromkeys(row, 2) for row in plain], may_be_empty=True)
+    whole = read_dicts(ordered, [dict.fromkeys(row, 2) for row in plain], True)
     assert whole is not None
     assert (whole.value == 2.0).all()
+
+
+@pytest.mark.parametrize("as_dicts", [False, True])
+def test_seeds_that_options_exclude_are_told_by_their_row_and_node(as_dicts: bool) -> None:
+    order, rows = graph([8, 7, 6, 5, 4, 3, 2, 1, 0]), [[(1, 1.0)], [(6, 2.0), (3, 1.0)]]
+    given: Any = [dict(row) for row in rows] if as_dicts else as_arrays(rows)
+    own, shared = np.ones((2, NODES), np.uint8), np.ones((1, NODES), np.uint8)
+    own[0, 2] = own[1, 5] = shared[0, 7] = 0
+    for allow, row, node in ((own, 1, 3), (shared, 0, 1)):
+        with refused(InputError, "conflict", f"restart[{row}]", node=node):
+            read(order, given, may_be_empty=False, options=Options(allow))
+        with refused(InputError, "conflict", f"restart[{row}]", node=node):
+            read(order, given, may_be_empty=False, options=Options(allow, weights_of(1.0, 0.0)))
+    with refused(InputError, "conflict", "restart[1]", node=6):
+        read(order, given, may_be_empty=False, options=Options(node_weights=weights_of(0.0, 1.0)))
+    with refused(InputError, "conflict", "restart[0]", node=1):
+        read(order, given, may_be_empty=False, options=Options(node_weights=weights_of(1.0, 0.0)))
+    own[1] = shared[0, 7] = 1
+    for allow in (own, shared):
+        found = read(order, given, may_be_empty=False, options=Options(allow, weights_of(0.5, 2.0)))
+        assert found.node.tolist() == [7, 2, 5]
+
+
+def weights_of(own: float, other: float) -> NodeWeights:
+    """Weights of the internal node 2 of two queries, and of their other nodes."""
+    return NodeWeights(np.full((2, 1), own, np.float32), np.array([2], np.int32), np.full(2, other, np.float32))
 
 
 class OtherMapping(dict[Any, Any]):
@@ -128,7 +169,7 @@ class OtherMapping(dict[Any, Any]):
     ],
 )
 def test_what_is_not_plain_or_is_refused_is_left_to_the_general_way(rows: Any) -> None:
-    assert read_dicts(graph(list(range(NODES))), rows, may_be_empty=False) is None
+    assert read_dicts(graph(list(range(NODES))), rows, False) is None
 
 
 @pytest.mark.parametrize("dim", [1, 7, 8, 9, 384])

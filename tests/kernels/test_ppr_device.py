@@ -192,7 +192,7 @@ def test_scores_that_are_on_their_way_when_a_call_fails(runtime: Any) -> None:
     with refused(BackendError, "failed"):  # the next call succeeds
         hf.ppr(graph, restart)
     assert launched(runtime)["ppr_scores"] == 2 + 1
-    runtime.trim()
+    runtime.release()
     assert_bitwise(hf.ppr(graph, restart).scores, expected.scores, "scores")
 
 

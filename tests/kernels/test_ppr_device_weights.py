@@ -14,7 +14,6 @@ from hopfuse import backends
 from hopfuse.backends.cuda import DeviceOps
 from hopfuse.backends.node_weights import NodeWeightCall
 from hopfuse.backends.node_weights import order_weights as order_on_host
-from hopfuse.backends.restarts import Restart
 from hopfuse.errors import InputError
 from numpy.typing import NDArray
 from refusals import refused
@@ -41,13 +40,12 @@ def test_a_device_reads_them_as_the_cpu_does(runtime: Any, directed: bool) -> No
     """Nodes without a column, without entries or excluded; parts of nodes and columns that blocks share."""
     rng = np.random.default_rng(1)
     graph = random_graph(rng, NODES, 300, directed=directed)
-    nobody = Restart(np.zeros(10, np.int64), np.zeros(0, np.int32), np.zeros(0))
     for columns in (NODES, 40, 1):
         node = rng.permutation(NODES)[:columns].astype(np.int32)
         given = draw_weights(rng, 9, columns) + np.float32(columns == 1)
         for allow in (None, rng.random((1, NODES)) < 0.5, rng.random((9, NODES)) < 0.5):
             mask = None if allow is None else allow.view(np.uint8)
-            expected = order_on_host(graph, given, node, nobody, mask)
+            expected = order_on_host(NodeWeightCall(graph, given, node, per_type=False, allow=mask, lightest=None))
             call = NodeWeightCall(graph, on_device(given), node, per_type=False, allow=mask, lightest=None)
             for part in (32, 4096):
                 use_sizes(part=part)
@@ -171,11 +169,10 @@ def test_orders_of_threads(runtime: Any) -> None:
     graph = random_graph(rng, NODES, 300, directed=True)
     node = rng.permutation(NODES)[:50].astype(np.int32)
     given = draw_weights(rng, 1, 50)
-    nobody = Restart(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0))
     call = NodeWeightCall(graph, on_device(given), node, per_type=False, allow=None, lightest=np.ones(1))
     use_sizes(part=32)
     made = DeviceOps(runtime).order_weights(call)
-    assert_bitwise(on_host(made.weight), order_on_host(graph, given, node, nobody, None).weight, "weights")
+    assert_bitwise(on_host(made.weight), order_on_host(call._replace(weight=given, lightest=None)).weight, "weights")
 
 
 def test_seeds_on_the_device_may_not_be_absent(runtime: Any) -> None:

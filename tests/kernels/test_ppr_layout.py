@@ -18,7 +18,7 @@ import pytest
 from cases import random_graph, random_restart
 from compare import assert_bitwise
 from hopfuse import _native
-from hopfuse.backends.prepared_graph import prepare, prepared_graph
+from hopfuse.backends.walks import prepare, prepared_graph
 from hypothesis import given
 from hypothesis import strategies as st
 from variants import use

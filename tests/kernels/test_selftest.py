@@ -124,7 +124,7 @@ def test_a_kernel_is_as_equal_as_the_checks_that_launch_it(monkeypatch: pytest.M
         selftest.Check(case.name, not case.name.startswith("dice"), 5, 0, 0.1, 0.1)
         for case in selftest_cases.quick_cases()
     ]
-    monkeypatch.setattr("hopfuse.ops.selftest.run", lambda backend, quick: checks)
+    monkeypatch.setattr("hopfuse.ops.device.run", lambda backend, quick: checks)
     found = hf.selftest(SIMT, quick=True)
     assert not found.passed
     assert {kernel.name for kernel in found.kernels} == {kernel for kernel, _, _ in runtime.launches}

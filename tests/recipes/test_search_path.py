@@ -112,7 +112,7 @@ def test_vectors_are_checked_once_and_a_backend_is_chosen_once(monkeypatch: pyte
     recipe, how = recipe_and_questions(kind, {}, None)
     if kind is not hf.recipes.TripleHybrid:
         how["entities"] = [[mention for mention in row if isinstance(mention, int)] for row in how["entities"]]
-    counted("hopfuse.ops.vectors", "first_unscorable")
+    counted("hopfuse.ops.dense", "check_scorable")
     counted("hopfuse.ops.capture", "automatic")
     counted("hopfuse.backends", "automatic")
     monkeypatch.setattr(
@@ -120,7 +120,7 @@ def test_vectors_are_checked_once_and_a_backend_is_chosen_once(monkeypatch: pyte
     )
     recipe.search(**how)
     spaces = 2 if kind is hf.recipes.PolicyRAG else 1  # of the vectors given, and of the encoder
-    assert calls == {"first_unscorable": spaces, "automatic": 1}
+    assert calls == {"check_scorable": spaces, "automatic": 1}
 
 
 def test_a_search_keeps_no_reference_to_its_inputs() -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .native import native
+from . import native
 
 _BLOCK = 1 << 15  # entries whose intermediate arrays fit a core's cache
 

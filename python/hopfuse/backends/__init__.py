@@ -107,7 +107,9 @@ def _usable(backend: Backend) -> Backend:
 def automatic() -> str:
     """Return the name that ``auto`` stands for: HOPFUSE_BACKEND, else "cuda" if it passed its self-test, else "cpu"."""
     name = _native.environment("HOPFUSE_BACKEND") or "auto"
-    if name != "auto" and name not in _names():
+    if name == "auto":
+        return _cuda.name if _cuda.is_usable() else "cpu"
+    if name not in _names():
         raise BackendError(
             "choice",
             None,
@@ -115,9 +117,7 @@ def automatic() -> str:
             given=name,
             allowed=", ".join(("auto", *_names())),
         )
-    if name != "auto":
-        return name
-    return _cuda.name if _cuda.is_usable() else "cpu"
+    return name
 
 
 def _described(backend: Backend) -> dict[str, Any]:

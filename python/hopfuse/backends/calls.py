@@ -15,7 +15,7 @@ from .._arrays.rows import entries_of, indptr_of_counts
 from ..errors import BackendError
 from ..types import Corpus, Graph, Incidence, LabelSets
 from ..types.candidates import CandidateTable
-from .node_weights import NodeWeights
+from .node_weights import NodeWeightCall, NodeWeights
 
 #: Suffixes of the names of dense kernels, by the precision of the vectors.
 DENSE_SUFFIXES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
@@ -62,6 +62,11 @@ class PprQueries(NamedTuple):
     def on_device(self) -> bool:
         return self.seeds is not None
 
+    @property
+    def may_walk(self) -> NDArray[np.bool_]:
+        """Whether each query has seeds, (B,); on a device all may have some."""
+        return np.ones(self.damping.size, np.bool_) if self.on_device else self.indptr[1:] > self.indptr[:-1]
+
     def take(self, rows: NDArray[np.int64]) -> PprQueries:
         """Return a subset of the batch; ``rows`` ascend."""
         if rows.size == self.damping.size:
@@ -78,6 +83,10 @@ class PprQueries(NamedTuple):
             allow=self.allow if self.allow is None or self.allow.shape[0] == 1 else self.allow[rows],
             node_weights=None if self.node_weights is None else self.node_weights.take(rows),
         )
+
+
+#: Stands for the restarts of queries that are yet to be read.
+NO_RESTARTS = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0)
 
 
 class PassageSeedCall(NamedTuple):
@@ -344,6 +353,7 @@ class Backend(Protocol):
     def add_entity_seeds(self, call: EntitySeedCall) -> tuple[Array, Array]: ...
     def add_passage_seeds(self, call: PassageSeedCall) -> tuple[Array, Array]: ...
     def cover_seeds(self, call: CoverCall) -> HitArrays: ...
+    def order_weights(self, call: NodeWeightCall) -> NodeWeights: ...
     def dense_topk(self, call: DenseCall) -> HitArrays: ...
     def similarity_weights(self, call: SimilarityCall) -> Array: ...
     def boost_weights(self, call: BoostCall) -> Array: ...

@@ -10,37 +10,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
-from .._arrays import codes
+from .._arrays.vectors import dense_types
 from .._threads import thread_count
 from ..errors import BackendError
-from ..types import Corpus, Graph, LocalWalks
+from ..types import Corpus, Graph, Incidence, LocalWalks
 from ..types.continued_corpus import ContinuedCorpus
 from . import cpu_continued, cpu_push
 from .calls import (
     DENSE_SUFFIXES,
+    BoostCall,
     CalibrateCall,
+    CoverCall,
     DenseCall,
     DiceCall,
+    EntitySeedCall,
     Evidence,
     FuseCall,
     HitArrays,
     IsingCall,
     NodeRanking,
+    PassageSeedCall,
     PprQueries,
     ProjectCall,
     SimilarityCall,
     empty_ppr_hits,
 )
-from .cpu_seeds import add_entity_seeds as add_entity_seeds
-from .cpu_seeds import add_passage_seeds as add_passage_seeds
-from .cpu_seeds import boost_weights as boost_weights
-from .cpu_seeds import cover_seeds as cover_seeds
 from .faults import raise_fault
-from .prepared_graph import prepared_graph
+from .node_weights import order_weights as order_weights
+from .walks import prepared_graph
 
 _CALIBRATIONS, _TIES, _FUSION_METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
 
-_last: dict[str, dict[str, Any]] = {}
+#: The instruction set, the threads and other facts of the last call of each op.
+_last: dict[str, tuple[str, int, dict[str, Any]]] = {}
 
 
 def _choose_isa() -> BackendError | None:
@@ -96,18 +98,20 @@ def explain() -> dict[str, Any]:
         "not_chosen": reasons,
         "threads": thread_count(None),
         "idle_workspace_bytes": _native.idle_workspace_bytes(),
-        "last_calls": {op: _summed(call) for op, call in _last.items()},
+        "last_calls": {op: _described(op, *call) for op, call in _last.items()},
         "error": None if unusable is None else str(unusable),
     }
 
 
 def _record(op: str, threads: int, **more: Any) -> None:
-    """Keep a description of the last call; counts per query are summed only in :func:`explain`."""
-    _last[op] = {"kernel": f"{op}_{_native.isa_of(op)}", "threads": threads, **more}
+    """Keep what :func:`explain` says of the last call."""
+    _last[op] = _native.isa_of(op), threads, more
 
 
-def _summed(call: dict[str, Any]) -> dict[str, Any]:
-    return {name: int(value.sum()) if isinstance(value, np.ndarray) else value for name, value in call.items()}
+def _described(op: str, isa: str, threads: int, more: dict[str, Any]) -> dict[str, Any]:
+    """Describe a call; counts per query are summed."""
+    summed = {name: int(value.sum()) if isinstance(value, np.ndarray) else value for name, value in more.items()}
+    return {"kernel": f"{op}_{isa}", "threads": threads, **summed}
 
 
 # ---- Personalized PageRank -----------------------------------------------------------------------------------
@@ -137,8 +141,8 @@ def ppr(graph: Graph, queries: PprQueries, scores: NDArray[np.float32]) -> Evide
     batch = queries.damping.size
     evidence, course = Evidence.uninitialised(batch), (1, 0)
     if batch:
-        prepared = prepared_graph(graph)
-        course = _native.ppr(prepared, **_ppr_arguments(queries), scores=scores, **evidence._asdict())
+        given = _ppr_arguments(queries)
+        course = _native.ppr(prepared_graph(graph), **given, scores=scores, **evidence._asdict())
     _record("ppr_f32", course[0], queries=batch, lanes=course[1])
     return evidence
 
@@ -209,7 +213,7 @@ def dense_topk(call: DenseCall, rescored: NDArray[np.int64] | None = None) -> Hi
     """Return ids, scores and counts of the k best rows for each query; set the numbers of rescored rows, if given."""
     corpus, batch = call.corpus, call.queries.shape[0]
     rescored, is_sound = np.zeros(batch, np.int64) if rescored is None else rescored, False
-    if isinstance(corpus, ContinuedCorpus) and corpus.pieces:
+    if isinstance(corpus, ContinuedCorpus) and corpus.segments:
         hits, is_sound = cpu_continued.topk(call, corpus, dense_topk, rescored), True
     else:
         hits = {
@@ -221,7 +225,7 @@ def dense_topk(call: DenseCall, rescored: NDArray[np.int64] | None = None) -> Hi
             mask, indptr, ids, shared = call.allow
             is_sound = _native.dense_topk(
                 _vector_bits(corpus),
-                type=codes.types()[corpus.precision],
+                type=dense_types()[corpus.precision],
                 cosine=corpus.metric == "cosine",
                 queries=call.queries,
                 k=call.k,
@@ -254,7 +258,7 @@ def similarity_weights(call: SimilarityCall) -> NDArray[np.float32]:
     is_filtered = call.allow.mask is not None or call.allow.indptr is not None
     _native.similarity(
         _vector_bits(corpus),
-        type=codes.types()[corpus.precision],
+        type=dense_types()[corpus.precision],
         queries=call.queries,
         allow_mask=call.allow.masks(corpus.num_vectors).view(np.uint8) if is_filtered else None,
         allow_shared=call.allow.shared,
@@ -329,6 +333,59 @@ def ising(call: IsingCall) -> HitArrays:
     _native.ising(**rows, ids=ids, scores=scores, counts=counts, **call.model._asdict(), threads=threads, **hits)
     _record("ising_f32", threads, queries=batch, candidates=int(counts.sum()))
     return _named(hits)
+
+
+# ---- Seeds, and weights of hits: the same bits as the kernels of a device --------------------------------------------
+
+
+def add_passage_seeds(call: PassageSeedCall) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return nodes and weights, (B, S + k)."""
+    made = _empty_seeds(call.node, call.ids.shape[1])
+    given = call._asdict()
+    del given["on_device"]
+    _native.add_passage_seeds(**given, **made)
+    return made["out_node"], made["out_weight"]
+
+
+def add_entity_seeds(call: EntitySeedCall) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return nodes and weights, (B, S + W).
+
+    W is the largest number of entries in the rows of a query's hits. Each entry has a column, ordered by rank and then
+    by node. A node that is a seed or has an earlier column adds to that one and leaves its own empty. All sums are
+    float64, in column order.
+    """
+    hits, rows = {"ids": call.ids, "counts": call.counts}, call.mentions
+    made = _empty_seeds(call.node, _native.most_entries(**hits, indptr=rows.indptr))
+    often = np.ascontiguousarray(np.atleast_2d(call.frequency), np.int64)
+    given = {"node": call.node, "weight": call.weight, **hits, **_mentions(rows)}
+    _native.add_entity_seeds(**given, frequency=often, mass=call.mass, **made)
+    return made["out_node"], made["out_weight"]
+
+
+def cover_seeds(call: CoverCall) -> HitArrays:
+    """Return ids, scores and counts, (B, k)."""
+    chosen = _empty_hits(len(call.node), call.k)
+    given = {"node": call.node, "weight": call.weight, "ids": call.ids, "scores": call.scores, "counts": call.counts}
+    _native.cover_seeds(**given, **_mentions(call.mentions), least=call.least, **chosen)
+    return _named(chosen)
+
+
+def boost_weights(call: BoostCall) -> NDArray[np.float32]:
+    """Return boosted weights, (B, N)."""
+    boosted = np.array(call.weights, np.float32, order="C")
+    given = {"ids": call.ids, "scores": call.scores, "counts": call.counts}
+    _native.boost_weights(weights=boosted, **given, strength=call.strength)
+    return boosted
+
+
+def _mentions(rows: Incidence) -> dict[str, Any]:
+    return {"indptr": rows.indptr, "indices": rows.indices, "weights": rows.weights}
+
+
+def _empty_seeds(node: NDArray[np.int64], more: int) -> dict[str, Any]:
+    """Allocate seeds with more columns, under the names of the bindings' arguments."""
+    shape = len(node), node.shape[1] + more
+    return {"out_node": np.empty(shape, np.int64), "out_weight": np.empty(shape)}
 
 
 # ---- Labels and projection ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Search a corpus that continues another one: its pieces one by one, with the codes that other corpora share."""
+"""Search a corpus that continues another one: its segments one by one, with the codes that other corpora share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def topk(
     search: Callable[[DenseCall, NDArray[np.int64]], HitArrays],
     rescored: NDArray[np.int64],
 ) -> HitArrays:
-    """Return the k best rows of all pieces, which are among the k best of each.
+    """Return the k best rows of all segments, which are among the k best of each.
 
     Parameters
     ----------
@@ -26,22 +26,22 @@ def topk(
     corpus : ContinuedCorpus
         That of the call.
     search : callable
-        Searches one piece, and sets the numbers of rescored rows.
+        Searches one segment, and sets the numbers of rescored rows.
     rescored : ndarray of int64, shape (B,)
         Set to their sums.
     """
     ids, scores, total = list[NDArray[np.int64]](), list[NDArray[np.float32]](), np.zeros_like(rescored)
-    for piece in corpus.pieces:
-        k, rescored[:] = min(call.k, piece.corpus.num_vectors), 0
-        found = search(call._replace(corpus=piece.corpus, k=k, allow=_of_piece(call.allow, piece)), rescored)
+    for segment in corpus.segments:
+        k, rescored[:] = min(call.k, segment.corpus.num_vectors), 0
+        found = search(call._replace(corpus=segment.corpus, k=k, allow=_of_segment(call.allow, segment)), rescored)
         is_valid = np.arange(k) < found["counts"][:, None]
-        rows = found["ids"] if piece.place is None else np.searchsorted(piece.place, found["ids"])
-        ids.append(np.where(is_valid, rows + piece.rows.start, PAD_ID))
+        rows = found["ids"] if segment.place is None else np.searchsorted(segment.place, found["ids"])
+        ids.append(np.where(is_valid, rows + segment.rows.start, PAD_ID))
         scores.append(np.where(is_valid, found["scores"], PAD_SCORE))
         total += rescored
     rescored[:] = total
     all_ids, all_scores = np.concatenate(ids, axis=1), np.concatenate(scores, axis=1)
-    # ids ascend from piece to piece, and equal scores of a piece are in the order of ids
+    # ids ascend from segment to segment, and equal scores of a segment are in the order of ids
     best = np.argsort(-all_scores, axis=1, kind="stable")[:, : call.k]
     kept = np.take_along_axis(all_ids, best, axis=1)
     return {
@@ -56,13 +56,13 @@ def similarity(
 ) -> NDArray[np.float32]:
     """Return the weights of the vectors that remain, (B, N), as ``weigh`` computes them with the others left out."""
     whole = corpus.concatenated
-    found = weigh(call._replace(corpus=whole.corpus, allow=_of_piece(call.allow, whole)))
+    found = weigh(call._replace(corpus=whole.corpus, allow=_of_segment(call.allow, whole)))
     return found if whole.place is None else np.take(found, whole.place, axis=1)
 
 
-def _of_piece(allow: RowFilter, piece: CorpusPart) -> RowFilter:
-    """Return a filter of the corpus as a filter of a piece, which also leaves out what was removed from it."""
-    rows, place, size = piece.rows, piece.place, piece.corpus.num_vectors
+def _of_segment(allow: RowFilter, segment: CorpusPart) -> RowFilter:
+    """Return a filter of the corpus as a filter of a segment, which also leaves out what was removed from it."""
+    rows, place, size = segment.rows, segment.place, segment.corpus.num_vectors
     if allow.indptr is not None:
         ids, indptr = allow.ids, allow.indptr
         assert ids is not None
@@ -73,7 +73,7 @@ def _of_piece(allow: RowFilter, piece: CorpusPart) -> RowFilter:
     if place is None:
         return allow if allow.mask is None else allow._replace(mask=np.ascontiguousarray(allow.mask[..., rows]))
     if allow.mask is None:
-        return RowFilter(piece.mask)
+        return RowFilter(segment.mask)
     mask = np.zeros((*allow.mask.shape[:-1], size), np.uint8)
     mask[..., place] = allow.mask[..., rows]
     return allow._replace(mask=mask)

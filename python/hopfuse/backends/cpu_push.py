@@ -12,7 +12,7 @@ from ..types import Graph, LocalWalks
 from ..types.candidates import CandidateTable, candidate_table
 from .calls import Evidence, HitArrays, NodeRanking, PprQueries, empty_ppr_hits
 from .node_weights import WeightEffect
-from .prepared_graph import prepared_graph
+from .walks import prepared_graph
 
 #: The share of a graph's entries that a walk may read; a pass reads all of them, and a list takes about 13 passes.
 SHARE = 0.3

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _native
 from ..errors import InputError
 
 
@@ -84,3 +85,11 @@ def raise_fault(status: NDArray[np.int32], first: int = 0) -> None:
     bad = np.flatnonzero(status < 0)
     if bad.size:
         raise FAULTS[int(status[bad[0]])](first + int(bad[0]))
+
+
+def check_scorable(vectors: NDArray[np.float32], needs_length: bool) -> None:
+    """Raise for the first query that cannot be scored, or has no direction where it ``needs_length``."""
+    wrong = _native.first_unscorable(vectors, needs_length, 1)
+    if wrong is not None:
+        row, is_zero = wrong
+        raise zero_query(row) if is_zero else bad_query(row)

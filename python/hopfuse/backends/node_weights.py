@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _native
+from .._arrays.convert import to_float64, to_numpy
+from .._validation import check_dtype, check_ids, check_shape
 from ..errors import InputError
 from ..types import Graph
 from .faults import no_node_weight
-from .restarts import Restart
 
 LEAST_NODE_WEIGHT = _native.PPR_LEAST_WEIGHT
 """The smallest weight above 0, after scaling."""
@@ -70,74 +71,116 @@ class WeightEffect(NamedTuple):
 
 
 class NodeWeightCall(NamedTuple):
-    """Scale a caller's weights, on a device, to the range that walks read."""
+    """Scale a caller's weights, on the host or on a device, to the range that walks read."""
 
     graph: Graph
-    weight: Any  # (B, M) float32
+    weight: Any  # (B, M) float32, or on the host any real numbers
     node: NDArray[np.int32]  # (M,) distinct internal nodes
     per_type: bool
     allow: NDArray[np.uint8] | None  # (B, N) or (1, N) by internal node, on the host
     lightest: NDArray[np.float64] | None  # (B,) lightest edge that a query can walk; None: no product underflows
 
 
-def columns_of(node: NDArray[np.int32], num_nodes: int) -> NDArray[np.int32]:
-    """Return the column of each internal node, (N,), or -1 for nodes without one."""
-    column = np.full(num_nodes, -1, np.int32)
-    column[node] = np.arange(node.size, dtype=np.int32)
-    return column
+# ---- The nodes of columns --------------------------------------------------------------------------------------------
 
 
-class _Columns(NamedTuple):
+def nodes_of_range(graph: Graph, given: Any) -> NDArray[np.int32] | None:
+    """Return the internal numbers of an ascending range of nodes, which the graph keeps; None for anything else."""
+    if not isinstance(given, range):
+        return None
+    kept = graph.derived.get("nodes_of_range")
+    if kept is None or kept[0] != given:
+        if given.step < 1 or given.start < 0 or given.stop > graph.num_nodes:
+            return None
+        internal = np.ascontiguousarray(graph.internal_of[given.start : given.stop : given.step], np.int32)
+        internal.flags.writeable = False
+        kept = graph.derived["nodes_of_range"] = given, internal
+    found: NDArray[np.int32] = kept[1]
+    return found
+
+
+def read_nodes(graph: Graph, given: Any) -> NDArray[np.int32]:
+    """Return the internal node number of each column; the graph keeps those of the last call for the next."""
+    if given is None:
+        return graph.internal_of
+    ranged = nodes_of_range(graph, given)
+    if ranged is not None:
+        return ranged
+    nodes = to_numpy(given, "weighted_nodes")
+    check_dtype(nodes, "weighted_nodes", "iu", "node ids")
+    check_shape(nodes.shape, "weighted_nodes", ("M",))
+    kept = graph.derived.get("weighted_nodes")
+    if kept is not None and np.array_equal(kept[0], nodes):
+        found: NDArray[np.int32] = kept[1]
+        return found
+    n = graph.num_nodes
+    check_ids(nodes, "weighted_nodes", n)
+    nodes = nodes.astype(np.int64, copy=False)
+    seen = np.zeros(n, np.bool_)
+    seen[nodes] = True
+    if np.count_nonzero(seen) != nodes.size:
+        ids, counts = np.unique(nodes, return_counts=True)
+        raise InputError(
+            "duplicate",
+            "weighted_nodes",
+            "{field} has the id {given} more than once; give each node one column",
+            given=int(ids[counts > 1][0]),
+        )
+    internal = np.ascontiguousarray(graph.internal_of[nodes], np.int32)
+    internal.flags.writeable = False
+    graph.derived["weighted_nodes"] = nodes.copy(), internal
+    return internal
+
+
+class Columns(NamedTuple):
     """The column of each internal node, and whether it has one."""
 
     of: NDArray[np.int32]  # -1 for none
     is_weighted: NDArray[np.uint8]
 
 
-def _columns_in(graph: Graph, node: NDArray[np.int32]) -> _Columns:
+def columns_in(graph: Graph, node: NDArray[np.int32]) -> Columns:
     """Return the columns of the nodes of a graph, which keeps the last result for nodes that cannot change."""
     kept = graph.derived.get("columns")
     if kept is not None and kept[0] is node:
-        found: _Columns = kept[1]
+        found: Columns = kept[1]
         return found
-    column = columns_of(node, graph.num_nodes)
-    columns = _Columns(column, (column >= 0).view(np.uint8))
+    column = np.full(graph.num_nodes, -1, np.int32)
+    column[node] = np.arange(node.size, dtype=np.int32)
+    columns = Columns(column, (column >= 0).view(np.uint8))
     if not node.flags.writeable:
         graph.derived["columns"] = node, columns
     return columns
 
 
-def order_weights(
-    graph: Graph,
-    given: NDArray[np.float32] | NDArray[np.float64],
-    node: NDArray[np.int32],
-    rows: Restart,
-    allow: NDArray[np.uint8] | None,
-) -> NodeWeights:
-    """Scale weights (B, M) of internal nodes to the range that walks read.
+# ---- Weights ---------------------------------------------------------------------------------------------------------
+
+
+def order_weights(call: NodeWeightCall) -> NodeWeights:
+    """Scale weights (B, M) of internal nodes on the host to the range that walks read.
 
     Raises
     ------
     InputError
-        A weight that is not finite or below 0, a row without a weight above 0, or a seed with weight 0; the message
-        names the row and the column or node.
+        A weight that is not finite or below 0, a row without a weight above 0, a product of weights that float32
+        cannot hold; the message names the row and the column.
     """
-    batch = given.shape[0]
-    made = NodeWeights(np.empty(given.shape, np.float32), node, np.empty(batch, np.float32))
-    columns = _columns_in(graph, node)
+    graph, given, node = call.graph, call.weight, call.node
     is_single = given.dtype == np.float32
+    given = np.ascontiguousarray(given if is_single else to_float64(given))
+    made = NodeWeights(np.empty(given.shape, np.float32), node, np.empty(given.shape[0], np.float32))
     wrong = _native.read_node_weights(
-        given.view(np.float32) if is_single else None,
-        None if is_single else given.view(np.float64),
+        given if is_single else None,
+        None if is_single else given,
         node,
-        columns.is_weighted,
+        columns_in(graph, node).is_weighted,
         _has_entries(graph),
-        allow,
+        call.allow,
         made.weight,
         made.other,
     )
     if wrong is None:
-        _check_seeds(graph, made, columns.of, rows)
+        _check_products(call.lightest, made)
         return made
     fault, row, at = wrong
     if fault == _native.NODE_WEIGHT_ALL_ZERO:
@@ -150,22 +193,21 @@ def order_weights(
     )
 
 
-def _check_seeds(graph: Graph, weights: NodeWeights, column: NDArray[np.int32], rows: Restart) -> None:
-    """Raise if a seed has weight 0; ``column`` is that of each internal node, or -1."""
-    row, own = np.repeat(np.arange(rows.batch), np.diff(rows.indptr)), column[rows.node]
-    weight = weights.other[row]
-    given = own >= 0
-    weight[given] = weights.weight[row[given], own[given]]
-    if weight.all():
+def _check_products(lightest: NDArray[np.float64] | None, weights: NodeWeights) -> None:
+    """Raise if a node weight times the lightest edge underflows in float32; a degree may consist of one product."""
+    tiny = float(np.finfo(np.float32).tiny)
+    if lightest is None:
         return
-    at = int(np.argmin(weight))
-    raise InputError(
-        "conflict",
-        f"restart[{row[at]}]",
-        "{field} has the seed {node}, whose weight in {@node_weights} is 0 (one below 2^-100 of the largest counts as "
-        "0); drop the seed or raise the weight",
-        node=int(graph.node_of[rows.node[at]]),
-    )
+    for query in np.flatnonzero(lightest * LEAST_NODE_WEIGHT < tiny):
+        product = lightest[query] * weights.least(int(query))
+        if product < tiny:
+            raise InputError(
+                "range",
+                f"node_weights[{query}]",
+                "{field} makes the lightest edge weigh {product:.3g}, which float32 cannot hold; make the least weight "
+                "0 or larger, or scale the edges",
+                product=product,
+            )
 
 
 def _has_entries(graph: Graph) -> NDArray[np.uint8]:

@@ -102,7 +102,7 @@ def leaked_bytes(backend: Backend, times: int = 20) -> int | None:
         for _ in range(rounds):
             case.run(backend)
         gc.collect()
-        runtime.trim()
+        runtime.release()
         free.append(runtime.free_bytes())
     return free[0] - free[1]
 

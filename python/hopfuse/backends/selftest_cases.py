@@ -37,7 +37,7 @@ from .calls import (
     SimilarityCall,
 )
 from .node_weights import NodeWeightCall, NodeWeights, order_weights
-from .restarts import Restart
+from .walks import Restart
 
 Answer = list[NDArray[Any]]
 
@@ -239,7 +239,7 @@ def _walk(
     if decades:
         own = np.arange(0, nodes_in_all, 2, dtype=np.int32)
         drawn = 10.0 ** (-decades * rng.random((batch, own.size)))
-        node_weights = order_weights(graph, drawn, own, restart, allowed)
+        node_weights = order_weights(NodeWeightCall(graph, drawn, own, per_type=False, allow=allowed, lightest=None))
     return graph, PprQueries(
         *restart,
         damping=np.where(np.arange(batch) % 4 == 3, 0.85, damping),
@@ -573,12 +573,8 @@ def _search(backend: Backend) -> Answer:
         return [hits["ids"], hits["scores"], hits["counts"], walked["scores"]]
 
     def weigh(weights: Any) -> NodeWeights:
-        if device is None:
-            restart = Restart(queries.indptr, queries.node, queries.value)
-            return order_weights(graph, weights, graph.internal_of, restart, None)
         given = NodeWeightCall(graph, weights, graph.internal_of, per_type=False, allow=None, lightest=None)
-        made: NodeWeights = device.order_weights(given)
-        return made
+        return backend.order_weights(given)
 
     device = backend.device
     if device is None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.part_numbers import PartNumbers
+from .._arrays.rows import PartNumbers
 from .._validation import check_number, check_whole, checked_texts, wrong_type
 from ..index import Index, IndexPart
 from ..index.search_filter import read_allow

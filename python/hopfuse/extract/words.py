@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from .._arrays.part_numbers import PartNumbers
+from .._arrays.rows import PartNumbers
 from .._validation import check_whole, checked_texts
 from ..errors import InputError
 from ..index import Index, IndexPart, WordInfo

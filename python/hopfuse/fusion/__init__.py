@@ -16,7 +16,7 @@ from ..errors import InputError
 from . import mixtures, ranks, scores
 from .base import FusionMethod, ScoredList, Scores, held_by, refuse_options
 from .calibration import Calibration
-from .custom import Custom
+from .custom import Custom, fused_by_formula
 from .mixtures import *  # noqa: F403
 from .prior import Prior
 from .ranks import *  # noqa: F403
@@ -30,6 +30,7 @@ __all__ = [
     "Prior",
     "ScoredList",
     "Scores",
+    "fused_by_formula",
     "held_by",
     "resolve",
 ]

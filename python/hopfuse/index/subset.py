@@ -12,7 +12,7 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.part_numbers import PartNumbers
+from .._arrays.rows import PartNumbers
 from . import parts
 from .contents import Contents
 from .file.sections import ArraysOrSections, Section

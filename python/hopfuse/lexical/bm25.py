@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.filters import read_filter
-from .._arrays.part_numbers import PartNumbers
-from .._arrays.rows import indptr_of
+from .._arrays.rows import PartNumbers, indptr_of
 from .._validation import check_k, check_type, checked_texts
 from ..types import Hits, TermMatrix
 from ..types.hits import pad_rows

@@ -1,18 +1,19 @@
-"""Check the restarts and options of walks and convert them to the form that backends take."""
+"""Check the options of walks and convert them to the form that backends take."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.convert import is_on_device, to_float64, to_numpy
-from .._threads import thread_count
+from .._arrays.convert import to_float64, to_numpy
 from .._validation import (
     check_choice,
     check_names,
+    check_needs,
     check_number,
     check_real,
     check_shape,
@@ -21,18 +22,12 @@ from .._validation import (
     check_whole,
     wrong_value,
 )
-from ..backends.calls import DeviceSeeds, PprQueries
-from ..backends.node_weights import LEAST_NODE_WEIGHT, NodeWeights
-from ..backends.placement import device_for
+from ..backends.calls import NO_RESTARTS, PprQueries
+from ..backends.engine import Engine
+from ..backends.node_weights import NodeWeightCall, NodeWeights, read_nodes
 from ..errors import InputError
-from ..types import Graph, Seeds
-from ._captured import refuse_per_query
-from ._filter import read_filter
-from ._node_weights import device_node_weights, read_node_weights
-from ._restart import Restart, read_restart
-
-if TYPE_CHECKING:
-    from ..backends.cuda import DeviceOps
+from ..types import Graph
+from ._arguments import read_filter, refuse_per_query
 
 #: The smallest nonzero joint edge-type weight, relative to the largest.
 SMALLEST_TYPE_WEIGHT = 1e-30
@@ -41,15 +36,6 @@ SMALLEST_TYPE_WEIGHT = 1e-30
 MOST_DAMPING = 1 - 2**-25
 
 EdgeTypeNorm = Literal["joint", "per_type"]
-
-
-def walk_device(backend: str, restart: Any) -> DeviceOps | None:
-    """Return the device on which to walk from these restarts, or None for the host."""
-    if isinstance(restart, Seeds):
-        return device_for(backend, restart.nodes, "restart")
-    if is_on_device(restart):
-        check_type(restart, "restart", Seeds, "hf.Seeds(nodes, weights) on a device; move a dense matrix to the host")
-    return None
 
 
 class WalkOptions(NamedTuple):
@@ -65,62 +51,49 @@ class WalkOptions(NamedTuple):
     weighted_nodes: Any
     threads: int | None
 
+    def of_batch(self, engine: Engine, graph: Graph) -> Callable[[int], PprQueries]:
+        """Return a function that checks the options for a batch of a size, and returns queries without seeds."""
+        check_type(graph, "graph", Graph, "a Graph, as Graph.from_edges and Graph.from_scipy build it")
+        check_choice(self.edge_type_norm, "edge_type_norm", ("joint", "per_type"))
+        return partial(_read_options, engine, graph, self)
 
-def read_walks(
-    graph: Graph, restart: Any, options: WalkOptions, *, may_be_empty: bool = False, device: DeviceOps | None = None
-) -> PprQueries:
-    """Check restarts and options; ``may_be_empty`` allows queries without restart, which get no result."""
-    check_type(graph, "graph", Graph, "a Graph, as Graph.from_edges and Graph.from_scipy build it")
-    check_choice(options.edge_type_norm, "edge_type_norm", ("joint", "per_type"))
-    seeds = None
-    if device is None:
-        rows = read_restart(graph, restart, may_be_empty)
-    else:
-        adopt = device.runtime.adopt
-        seeds = DeviceSeeds(adopt(restart.nodes), adopt(restart.weights), may_be_empty)
-        rows = Restart(np.zeros(len(restart) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+
+def _read_options(engine: Engine, graph: Graph, options: WalkOptions, batch: int) -> PprQueries:
     per_type = options.edge_type_norm == "per_type"
-    damping = _read_damping(options.damping, rows.batch)
-    type_weights = _read_type_weights(options.edge_type_weights, rows.batch, graph, per_type)
-    allow = _read_allow(graph, options.allow, rows)
-    weights = _read_weights(graph, options, rows, device, per_type=per_type, eta=type_weights, allow=allow)
-    return PprQueries(
-        *rows,
-        seeds=seeds,
-        damping=damping,
-        edge_type_weights=type_weights,
-        per_type=per_type,
-        allow=allow,
-        tol=check_number(options.tol, "tol", above=0),
-        max_iter=_read_max_iter(options.max_iter),
-        threads=thread_count(options.threads),
-        node_weights=weights,
-    )
+    damping = _read_damping(options.damping, batch)
+    eta = _read_type_weights(options.edge_type_weights, batch, graph, per_type)
+    allow = _read_allow(graph, options.allow, batch)
+    tol = check_number(options.tol, "tol", above=0)
+    max_iter = 0 if options.max_iter is None else check_whole(options.max_iter, "max_iter", 2**63 - 1)
+    threads = engine.threads(options.threads)
+    weights = _read_node_weights(engine, graph, options, batch, None if per_type else eta, allow)
+    return PprQueries(*NO_RESTARTS, damping, eta, per_type, allow, tol, max_iter, threads, None, weights)
 
 
-def _read_weights(
+def _read_node_weights(
+    engine: Engine,
     graph: Graph,
     options: WalkOptions,
-    rows: Restart,
-    device: DeviceOps | None,
-    *,
-    per_type: bool,
+    batch: int,
     eta: NDArray[np.float64] | None,
     allow: NDArray[np.uint8] | None,
 ) -> NodeWeights | None:
     """Return the node weights in the form that backends take, or None."""
-    given = options.node_weights, options.weighted_nodes
-    if options.node_weights is None:
-        return read_node_weights(graph, *given, rows, allow)
-    lightest = _lightest_walked(graph, None if per_type else eta, rows.batch)
-    if device is not None and is_on_device(options.node_weights):
-        return device_node_weights(device, graph, *given, rows.batch, per_type=per_type, allow=allow, lightest=lightest)
-    if device is not None:
+    given, nodes = options.node_weights, options.weighted_nodes
+    check_needs("weighted_nodes", nodes, "node_weights", given, "whose columns they number")
+    if given is None:
+        return None
+    columns = "node" if nodes is None else "entry of weighted_nodes"
+    at, internal = engine.beside(given), read_nodes(graph, nodes)
+    weights = at.numbers(given, "node_weights")
+    reason = f"one row per query, one column per {columns}"
+    check_shape(weights.shape, "node_weights", (batch, internal.size), reason=reason)
+    if engine.on_device and not at.on_device:
         refuse_per_query("node_weights")
-    weights = read_node_weights(graph, *given, rows, allow)
-    if weights is not None and lightest is not None:
-        _check_node_products(lightest, weights)
-    return weights
+    lightest = _lightest_walked(graph, eta, batch)
+    per_type = options.edge_type_norm == "per_type"
+    made: NodeWeights = at.ops.order_weights(NodeWeightCall(graph, weights, internal, per_type, allow, lightest))
+    return made
 
 
 def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
@@ -138,10 +111,6 @@ def _read_damping(damping: Any, batch: int) -> NDArray[np.float64]:
     if np.count_nonzero(bad):
         raise wrong_value(float(d[bad][0]), "damping", "in [0, 1), and below 1 in float32 too")
     return np.full(batch, d)
-
-
-def _read_max_iter(max_iter: int | None) -> int:
-    return 0 if max_iter is None else check_whole(max_iter, "max_iter", 2**63 - 1)
 
 
 def _read_type_weights(weights: Any, batch: int, graph: Graph, per_type: bool) -> NDArray[np.float64] | None:
@@ -207,21 +176,6 @@ def _lightest_walked(graph: Graph, eta: NDArray[np.float64] | None, batch: int) 
     return np.ascontiguousarray(np.broadcast_to(edges.min(axis=1, initial=1.0), batch))
 
 
-def _check_node_products(lightest: NDArray[np.float64], weights: NodeWeights) -> None:
-    """Raise if a node weight times the lightest edge underflows in float32; a degree may consist of one product."""
-    tiny = float(np.finfo(np.float32).tiny)
-    for query in np.flatnonzero(lightest * LEAST_NODE_WEIGHT < tiny):
-        least = weights.least(int(query))
-        if lightest[query] * least < tiny:
-            raise InputError(
-                "range",
-                f"node_weights[{query}]",
-                "{field} makes the lightest edge weigh {product:.3g}, which float32 cannot hold; make the least weight "
-                "0 or larger, or scale the edges",
-                product=lightest[query] * least,
-            )
-
-
 def _lightest(graph: Graph) -> NDArray[np.float64]:
     """Return the lightest edge weight of each type, (T,)."""
     if graph.weight is None:
@@ -255,21 +209,9 @@ def _scaled(eta: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.ldexp(eta, np.where(largest > 0, 1 - exponent, 0)[:, None]))
 
 
-def _read_allow(graph: Graph, allow: Any, rows: Restart) -> NDArray[np.uint8] | None:
+def _read_allow(graph: Graph, allow: Any, batch: int) -> NDArray[np.uint8] | None:
     if allow is None:
         return None
-    masks = read_filter(allow, rows.batch, graph.num_nodes, "allow").masks(graph.num_nodes)
+    masks = read_filter(allow, batch, graph.num_nodes, "allow").masks(graph.num_nodes)
     ordered = masks if graph.keeps_order else masks[:, graph.node_of]
-    internal = np.ascontiguousarray(ordered).view(np.uint8)
-    row = np.repeat(np.arange(rows.batch), np.diff(rows.indptr)) if len(masks) != 1 else 0
-    outside = internal[row, rows.node] == 0
-    if outside.any():
-        at = int(np.flatnonzero(outside)[0])
-        query = int(np.searchsorted(rows.indptr, at, side="right")) - 1
-        raise InputError(
-            "conflict",
-            f"restart[{query}]",
-            "{field} has the seed {node}, which {@allow} excludes; drop the seed or allow the node",
-            node=int(graph.node_of[rows.node[at]]),
-        )
-    return internal
+    return np.ascontiguousarray(ordered).view(np.uint8)

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import overload
 
-from .._arrays.convert import same_library
-from .._threads import thread_count
-from ..backends import resolve
 from ..backends.calls import CalibrateCall
-from ..backends.placement import device_for
+from ..backends.engine import engine_for
 from ..fusion.base import refuse_options
 from ..fusion.calibration import Calibration, CalibrationName, Ties, by_name
 from ..types import Hits
-from ._lists import check_hits, device_list, host_list
-
-if TYPE_CHECKING:
-    from ..backends.cuda import DeviceOps
+from ._arguments import check_hits
 
 Bound = float | Sequence[float] | None
 
@@ -137,19 +131,9 @@ def calibrate(
     done = []
     for at, hits in enumerate(many):
         one = rule.of_list(at, len(many))
-        kind = (one.method, one.tie_rule, one.kernel_options_once(1), thread_count(threads))
-        device = device_for(backend, hits.scores, "scores")
-        if device is not None:
-            done.append(_calibrate_on_device(device, hits, kind))
-            continue
-        _, scores, counts = host_list(hits)
-        out = resolve(backend).calibrate(CalibrateCall(scores, counts, *kind))
-        done.append(Hits.unchecked(hits.ids, same_library(hits.scores)(out), hits.counts))
+        kind = one.method, one.tie_rule, one.kernel_options_once(1)
+        with engine_for(backend, hits.scores, "scores") as engine:
+            _, scores, counts = engine.hits(hits, "hits")
+            call = CalibrateCall(scores, counts, *kind, engine.threads(threads), engine.on_device)
+            done.append(Hits.unchecked(hits.ids, engine.give(engine.ops.calibrate(call)), hits.counts))
     return done[0] if isinstance(lists, Hits) else done
-
-
-def _calibrate_on_device(device: DeviceOps, hits: Hits, kind: tuple[str, str, Any, int]) -> Hits:
-    with device.runtime.on_stream_of(hits.scores):
-        _, scores, counts = device_list(device, hits, "hits")
-        out = device.calibrate(CalibrateCall(scores, counts, *kind, on_device=True))
-        return Hits.unchecked(hits.ids, device.runtime.export(out, hits.scores), hits.counts)

@@ -14,9 +14,9 @@ from .._arrays.convert import to_numpy
 from .._validation import check_length, check_type, check_whole, wrong_type, wrong_value
 from ..backends import automatic
 from ..backends.core_results import check_leaves, flatten
-from ..backends.placement import device_for, device_of, recordings
+from ..backends.engine import device_of, engine_for
 from ..errors import InputError
-from ._captured import in_captured_core, track_core
+from ._arguments import in_captured_core, track_core
 
 if TYPE_CHECKING:
     from ..backends.cuda import DeviceOps, Recordings
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
-class Placement(NamedTuple):
+class AutoBackend(NamedTuple):
     """The backend that ``backend="auto"`` selects.
 
     Attributes
@@ -40,10 +40,10 @@ class Placement(NamedTuple):
     records: bool
 
 
-def placement() -> Placement:
+def auto_backend() -> AutoBackend:
     """Return the backend that ``backend="auto"`` selects, so that it is determined once for several ops."""
     backend = automatic()
-    return Placement(backend, device_of(backend) is not None)
+    return AutoBackend(backend, device_of(backend) is not None)
 
 
 class Captured:
@@ -70,23 +70,23 @@ class Captured:
         if in_captured_core():  # this core is part of another
             return self._core(*arrays)
         check_length(len(arrays), "arrays", len(self._shapes), "captured array")
-        device = device_for(self._backend, arrays[0], "arrays[0]")
-        if device is not None:
-            with self._lock, device.runtime.on_stream_of(arrays[0]):
-                there = [device.runtime.adopt(array) for array in arrays]
+        with engine_for(self._backend, arrays[0], "arrays[0]") as engine:
+            if engine.on_device:
+                there = [engine.ops.runtime.adopt(array) for array in arrays]
                 self._check(there)
-                return self._of(device).on_device(there, arrays[0])
-        given = [
-            _as_type(array, dtype, at) for at, (array, (_, dtype)) in enumerate(zip(arrays, self._shapes, strict=True))
-        ]
-        self._check(given)
-        device = device_of(self._backend)
-        if device is None or not given[0].shape[0]:
+                with self._lock:
+                    return self._of(engine.ops).on_device(there, arrays[0])
+            given = [
+                _as_type(array, dtype, at)
+                for at, (array, (_, dtype)) in enumerate(zip(arrays, self._shapes, strict=True))
+            ]
+            self._check(given)
+            if engine.ops.device is not None and given[0].shape[0]:
+                with self._lock:
+                    return self._of(engine.ops.device).on_host(given)
             result = self._core(*given)
             check_leaves(flatten(result)[0], given[0].shape[0])
             return result
-        with self._lock:
-            return self._of(device).on_host(given)
 
     def warmup(self, batch_sizes: Sequence[int] = BATCH_SIZES) -> None:
         """Record the core for these batch sizes now, before the first call. Does nothing on the CPU.
@@ -107,7 +107,9 @@ class Captured:
 
     def _of(self, device: DeviceOps) -> Recordings:
         if device not in self._recordings:
-            self._recordings[device] = recordings(device, self._core, self._shapes, BATCH_SIZES)
+            from ..backends.cuda import Recordings  # only here, because it takes long to import
+
+            self._recordings[device] = Recordings(device, self._core, self._shapes, BATCH_SIZES)
         return self._recordings[device]
 
     def _check(self, arrays: Sequence[Any]) -> None:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._arrays.convert import same_library
-from .._threads import thread_count
 from .._validation import check_bytes, check_k, check_number, wrong_type
-from ..backends import resolve
 from ..backends.calls import DenseCall, HitArrays
-from ..backends.placement import device_for
-from ..errors import InputError
+from ..backends.engine import Engine, engine_for
+from ..backends.faults import check_scorable
 from ..types import Corpus, Hits
 from ..types.hits import PAD_ID, PAD_SCORE, pad_rows
-from ._filter import read_filter
-from .vectors import device_queries, read_queries
-
-if TYPE_CHECKING:
-    from ..backends.cuda import DeviceOps
+from ._arguments import read_filter
 
 #: The rows that :func:`dense_above` searches for first.
 FIRST_K = 64
@@ -85,20 +80,17 @@ def dense_topk(
     is_checked = isinstance(corpus, Corpus)
     if not is_checked:
         corpus = Corpus.unchecked(corpus)
-    k = min(k, corpus.num_vectors)
-    device = device_for(backend, queries, "queries")
-    if device is not None:
+    n, k = corpus.num_vectors, min(k, corpus.num_vectors)
+    with engine_for(backend, queries, "queries") as engine:
         if least is not None:
-            raise _needs_host(queries)
-        return _on_device(device, queries, corpus if is_checked else corpus.checked(), k, allow)
-    engine = resolve(backend)
-    vectors = read_queries(queries, corpus.dim, needs_length=corpus.metric == "cosine")
-    allowed = read_filter(allow, vectors.shape[0], corpus.num_vectors, "allow")
-    hits = engine.dense_topk(DenseCall(vectors, corpus, k, allowed, thread_count(threads), is_checked=is_checked))
-    if least is not None:
-        _cut(hits, least)
-    wrap = same_library(queries)
-    return Hits.unchecked(**{name: wrap(array) for name, array in hits.items()})
+            engine.needs_host("min_score", "queries")
+        vectors = read_queries(engine, queries, corpus.dim, corpus.metric == "cosine")
+        allowed = read_filter(allow, vectors.shape[0], n, "allow")
+        call = DenseCall(vectors, corpus, k, allowed, engine.threads(threads), engine.on_device, is_checked)
+        hits = engine.ops.dense_topk(call)
+        if least is not None:
+            _cut(hits, least)
+        return engine.give_hits(hits)
 
 
 def dense_above(
@@ -145,18 +137,17 @@ def dense_above(
     least = _least(min_score)
     if least is None:
         raise wrong_type(min_score, "min_score", "a number")
-    if device_for(backend, queries, "queries") is not None:
-        raise _needs_host(queries)
-    engine = resolve(backend)
+    engine = engine_for(backend, queries, "queries")
+    engine.needs_host("min_score", "queries")
     corpus = corpus if isinstance(corpus, Corpus) else Corpus.from_array(corpus)
-    vectors = read_queries(queries, corpus.dim, needs_length=corpus.metric == "cosine")
+    vectors = read_queries(engine, queries, corpus.dim, corpus.metric == "cosine")
     allowed = read_filter(allow, vectors.shape[0], corpus.num_vectors, "allow")
     rows = np.arange(len(vectors))
     found: list[tuple[Any, Any]] = [((), ())] * len(vectors)
     k = min(FIRST_K, corpus.num_vectors)
     while rows.size:
         _check_budget(rows.size, k)
-        hits = engine.dense_topk(DenseCall(vectors[rows], corpus, k, allowed.of(rows), thread_count(threads)))
+        hits = engine.ops.dense_topk(DenseCall(vectors[rows], corpus, k, allowed.of(rows), engine.threads(threads)))
         _cut(hits, least)
         is_whole = (hits["counts"] < k) | (k == corpus.num_vectors)
         for at in np.flatnonzero(is_whole).tolist():
@@ -186,19 +177,50 @@ def _check_budget(queries: int, k: int) -> None:
     check_bytes(size, f"lists of {queries} queries x {k} rows", HITS_BUDGET, fix)
 
 
-def _needs_host(queries: Any) -> InputError:
-    return InputError(
-        "unsupported",
-        "min_score",
-        "{field} needs {@queries} on the host, and they are on a device ({kind}); move them there",
-        kind=type(queries).__name__,
-    )
+# ---- Query vectors, checked once even if several operations use them -------------------------------------------------
 
 
-def _on_device(device: DeviceOps, queries: Any, corpus: Corpus, k: int, allow: Any) -> Hits:
-    runtime = device.runtime
-    with runtime.on_stream_of(queries):
-        vectors = device_queries(device, queries, corpus.dim)
-        allowed = read_filter(allow, int(vectors.shape[0]), corpus.num_vectors, "allow")
-        hits = device.dense_topk(DenseCall(vectors, corpus, k, allowed, threads=1, on_device=True))
-        return Hits.unchecked(**{name: runtime.export(array, queries) for name, array in hits.items()})
+@dataclass(frozen=True, eq=False, slots=True)
+class CheckedQueries:
+    """Query vectors on the host that :func:`check_queries` has checked; operations do not check them again."""
+
+    vectors: NDArray[np.float32]
+    has_length: bool
+
+
+def check_queries(queries: Any, dim: int, *, needs_length: bool, backend: str = "auto") -> Any:
+    """Return queries to pass to several operations: converted and checked on the host, unchanged on a device.
+
+    Parameters
+    ----------
+    queries : array_like of float (B, d) or (d,)
+    dim : int
+        d of the corpus.
+    needs_length : bool
+        Refuse a zero vector, as an operation over cosines does.
+    backend : str
+        The backend of the operations.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> from hopfuse.ops.dense import check_queries
+    >>> checked = check_queries([[3.0, 4.0]], 2, needs_length=True)
+    >>> hf.dense_topk(checked, hf.Corpus.from_array([[1.0, 0.0]]), 1).scores
+    array([[3.]], dtype=float32)
+    """
+    engine = engine_for(backend, queries, "queries")
+    if engine.on_device:
+        return queries
+    return CheckedQueries(read_queries(engine, queries, dim, needs_length), needs_length)
+
+
+def read_queries(engine: Engine, queries: Any, dim: int, needs_length: bool) -> Any:
+    """Return queries as float32 (B, d) where the engine runs; ``needs_length`` refuses zero vectors."""
+    if isinstance(queries, CheckedQueries):
+        if queries.vectors.shape[1] == dim and (queries.has_length or not needs_length):
+            return queries.vectors
+        queries = queries.vectors
+    vectors = engine.rows(queries, "queries", dim, "one vector per query, as long as the corpus's")
+    engine.check(check_scorable, vectors, needs_length)
+    return vectors

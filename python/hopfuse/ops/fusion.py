@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import fusion as methods
-from .._arrays.convert import is_on_device, same_library, to_numpy
-from .._threads import thread_count
+from .._arrays.convert import is_on_device, to_numpy
 from .._validation import (
     FLOAT32_MAX,
     check_k,
@@ -20,21 +20,16 @@ from .._validation import (
     check_shape,
     check_type,
     check_weights,
-    is_real,
 )
-from ..backends import resolve
 from ..backends.calls import FuseCall
-from ..backends.placement import device_for
+from ..backends.engine import engine_for
 from ..errors import InputError
 from ..fusion.base import refuse_options
 from ..fusion.calibration import Calibration, CalibrationName, Ties, by_name
 from ..types import Hits
-from ._captured import refuse_per_query
-from ._lists import check_hits, device_list, host_list
+from ..types.hits import pad_rows
+from ._arguments import check_hits, refuse_per_query
 from .calibration import calibrate
-
-if TYPE_CHECKING:
-    from ..backends.cuda import DeviceOps
 
 #: Calibrations that keep the sign of a score.
 KEEPS_SIGN = ("max", "l2", "none")
@@ -119,37 +114,33 @@ def fuse(
     rule = calibration_for(chosen, calibration, ties=ties, single=single, equal=equal)
     consensus = check_number(consensus, "consensus", low=0, float32=True)
     pools = _read_pools(pool, lists)
+    prior, w = _read_prior(prior), _read_weights(weights, chosen, len(lists[0]), len(lists))
+    k = min(k, int(pools.sum()))
     if chosen.kernel is None:
-        calibrated = _calibrated(lists, rule, pools, thread_count(threads))
-        w = _read_weights(weights, chosen, len(lists[0]), len(lists)).astype(np.float64)
-        return _by_formula(chosen, calibrated, w, float(consensus), _read_prior(prior), min(k, int(pools.sum())))
-    device = device_for(backend, lists[0].ids, "lists[0]")
-    call = FuseCall(
-        [] if device is not None else [host_list(hits) for hits in lists],
-        method=chosen.kernel,
-        calibration=rule.method,
-        ties=rule.tie_rule,
-        calibration_option=rule.kernel_options_once(len(lists)),
-        pools=pools,
-        option=chosen.kernel_options_once(len(lists)),
-        weights=_read_weights(weights, chosen, len(lists[0]), len(lists)),
-        consensus=float(consensus),
-        prior=_read_prior(prior),
-        k=min(k, int(pools.sum())),
-        threads=thread_count(threads),
-        on_device=device is not None,
-    )
-    needs_nonnegative = chosen.needs_nonnegative and rule.method in KEEPS_SIGN
-    if device is not None:
-        return _fuse_on_device(device, lists, call, chosen.name if needs_nonnegative else None)
-    if needs_nonnegative:
-        _check_nonnegative(call, chosen.name)
-    hits = resolve(backend).fuse(call)
-    wrap = same_library(lists[0].ids)
-    return Hits.unchecked(**{name: wrap(array) for name, array in hits.items()})
+        return _by_formula(chosen, _calibrated(lists, rule, pools, threads), w, consensus, prior, k)
+    with engine_for(backend, lists[0], "lists[0]") as engine:
+        call = FuseCall(
+            [engine.hits(hits, f"lists[{at}]") for at, hits in enumerate(lists)],
+            chosen.kernel,
+            rule.method,
+            rule.tie_rule,
+            rule.kernel_options_once(len(lists)),
+            pools,
+            chosen.kernel_options_once(len(lists)),
+            w,
+            consensus,
+            prior,
+            k,
+            engine.threads(threads),
+            engine.on_device,
+        )
+        if chosen.needs_nonnegative and rule.method in KEEPS_SIGN:
+            engine.needs_host("calibration", "lists", "use calibration='pit', which takes negative scores")
+            _check_nonnegative(call, chosen.name)
+        return engine.give_hits(engine.ops.fuse(call))
 
 
-def _calibrated(lists: Sequence[Hits], rule: Calibration, pools: NDArray[np.int64], threads: int) -> list[Hits]:
+def _calibrated(lists: Sequence[Hits], rule: Calibration, pools: NDArray[np.int64], threads: int | None) -> list[Hits]:
     """Return the first hits of each list with calibrated scores."""
     for at, hits in enumerate(lists):
         if is_on_device(hits.ids):
@@ -165,88 +156,37 @@ def _calibrated(lists: Sequence[Hits], rule: Calibration, pools: NDArray[np.int6
 def _by_formula(
     method: methods.FusionMethod,
     lists: Sequence[Hits],
-    weights: NDArray[np.float64],
+    weights: NDArray[np.float32],
     consensus: float,
     factors: NDArray[np.float32],
     k: int,
 ) -> Hits:
     """Fuse by a method's formula, one query after another."""
-    batch = len(lists[0])
-    ids, scores = np.full((batch, k), -1, np.int64), np.full((batch, k), -np.inf, np.float32)
-    of_query = np.broadcast_to(weights, (batch, len(lists)))
-    for b in range(batch):
+    rows = []
+    for query, w in enumerate(np.broadcast_to(weights, (len(lists[0]), len(lists))).astype(np.float64)):
+        held = [slice(0, int(hits.counts[query])) for hits in lists]
         row = [
-            methods.ScoredList(hits.ids[b, : hits.counts[b]], hits.scores[b, : hits.counts[b]].astype(np.float64))
-            for hits in lists
+            methods.ScoredList(hits.ids[query, own], hits.scores[query, own].astype(np.float64))
+            for hits, own in zip(lists, held, strict=True)
         ]
-        held = methods.held_by(row)
-        found = method.formula(row, of_query[b])
-        documents, final = _checked_scores(found, held, method.name, b)
-        final += consensus * np.array([held[document] >= 2 for document in documents.tolist()], bool)
-        known = documents < factors.size
-        final[known] *= factors[documents[known]]
-        single = final.astype(np.float32)
+        documents, scores = methods.fused_by_formula(method, row, w, consensus, factors, query)
+        single = scores.astype(np.float32)
         order = np.lexsort((documents, -single))[:k]
-        ids[b, : order.size], scores[b, : order.size] = documents[order], single[order]
-    return Hits(ids, scores)
-
-
-def _checked_scores(
-    found: Any, held: Mapping[int, int], method: str, row: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the documents and scores that a formula has returned."""
-    if not isinstance(found, Mapping):
-        raise InputError(
-            "type",
-            "method",
-            "{field} returned {given} for query {row}; it must be a mapping from ids to scores",
-            given=type(found).__name__,
-            row=row,
-        )
-    for document, score in found.items():
-        if document not in held:
-            raise InputError(
-                "unknown",
-                "method",
-                "{field} gives {given!r} a score in query {row}, which is in none of its lists",
-                given=document,
-                row=row,
-            )
-        if not is_real(score) or not abs(score) <= FLOAT32_MAX:
-            raise InputError(
-                "finite",
-                "method",
-                "{field} gives document {document} of query {row} the score {given!r}; scores are finite float32",
-                document=document,
-                row=row,
-                given=score,
-            )
-    return np.array(list(found), np.int64), np.array([float(score) for score in found.values()])
-
-
-def _fuse_on_device(device: DeviceOps, lists: Sequence[Hits], call: FuseCall, needs_nonnegative: str | None) -> Hits:
-    if needs_nonnegative is not None:
-        raise InputError(
-            "unsupported",
-            "calibration",
-            "fusion method {method!r} with {field} {given!r} needs scores of at least 0, which are checked only on the "
-            "host: move the lists there, or use another calibration (pit takes any scores)",
-            method=needs_nonnegative,
-            given=call.calibration,
-        )
-    with device.runtime.on_stream_of(lists[0].ids):
-        arrays = [device_list(device, hits, f"lists[{at}]") for at, hits in enumerate(lists)]
-        hits = device.fuse(call._replace(lists=arrays))
-        return Hits.unchecked(**{name: device.runtime.export(array, lists[0].ids) for name, array in hits.items()})
+        rows.append((documents[order], single[order]))
+    return pad_rows(rows, k)
 
 
 def _check_lists(lists: Sequence[Hits]) -> None:
-    check_type(lists, "lists", Sequence, "a sequence of Hits: hf.fuse([dense, graph])")
+    """Raise unless there are lists, of as many queries each."""
+    check_type(lists, "lists", (list, Sequence), "a sequence of Hits: hf.fuse([dense, graph])")
     if not lists:
         raise InputError("empty", "lists", "{field} is empty; pass at least one Hits, as in hf.fuse([dense, graph])")
+    batch = -1
     for at, hits in enumerate(lists):
-        check_hits(hits, f"lists[{at}]")
-        check_length(len(hits), f"lists[{at}]", len(lists[0]), "query")
+        own = len(check_hits(hits, f"lists[{at}]"))
+        batch = own if at == 0 else batch
+        if own != batch:
+            check_length(own, f"lists[{at}]", batch, "query")
 
 
 def calibration_for(method: methods.FusionMethod, calibration: str | Calibration | None, **options: Any) -> Calibration:
@@ -258,6 +198,8 @@ def calibration_for(method: methods.FusionMethod, calibration: str | Calibration
         A calibration or an option that the method cannot use.
     """
     given = {name: value for name, value in options.items() if value is not None}
+    if calibration is None and not given:
+        return by_name(method.default_calibration, given)
     if isinstance(calibration, Calibration):
         refuse_options(given, calibration)
     if method.calibrations == () and (calibration is not None or given):
@@ -331,9 +273,16 @@ def _check_nonnegative(call: FuseCall, method: str) -> None:
             )
 
 
+@lru_cache(maxsize=64)
+def _as_weights(weights: tuple[float, ...]) -> NDArray[np.float32]:
+    made = np.array(weights, np.float32)
+    made.flags.writeable = False
+    return made
+
+
 def _read_weights(weights: Any, method: methods.FusionMethod, batch: int, lists: int) -> NDArray[np.float32]:
     if weights is None:
-        return np.array(method.default_weights(lists), np.float32)
+        return _as_weights(method.default_weights(lists))
     if not method.weighted:
         raise InputError(
             "unused",

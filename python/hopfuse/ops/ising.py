@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .._arrays.convert import same_library
-from .._threads import thread_count
 from .._validation import check_k, check_number, check_type, check_whole
-from ..backends import resolve
 from ..backends.calls import IsingCall, IsingModel
-from ..backends.placement import device_for
+from ..backends.engine import engine_for
 from ..errors import InputError
 from ..types import Graph, Hits
-from ._lists import check_hits, check_inside, device_list, host_list
-
-if TYPE_CHECKING:
-    from ..backends.cuda import DeviceOps
+from ._arguments import check_hits, check_inside
 
 #: kernels/include/hopfuse/ising.h, ISING_CANDIDATES.
 MOST_CANDIDATES = 1024
@@ -125,22 +119,11 @@ def ising_rerank(
         )
     model = _model(coupling, temperature, relaxation, steps, blend)
     most = width if k is None else min(check_k(k), width)
-    device = device_for(backend, hits.ids, "hits")
-    if device is not None:
-        return _on_device(device, hits, graph, model, most)
-    ids, scores, counts = host_list(hits)
-    check_inside(ids, counts, graph.num_nodes, "the graph's nodes")
-    call = IsingCall(graph, (ids, scores, counts), model, most, thread_count(threads))
-    best = resolve(backend).ising(call)
-    wrap = same_library(hits.ids)
-    return Hits.unchecked(**{name: wrap(array) for name, array in best.items()})
-
-
-def _on_device(device: DeviceOps, hits: Hits, graph: Graph, model: IsingModel, k: int) -> Hits:
-    with device.runtime.on_stream_of(hits.ids):
-        call = IsingCall(graph, device_list(device, hits, "hits"), model, k, threads=1, on_device=True)
-        best = device.ising(call)
-        return Hits.unchecked(**{name: device.runtime.export(array, hits.ids) for name, array in best.items()})
+    with engine_for(backend, hits, "hits") as engine:
+        ids, scores, counts = engine.hits(hits, "hits")
+        engine.check(check_inside, ids, counts, graph.num_nodes, "the graph's nodes")
+        call = IsingCall(graph, (ids, scores, counts), model, most, engine.threads(threads), engine.on_device)
+        return engine.give_hits(engine.ops.ising(call))
 
 
 def _model(coupling: Any, temperature: Any, relaxation: Any, steps: Any, blend: Any) -> IsingModel:

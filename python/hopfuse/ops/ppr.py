@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.convert import is_on_device, same_library
-from .._validation import check_bytes, check_choice, check_k, check_shape, check_type, wrong_array
-from ..backends import resolve
+from .._arrays.convert import is_on_device
+from .._validation import check_bytes, check_choice, check_k
 from ..backends.calls import Evidence, NodeRanking
+from ..backends.engine import ONLY_SEEDS, engine_for
+from ..backends.node_weights import nodes_of_range
 from ..errors import InputError
 from ..types import Candidates, Graph, LocalWalks, PprHits, PprResult
-from ._filter import read_filter
-from ._lists import check_device_dtype
-from ._node_weights import nodes_of_range
-from ._walks import EdgeTypeNorm, WalkOptions, read_walks, walk_device
-
-if TYPE_CHECKING:
-    from ..backends.cuda import DeviceOps
+from ._arguments import read_filter
+from ._walks import EdgeTypeNorm, WalkOptions
 
 #: The largest score matrix that ``ppr`` allocates, in bytes.
 SCORES_BUDGET = 1 << 32
@@ -126,22 +121,18 @@ def ppr(
     options = WalkOptions(
         damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes, threads
     )
-    device = walk_device(backend, restart)
-    if device is not None:
-        with device.runtime.on_stream_of(restart.nodes):
-            queries = read_walks(graph, restart, options, device=device)
-            on_device = _device_matrix(device, len(restart), graph.num_nodes, out)
-            evidence = device.ppr(graph, queries, on_device)
-            return _ppr_result(on_device, evidence, lambda array: device.runtime.export(array, restart.nodes))
-    engine = resolve(backend)
-    queries = read_walks(graph, restart, options)
-    scores = _score_matrix(queries.damping.size, graph.num_nodes, out)
-    return _ppr_result(scores, engine.ppr(graph, queries, scores), same_library(restart))
-
-
-def _ppr_result(scores: Any, evidence: Evidence, wrap: Callable[[Any], Any]) -> PprResult:
-    iterations, residual, bound, converged = evidence
-    return PprResult(wrap(scores), wrap(iterations), wrap(residual), wrap(bound), wrap(converged.view(np.bool_)))
+    with engine_for(backend, restart, "restart", ONLY_SEEDS) as engine:
+        queries = engine.walks(graph, restart, options.of_batch(engine, graph))
+        shape = queries.damping.size, graph.num_nodes
+        if out is None and 4 * shape[0] * shape[1] > SCORES_BUDGET:
+            what, fix = f"scores of {shape[0]} queries x {shape[1]} nodes", "score fewer queries at a time"
+            check_bytes(4 * shape[0] * shape[1], what, SCORES_BUDGET, f"{fix}, use ppr_topk, or pass out=")
+        scores = engine.output(out, "out", shape)
+        evidence = engine.ops.ppr(graph, queries, scores)
+        give, converged = engine.give, evidence.converged.view(np.bool_)
+        return PprResult(
+            give(scores), give(evidence.iterations), give(evidence.residual), give(evidence.bound), give(converged)
+        )
 
 
 def ppr_topk(
@@ -229,55 +220,34 @@ def ppr_topk(
     options = WalkOptions(
         damping, tol, max_iter, edge_type_weights, edge_type_norm, allow, node_weights, weighted_nodes, threads
     )
-    may_be_empty = empty == "skip"
-    device = walk_device(backend, restart)
-    if device is not None:
-        if walk == "local":
-            raise _not_local("a device, which walks by passes; pass walk='auto', or seeds on the host")
-        rankings = _read_candidates(graph, candidates, len(restart))
-        if len(rankings) != 1 or rankings[0].queries is not None:
-            raise InputError(
-                "conflict",
-                "candidates",
-                "{field} is given per query, which needs {@restart} on the host; move it there, or give one set for "
-                "all queries",
-            )
-        with device.runtime.on_stream_of(restart.nodes):
-            queries = read_walks(graph, restart, options, may_be_empty=may_be_empty, device=device)
-            width, ranked = _width(k, graph, rankings), rankings[0].candidates
-            ranking = NodeRanking(width, ranked, stop == "proven", prove == "order")
-            hits, evidence = device.ppr_topk(graph, queries, ranking)
-            return _ppr_hits({**hits, **evidence._asdict()}, lambda array: device.runtime.export(array, restart.nodes))
-    engine = resolve("cpu" if walk == "local" and backend == "auto" else backend)
-    if engine.device is not None:
-        if walk == "local":
-            raise _not_local(f"backend={backend!r}, which walks by passes; pass backend='auto'")
-        walk = "passes"
-    queries = read_walks(graph, restart, options, may_be_empty=may_be_empty)
-    if walk == "local" and queries.node_weights is not None and queries.node_weights.effect(graph).excludes.any():
-        raise _not_local("node_weights of 0, which exclude nodes; pass walk='auto', or weights above 0")
-    batch, parts = queries.damping.size, []
-    walks = queries.indptr[1:] > queries.indptr[:-1]
-    rankings = _read_candidates(graph, candidates, batch)
-    k = _width(k, graph, rankings)
-    among = candidates.table if isinstance(candidates, Candidates) else None
-    for ranked, rows in rankings:
-        at = np.flatnonzero(walks) if rows is None else rows[walks[rows]]
-        ranking = NodeRanking(k, ranked, stop == "proven", prove == "order", walk, among)
-        hits, evidence = engine.ppr_topk(graph, queries.take(at), ranking)
-        parts.append((at, {**hits, **evidence._asdict()}))
-    whole = len(parts) == 1 and parts[0][0].size == batch
-    arrays = parts[0][1] if whole else _joined(parts, batch, k)
-    return _ppr_hits(arrays, same_library(restart))
-
-
-def _ppr_hits(arrays: dict[str, Any], wrap: Callable[[Any], Any]) -> PprHits:
-    for flags in ("proven", "converged"):
-        arrays[flags] = arrays[flags].view(np.bool_)
-    walks = {"_walks": arrays.pop("walks")} if "walks" in arrays else {}
-    wrapped = PprHits.unchecked(**{name: wrap(array) for name, array in arrays.items()}, **walks)
-    assert isinstance(wrapped, PprHits)
-    return wrapped
+    on_cpu = walk == "local" and backend == "auto" and not is_on_device(getattr(restart, "nodes", restart))
+    with engine_for("cpu" if on_cpu else backend, restart, "restart", ONLY_SEEDS) as engine:
+        if engine.ops.device is not None:
+            if walk == "local":
+                raise _not_local(f"backend={backend!r} or seeds on a device, which walks by passes; pass walk='auto'")
+            walk = "passes"
+        queries = engine.walks(graph, restart, options.of_batch(engine, graph), may_be_empty=empty == "skip")
+        if walk == "local" and queries.node_weights is not None and queries.node_weights.effect(graph).excludes.any():
+            raise _not_local("node_weights of 0, which exclude nodes; pass walk='auto', or weights above 0")
+        batch, parts = queries.damping.size, []
+        rankings, walks = _read_candidates(graph, candidates, batch), queries.may_walk
+        if not (rankings and rankings[0].queries is None):
+            engine.needs_host("candidates", "restart", "give one set for all queries")
+        k = _width(k, graph, rankings)
+        among = candidates.table if isinstance(candidates, Candidates) else None
+        for ranked, rows in rankings:
+            at = np.flatnonzero(walks) if rows is None else rows[walks[rows]]
+            ranking = NodeRanking(k, ranked, stop == "proven", prove == "order", walk, among)
+            hits, evidence = engine.ops.ppr_topk(graph, queries.take(at), ranking)
+            parts.append((at, {**hits, **evidence._asdict()}))
+        whole = len(parts) == 1 and parts[0][0].size == batch
+        arrays = parts[0][1] if whole else _joined(parts, batch, k)
+        for flags in ("proven", "converged"):
+            arrays[flags] = arrays[flags].view(np.bool_)
+        walked = {"_walks": arrays.pop("walks")} if "walks" in arrays else {}
+        hits_of_all = PprHits.unchecked(**engine.give_all(arrays), **walked)
+        assert isinstance(hits_of_all, PprHits)
+        return hits_of_all
 
 
 def _joined(parts: list[tuple[NDArray[np.int64], dict[str, Any]]], batch: int, k: int) -> dict[str, Any]:
@@ -359,41 +329,3 @@ def _width(k: int, graph: Graph, rankings: list[_Ranking]) -> int:
     """Return the width of the results: k, limited by the shared candidates or the nodes."""
     shared = rankings[0].candidates if rankings and rankings[0].queries is None else None
     return min(k, graph.num_nodes if shared is None else shared.size)
-
-
-def _device_matrix(device: DeviceOps, batch: int, n: int, out: Any) -> Any:
-    if out is None:
-        _check_budget(batch, n)
-        return device.runtime.empty((batch, n), np.float32)
-    if not is_on_device(out):
-        raise InputError(
-            "conflict",
-            "out",
-            "{field} is on the host ({kind}), and {@restart} on a device; pass an array there",
-            kind=type(out).__name__,
-        )
-    array = device.runtime.adopt(out)
-    check_device_dtype(array, "out")
-    check_shape(array.shape, "out", (batch, n))
-    return array
-
-
-def _check_budget(batch: int, n: int) -> None:
-    check_bytes(
-        4 * batch * n,
-        f"scores of {batch} queries x {n} nodes",
-        SCORES_BUDGET,
-        "score fewer queries at a time, use ppr_topk, or pass out=",
-    )
-
-
-def _score_matrix(batch: int, n: int, out: NDArray[np.float32] | None) -> NDArray[np.float32]:
-    if out is None:
-        _check_budget(batch, n)
-        return np.empty((batch, n), np.float32)
-    check_type(out, "out", np.ndarray, "a float32 ndarray")
-    if out.dtype != np.float32 or out.shape != (batch, n):
-        raise wrong_array(out, "out", f"float32 of the shape ({batch}, {n})")
-    if not (out.flags.c_contiguous and out.flags.writeable):
-        raise InputError("shape", "out", "{field} must be C-contiguous and writeable")
-    return out

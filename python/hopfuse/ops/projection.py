@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.convert import same_library, to_numpy
-from .._threads import thread_count
+from .._arrays.convert import to_numpy
 from .._validation import check_bytes, check_k, check_real, check_shape, check_type, check_weights
-from ..backends import resolve
 from ..backends.calls import ProjectCall
-from ..backends.placement import device_for
+from ..backends.engine import Engine, engine_for
 from ..errors import InputError
 from ..types import Hits, Incidence
-from ._lists import check_device_dtype
-
-if TYPE_CHECKING:
-    from ..backends.cuda import DeviceOps
 
 #: The largest result, in bytes.
 SCORES_BUDGET = 1 << 32
@@ -70,18 +64,12 @@ def project(
     array([[1.25, 0.25]], dtype=float32)
     """
     factors = _read_scale(scale, _check(incidence))
-    device = device_for(backend, scores, "scores")
-    if device is not None:
-        with device.runtime.on_stream_of(scores):
-            values = _on_device(device, scores, incidence)
-            _check_size(int(values.shape[0]), incidence.num_rows)
-            call = ProjectCall(incidence, values, factors, incidence.num_rows, threads=1, on_device=True)
-            return device.runtime.export(device.project(call), scores)
-    engine = resolve(backend)
-    values = _read_scores(scores, incidence.num_columns)
-    _check_size(values.shape[0], incidence.num_rows)
-    call = ProjectCall(incidence, values, factors, incidence.num_rows, thread_count(threads))
-    return same_library(scores)(engine.project(call))
+    with engine_for(backend, scores, "scores") as engine:
+        values, rows = _read_scores(engine, scores, incidence.num_columns), incidence.num_rows
+        what, fix = f"scores of {values.shape[0]} queries x {rows} rows", "use project_topk, or smaller batches"
+        check_bytes(4 * values.shape[0] * rows, what, SCORES_BUDGET, fix)
+        call = ProjectCall(incidence, values, factors, rows, engine.threads(threads), engine.on_device)
+        return engine.give(engine.ops.project(call))
 
 
 def project_topk(
@@ -117,20 +105,13 @@ def project_topk(
     """
     factors = _read_scale(scale, _check(incidence))
     k = min(check_k(k), incidence.num_rows)
-    device = device_for(backend, scores, "scores")
-    if device is not None:
-        runtime = device.runtime
-        with runtime.on_stream_of(scores):
-            values = _on_device(device, scores, incidence)
-            _check_hits_size(int(values.shape[0]), k, incidence.num_rows)
-            best = device.project_topk(ProjectCall(incidence, values, factors, k, threads=1, on_device=True))
-            return Hits.unchecked(**{name: runtime.export(array, scores) for name, array in best.items()})
-    engine = resolve(backend)
-    values = _read_scores(scores, incidence.num_columns)
-    _check_hits_size(values.shape[0], k, incidence.num_rows)
-    best = engine.project_topk(ProjectCall(incidence, values, factors, k, thread_count(threads)))
-    wrap = same_library(scores)
-    return Hits.unchecked(**{name: wrap(array) for name, array in best.items()})
+    with engine_for(backend, scores, "scores") as engine:
+        values, rows = _read_scores(engine, scores, incidence.num_columns), incidence.num_rows
+        what = f"hits of {values.shape[0]} queries with k = {k}"
+        fix = f"use a smaller k (there are {rows} rows), or smaller batches"
+        check_bytes(12 * values.shape[0] * k, what, SCORES_BUDGET, fix)
+        call = ProjectCall(incidence, values, factors, k, engine.threads(threads), engine.on_device)
+        return engine.give_hits(engine.ops.project_topk(call))
 
 
 def _check(incidence: Any) -> Incidence:
@@ -140,22 +121,13 @@ def _check(incidence: Any) -> Incidence:
     return checked
 
 
-def _check_size(batch: int, rows: int) -> None:
-    what, fix = f"scores of {batch} queries x {rows} rows", "use project_topk, or smaller batches"
-    check_bytes(4 * batch * rows, what, SCORES_BUDGET, fix)
+def _read_scores(engine: Engine, scores: Any, columns: int) -> Any:
+    values = engine.rows(scores, "scores", columns, "one column per column of the incidence")
+    engine.check(_check_finite, values, scores)
+    return values
 
 
-def _check_hits_size(batch: int, k: int, rows: int) -> None:
-    what, fix = f"hits of {batch} queries with k = {k}", f"use a smaller k (there are {rows} rows), or smaller batches"
-    check_bytes(12 * batch * k, what, SCORES_BUDGET, fix)
-
-
-def _read_scores(scores: Any, columns: int) -> NDArray[np.float32]:
-    array = to_numpy(scores, "scores")
-    check_real(array, "scores")
-    check_shape(array.shape, "scores", ("B", columns), (columns,), reason="one column per column of the incidence")
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = np.ascontiguousarray(np.atleast_2d(array), np.float32)
+def _check_finite(values: NDArray[np.float32], given: Any) -> None:
     for row, own in enumerate(values):  # row by row, because a (B, N) temporary is slow to allocate
         finite = np.isfinite(own)
         if not finite.all():
@@ -164,16 +136,8 @@ def _read_scores(scores: Any, columns: int) -> NDArray[np.float32]:
                 "finite",
                 f"scores[{row}, {column}]",
                 "{field} is {given}; scores must be finite in float32",
-                given=np.atleast_2d(array)[row, column],
+                given=np.atleast_2d(to_numpy(given, "scores"))[row, column],
             )
-    return values
-
-
-def _on_device(device: DeviceOps, scores: Any, incidence: Incidence) -> Any:
-    values = device.runtime.adopt(scores)
-    check_device_dtype(values, "scores")
-    check_shape(values.shape, "scores", ("B", incidence.num_columns))
-    return values
 
 
 def _read_scale(scale: Any, incidence: Incidence) -> NDArray[np.float32] | None:

@@ -1,4 +1,4 @@
-"""Add hits, or the entities of hits, to the seeds of walks; choose hits that cover the seeds."""
+"""Add hits, or the entities of hits, to the seeds of walks; choose hits that cover the seeds; boost weights of hits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.convert import same_library, to_numpy
+from .._arrays.convert import to_numpy
 from .._validation import (
     check_dtype,
     check_length,
@@ -17,15 +17,15 @@ from .._validation import (
     check_weights,
     check_whole,
 )
-from ..backends import cpu
-from ..backends.calls import CoverCall, EntitySeedCall, PassageSeedCall
-from ..backends.placement import device_for
+from ..backends.calls import BoostCall, CoverCall, EntitySeedCall, PassageSeedCall
+from ..backends.engine import Engine, engine_for
 from ..types import Hits, Incidence, Seeds
-from ._captured import refuse_per_query
-from ._lists import check_hits, check_inside, device_list, host_list
+from ._arguments import check_hits, check_inside, refuse_per_query
+
+LARGEST_STRENGTH = 1e4
 
 
-def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
+def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float, *, backend: str = "auto") -> Seeds:
     """Add hits to the seeds of a walk, as HippoRAG 2 adds passages to phrase nodes.
 
     Each row of seeds is scaled to sum 1. A hit with score > 0 gets weight mass * score / (sum of these scores), added
@@ -38,6 +38,7 @@ def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
         Ids are nodes of the graph. Calibrate the scores first: ``hf.calibrate(hits, "min_max")``.
     mass : float
         The total weight of the hits; that of the seeds is 1.
+    backend : {"auto", "cpu", "cuda"}
 
     Returns
     -------
@@ -62,25 +63,15 @@ def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float) -> Seeds:
     """
     _check_rows(seeds, hits)
     mass = check_number(mass, "mass", low=0)
-    device = device_for("auto", seeds.nodes, "seeds")
-    read: Any = to_numpy if device is None else device.adopt
-    call = PassageSeedCall(
-        read(seeds.nodes, "seeds.nodes"),
-        read(seeds.weights, "seeds.weights"),
-        read(hits.ids, "hits.ids"),
-        read(hits.scores, "hits.scores"),
-        read(hits.counts, "hits.counts"),
-        float(mass),
-        on_device=device is not None,
-    )
-    if device is None:
-        return Seeds(*cpu.add_passage_seeds(call))
-    with device.runtime.on_stream_of(seeds.nodes):
-        nodes, weights = device.add_passage_seeds(call)
-        return Seeds(device.runtime.export(nodes, seeds.nodes), device.runtime.export(weights, seeds.nodes))
+    with engine_for(backend, seeds, "seeds") as engine:
+        call = PassageSeedCall(*_read_seeds(engine, seeds), *engine.hits(hits, "hits"), mass, engine.on_device)
+        nodes, weights = engine.ops.add_passage_seeds(call)
+        return Seeds(engine.give(nodes), engine.give(weights))
 
 
-def add_entity_seeds(seeds: Seeds, hits: Hits, mentions: Incidence, mass: float, *, frequency: Any = None) -> Seeds:
+def add_entity_seeds(
+    seeds: Seeds, hits: Hits, mentions: Incidence, mass: float, *, frequency: Any = None, backend: str = "auto"
+) -> Seeds:
     """Add the entities of hits to the seeds of a walk: pseudo-relevance feedback through the restart.
 
     An entity e gets the sum over the hits p of w_pe / (r * frequency_e), where r is the rank of p, from 1. Entities of
@@ -99,6 +90,7 @@ def add_entity_seeds(seeds: Seeds, hits: Hits, mentions: Incidence, mass: float,
         In [0, 1].
     frequency : array_like of int, shape (N,) or (B, N), optional
         The number of passages that mention each node; a node with 0 gets nothing. Default: counted in ``mentions``.
+    backend : {"auto", "cpu", "cuda"}
 
     Returns
     -------
@@ -133,20 +125,18 @@ def add_entity_seeds(seeds: Seeds, hits: Hits, mentions: Incidence, mass: float,
     _check_mentions(mentions)
     mass = check_number(mass, "mass", low=0, high=1)
     often = _column_counts(mentions) if frequency is None else _read_frequency(frequency, len(seeds), mentions)
-    device = device_for("auto", seeds.nodes, "seeds")
-    read: Any = to_numpy if device is None else device.adopt
-    ids, counts = read(hits.ids, "hits.ids"), read(hits.counts, "hits.counts")
-    call = EntitySeedCall(seeds.nodes, seeds.weights, ids, counts, mentions, often, float(mass))
-    if device is None:
-        check_inside(ids, counts, mentions.num_rows, "the rows of mentions")
-        return Seeds.unchecked(*cpu.add_entity_seeds(call))
-    with device.runtime.on_stream_of(seeds.nodes):
-        given = (device.adopt(seeds.nodes, "seeds.nodes"), device.adopt(seeds.weights, "seeds.weights"))
-        nodes, weights = device.add_entity_seeds(call._replace(node=given[0], weight=given[1], on_device=True))
-        return Seeds(device.runtime.export(nodes, seeds.nodes), device.runtime.export(weights, seeds.nodes))
+    with engine_for(backend, seeds, "seeds") as engine:
+        ids, _, counts = engine.hits(hits, "hits")
+        engine.check(check_inside, ids, counts, mentions.num_rows, "the rows of mentions")
+        given = _read_seeds(engine, seeds)
+        call = EntitySeedCall(*given, ids, counts, mentions, often, mass, engine.on_device)
+        nodes, weights = engine.ops.add_entity_seeds(call)
+        return Seeds.unchecked(engine.give(nodes), engine.give(weights))
 
 
-def cover_seeds(hits: Hits, seeds: Seeds, mentions: Incidence, *, k: int = 3, least: float = 0.3) -> Hits:
+def cover_seeds(
+    hits: Hits, seeds: Seeds, mentions: Incidence, *, k: int = 3, least: float = 0.3, backend: str = "auto"
+) -> Hits:
     """Choose the hits of a list that cover the seeds: the first hit, and the first that mentions each heavy seed.
 
     After the first hit of the list, the seeds are taken by weight, heaviest first, then by lower node. Each adds the
@@ -165,6 +155,7 @@ def cover_seeds(hits: Hits, seeds: Seeds, mentions: Incidence, *, k: int = 3, le
         The most hits per query, at least 1.
     least : float
         In [0, 1]. Seeds lighter than ``least`` times the heaviest seed of their query add no hit.
+    backend : {"auto", "cpu", "cuda"}
 
     Returns
     -------
@@ -198,19 +189,66 @@ def cover_seeds(hits: Hits, seeds: Seeds, mentions: Incidence, *, k: int = 3, le
     _check_mentions(mentions)
     most = min(check_whole(k, "k"), int(hits.ids.shape[1]))
     least = check_number(least, "least", low=0, high=1)
-    device = device_for("auto", hits.ids, "hits")
-    if device is None:
-        ids, scores, counts = host_list(hits)
-        check_inside(ids, counts, mentions.num_rows, "the rows of mentions")
-        given = to_numpy(seeds.nodes, "seeds.nodes"), to_numpy(seeds.weights, "seeds.weights")
-        wrap = same_library(hits.ids)
-        best = cpu.cover_seeds(CoverCall(*given, ids, scores, counts, mentions, most, least))
-        return Hits.unchecked(**{name: wrap(array) for name, array in best.items()})
-    with device.runtime.on_stream_of(hits.ids):
-        there = device.adopt(seeds.nodes, "seeds.nodes"), device.adopt(seeds.weights, "seeds.weights")
-        call = CoverCall(*there, *device_list(device, hits, "hits"), mentions, most, least, on_device=True)
-        best = device.cover_seeds(call)
-        return Hits.unchecked(**{name: device.runtime.export(array, hits.ids) for name, array in best.items()})
+    with engine_for(backend, hits, "hits") as engine:
+        ids, scores, counts = engine.hits(hits, "hits")
+        engine.check(check_inside, ids, counts, mentions.num_rows, "the rows of mentions")
+        given = _read_seeds(engine, seeds)
+        call = CoverCall(*given, ids, scores, counts, mentions, most, least, engine.on_device)
+        return engine.give_hits(engine.ops.cover_seeds(call))
+
+
+def boost_weights(weights: Any, hits: Hits, strength: float, *, backend: str = "auto") -> Any:
+    """Boost the weights of the passages in a list of hits, such as the hits of a lexical search.
+
+    A hit's weight is multiplied by 1 + strength * score / (the largest score of its query). Hits with a score of 0 or
+    below change nothing.
+
+    Parameters
+    ----------
+    weights : array_like of float (B, N)
+        As :func:`similarity_weights` returns them; converted to float32. On a GPU (CuPy, torch, DLPack) they must be
+        float32.
+    hits : Hits (B, k)
+        Ids are columns of ``weights``. They must be on the same device as the weights.
+    strength : float
+        0 to 1e4. The best hit's weight is multiplied by 1 + ``strength``.
+    backend : {"auto", "cpu", "cuda"}
+
+    Returns
+    -------
+    array of float32, shape (B, N)
+        A new array of the library that ``weights`` came from. Each operation is rounded to float32, so a query's
+        weights are the same bits in every batch and on every device.
+
+    Raises
+    ------
+    InputError
+        Shapes that do not agree, ids that are not columns, a strength out of range, arrays on different devices.
+
+    Notes
+    -----
+    The values of ``weights`` are not checked here; the walk that uses them refuses invalid ones.
+
+    Examples
+    --------
+    >>> import numpy as np, hopfuse as hf
+    >>> hits = hf.Hits([[2, 0]], [[8.0, 4.0]])
+    >>> hf.boost_weights(np.array([[0.5, 1.0, 0.25]], np.float32), hits, 2.0)
+    array([[1.  , 1.  , 0.75]], dtype=float32)
+    """
+    check_hits(hits)
+    strength = check_number(strength, "strength", low=0, high=LARGEST_STRENGTH)
+    with engine_for(backend, weights, "weights") as engine:
+        given = engine.rows(weights, "weights", "N", "a row for each row of hits")
+        check_shape(given.shape, "weights", (len(hits), "N"), reason="a row for each row of hits")
+        ids, scores, counts = engine.hits(hits, "hits")
+        engine.check(check_inside, ids, counts, given.shape[1], "the columns of weights")
+        call = BoostCall(given, ids, scores, counts, strength, engine.on_device)
+        return engine.give(engine.ops.boost_weights(call))
+
+
+def _read_seeds(engine: Engine, seeds: Seeds) -> tuple[Any, Any]:
+    return engine.read(seeds.nodes, "seeds.nodes", np.int64), engine.read(seeds.weights, "seeds.weights", np.float64)
 
 
 def _check_mentions(mentions: Any) -> None:

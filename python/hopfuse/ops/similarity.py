@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .._arrays.convert import same_library
-from .._arrays.norms import first_unscorable
-from .._threads import thread_count
+from .._arrays.vectors import first_unscorable
 from .._validation import check_bytes, check_number
-from ..backends import resolve
 from ..backends.calls import SimilarityCall
-from ..backends.placement import device_for
+from ..backends.engine import engine_for
 from ..errors import InputError
 from ..types import Corpus
-from ._filter import read_filter
-from .vectors import device_queries, read_queries
-
-if TYPE_CHECKING:
-    from ..backends.cuda import DeviceOps
+from ._arguments import read_filter
+from .dense import read_queries
 
 #: The largest result, in bytes.
 WEIGHTS_BUDGET = 1 << 32
@@ -94,25 +88,14 @@ def similarity_weights(
     _check_directions(corpus)
     (low, high), (least, most) = TAU_LIMITS, FLOOR_LIMITS
     shape = check_number(tau, "tau", low=low, high=high), check_number(floor, "floor", low=least, high=most)
-    device = device_for(backend, queries, "queries")
-    if device is not None:
-        return _on_device(device, queries, corpus, allow, shape)
-    engine = resolve(backend)
-    vectors = read_queries(queries, corpus.dim, needs_length=True)
-    _check_size(vectors.shape[0], corpus)
-    allowed = read_filter(allow, vectors.shape[0], corpus.num_vectors, "allow")
-    call = SimilarityCall(vectors, corpus, *shape, allowed, thread_count(threads))
-    return same_library(queries)(engine.similarity_weights(call))
-
-
-def _on_device(device: DeviceOps, queries: Any, corpus: Corpus, allow: Any, shape: tuple[float, float]) -> Any:
-    with device.runtime.on_stream_of(queries):
-        vectors = device_queries(device, queries, corpus.dim)
+    with engine_for(backend, queries, "queries") as engine:
+        vectors = read_queries(engine, queries, corpus.dim, True)
         batch = int(vectors.shape[0])
-        _check_size(batch, corpus)
+        what = f"weights of {batch} queries x {corpus.num_vectors} passages"
+        check_bytes(4 * batch * corpus.num_vectors, what, WEIGHTS_BUDGET, "use smaller batches")
         allowed = read_filter(allow, batch, corpus.num_vectors, "allow")
-        call = SimilarityCall(vectors, corpus, *shape, allowed, threads=1, on_device=True)
-        return device.runtime.export(device.similarity_weights(call), queries)
+        call = SimilarityCall(vectors, corpus, *shape, allowed, engine.threads(threads), engine.on_device)
+        return engine.give(engine.ops.similarity_weights(call))
 
 
 def _check_directions(corpus: Corpus) -> None:
@@ -129,8 +112,3 @@ def _check_directions(corpus: Corpus) -> None:
                 "vector, or leave it out of the corpus",
             )
     corpus.derived["has_directions"] = True
-
-
-def _check_size(batch: int, corpus: Corpus) -> None:
-    what = f"weights of {batch} queries x {corpus.num_vectors} passages"
-    check_bytes(4 * batch * corpus.num_vectors, what, WEIGHTS_BUDGET, "use smaller batches")

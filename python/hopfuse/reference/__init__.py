@@ -5,18 +5,23 @@ one query at a time. No other room calls them. May import ``fusion`` (its formul
 ``types``, ``errors``, the checks and ``_arrays``.
 """
 
-from .boosting import boost_weights
 from .calibration import calibrate
 from .canonical import canonical_dot, canonical_scores, dense_topk_canonical, fma32
 from .dense import dense_scores, dense_topk
-from .dice import dice, dice_scores, elements
 from .fusion import fuse
 from .ising import ising_rerank, mean_field, shared_neighbours
 from .pagerank import ppr, ppr_residual, ppr_topk
-from .projection import project, project_topk
+from .passages import (
+    boost_weights,
+    dice,
+    dice_scores,
+    elements,
+    project,
+    project_topk,
+    similarity_weights,
+)
 from .ranking import Ranking
 from .seeding import add_entity_seeds, add_passage_seeds, cover_seeds
-from .similarity import similarity_weights
 
 __all__ = [
     "Ranking",

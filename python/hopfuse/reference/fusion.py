@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._validation import check_choice, check_k, check_length, check_number, check_shape, check_type, check_weights
 from ..errors import InputError
-from ..fusion import FusionMethod, ScoredList, held_by, resolve
+from ..fusion import FusionMethod, ScoredList, fused_by_formula, resolve
 from ..types import Hits
 from .calibration import METHODS as CALIBRATIONS
 from .calibration import calibrate
@@ -85,7 +85,7 @@ def fuse(
     rule = resolve(method, options)
     batch = _batch(lists)
     rule.kernel_options(len(lists))  # checks options that depend on the number of lists
-    bonus = _consensus(consensus)
+    bonus = check_number(consensus, "consensus", low=0)
     w = _weights(rule, weights, batch, len(lists))
     factors = _prior_factors(prior, prior_weight)
     capped = _capped(lists, pool)
@@ -94,26 +94,8 @@ def fuse(
     rows = []
     for b in range(batch):
         row = [ScoredList(one.ids[b, : one.counts[b]], one.scores[b, : one.counts[b]]) for one in calibrated]
-        rows.append(_fused_row(rule, row, w[b], bonus, factors, size))
+        rows.append(best(*fused_by_formula(rule, row, w[b], bonus, factors, b), size))
     return Ranking.from_rows(rows, size)
-
-
-def _fused_row(
-    rule: FusionMethod,
-    row: list[ScoredList],
-    w: NDArray[np.float64],
-    bonus: float,
-    factors: NDArray[np.float64],
-    k: int,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    scores = rule.formula(row, w)
-    held = held_by(row)
-    total = [score + bonus if held[document] >= 2 else score for document, score in scores.items()]
-    ids = np.array(list(scores), np.int64)
-    known = ids < factors.size
-    final = np.array(total, np.float64)
-    final[known] *= factors[ids[known]]
-    return best(ids, final, k)
 
 
 def _batch(lists: Sequence[Hits | Ranking]) -> int:
@@ -124,10 +106,6 @@ def _batch(lists: Sequence[Hits | Ranking]) -> int:
         check_type(one, f"lists[{at}]", (Hits, Ranking), "Hits")
         check_length(len(one), f"lists[{at}]", len(lists[0]), "query")
     return len(lists[0])
-
-
-def _consensus(consensus: Any) -> float:
-    return check_number(consensus, "consensus", low=0)
 
 
 def _weights(rule: FusionMethod, weights: Any, batch: int, num_lists: int) -> NDArray[np.float64]:

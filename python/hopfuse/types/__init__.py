@@ -5,12 +5,12 @@ from .corpus import Corpus
 from .edge_statements import EdgeStatements
 from .facts import Facts
 from .graph import Graph
-from .hits import Hits, LocalWalks, PprHits
+from .hits import Hits
 from .incidence import Incidence
 from .label_sets import LabelSets
-from .ppr_result import PprResult
 from .seeds import Seeds
 from .term_matrix import TermMatrix
+from .walks import LocalWalks, PprHits, PprResult
 
 __all__ = [
     "Candidates",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.codes import Precision
+from .._arrays.vectors import Precision
 from .corpus import Corpus, widened
 
 
@@ -61,11 +61,11 @@ class ContinuedCorpus(Corpus):
             concatenated = concatenated._replace(rows=slice(0, rows.size), place=rows, mask=mask)
         # the fields of a frozen class
         self.__dict__.update(metric=base.metric, storage=base.storage, derived={})
-        self.__dict__.update(concatenated=concatenated, pieces=_pieces(concatenated, base, added))
+        self.__dict__.update(concatenated=concatenated, segments=_segments(concatenated, base, added))
 
     concatenated: CorpusPart
     """A corpus of ``whole``."""
-    pieces: tuple[CorpusPart, ...]
+    segments: tuple[CorpusPart, ...]
     """``base`` and the corpus of what is behind it, without those of which nothing remains."""
 
     @property
@@ -104,18 +104,18 @@ class ContinuedCorpus(Corpus):
         return whole[rows if place is None else place[rows]]
 
 
-def _pieces(concatenated: CorpusPart, *corpora: Corpus) -> tuple[CorpusPart, ...]:
+def _segments(concatenated: CorpusPart, *corpora: Corpus) -> tuple[CorpusPart, ...]:
     """Return the parts of a corpus that are in each of the corpora which it consists of, without empty ones."""
-    pieces, begin, first = list[CorpusPart](), 0, 0
+    segments, begin, first = list[CorpusPart](), 0, 0
     place, mask = concatenated.place, concatenated.mask
     for corpus in corpora:
         last = first + corpus.num_vectors
         end = last if place is None else int(np.searchsorted(place, last))
         own = slice(begin, end)
         if place is None or mask is None or end - begin == last - first:
-            piece = CorpusPart(corpus, own, None, None)
+            segment = CorpusPart(corpus, own, None, None)
         else:
-            piece = CorpusPart(corpus, own, place[own] - first, mask[first:last])
-        pieces += [piece] if end > begin else []
+            segment = CorpusPart(corpus, own, place[own] - first, mask[first:last])
+        segments += [segment] if end > begin else []
         begin, first = end, last
-    return tuple(pieces)
+    return tuple(segments)

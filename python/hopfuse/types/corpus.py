@@ -10,10 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.bfloat16 import bfloat16_bits, bfloat16_to_float32, round_to_bfloat16
-from .._arrays.codes import Codes, Precision, empty_codes, encode, rows_coded_together
 from .._arrays.convert import to_numpy
 from .._arrays.mapped import release_pages
-from .._arrays.norms import Unscorable, first_unscorable, unsure_norms
+from .._arrays.vectors import (
+    Codes,
+    Precision,
+    Unscorable,
+    empty_codes,
+    encode,
+    first_unscorable,
+    rows_coded_together,
+    unsure_norms,
+)
 from .._threads import thread_count
 from .._validation import check_choice, check_type, wrong_array
 from ..errors import InputError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -116,63 +116,6 @@ class Hits:
         row = self.row(query)
         shown = [f"{id} {score:.5g}" for id, score in row[:_SHOWN]]
         return ", ".join(shown + ([f"… {len(row) - _SHOWN:,} more"] if len(row) > _SHOWN else [])) or "none"
-
-
-class LocalWalks(NamedTuple):
-    """How the queries of a batch walked locally, by pushes that read only the rows that they need; on the host."""
-
-    local: NDArray[np.bool_]
-    """(B,) whether the hits are those of a local walk; otherwise they are those of passes over the graph."""
-    rounds: NDArray[np.int64]
-    """(B,) rounds of pushes."""
-    rows: NDArray[np.int64]
-    """(B,) rows that were pushed."""
-    entries: NDArray[np.int64]
-    """(B,) entries that were read, of pushed rows and of rows that the proof looked at."""
-
-    @classmethod
-    def none(cls, batch: int) -> LocalWalks:
-        """Return those of a batch of which no query walks locally."""
-        return cls(np.zeros(batch, np.bool_), *(np.zeros(batch, np.int64) for _ in range(3)))
-
-
-@dataclass(frozen=True, eq=False, init=False, repr=False)
-class PprHits(Hits):
-    """Hits of :func:`hopfuse.ppr_topk`, with error bounds.
-
-    Attributes
-    ----------
-    score_bounds : ndarray of float32, shape (B, k)
-        Upper bound of ``|score - exact score|``, per hit.
-    proven : ndarray of bool, shape (B,)
-        Whether the set and order of the hits are proven to be those of the exact scores; with ``prove="set"``, whether
-        the set is.
-    iterations : ndarray of int64, shape (B,)
-        Passes over the graph spent on the query.
-    residual, bound : ndarray of float64, shape (B,)
-        L1 residual of the iterate that the scores come from, and the bound of its L1 error.
-    converged : ndarray of bool, shape (B,)
-        bound <= tol. A query that stopped when it was proven need not have converged.
-
-    Examples
-    --------
-    >>> import hopfuse as hf
-    >>> h = hf.ppr_topk(hf.Graph.from_edges([0, 1, 1], [1, 2, 3], [4.0, 2.0, 1.0]), [{0: 1.0}], 3)
-    >>> h.ids, h.proven
-    (array([[0, 1, 2]]), array([ True]))
-    """
-
-    score_bounds: NDArray[np.float32]
-    proven: NDArray[np.bool_]
-    iterations: NDArray[np.int64]
-    residual: NDArray[np.float64]
-    bound: NDArray[np.float64]
-    converged: NDArray[np.bool_]
-
-    @property
-    def walks(self) -> LocalWalks | None:
-        """How queries walked locally, also if this did not prove their hits; None if no query did."""
-        return vars(self).get("_walks")
 
 
 def pad_rows(rows: Sequence[tuple[Any, Any]], width: int) -> Hits:

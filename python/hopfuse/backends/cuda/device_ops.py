@@ -1,14 +1,16 @@
-"""The device backend: native operations, for arrays on the host or on the device."""
+"""The device backend: native operations, for arrays on the host or on the device, and the memory that they take."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import _native
-from ..._arrays import codes
+from ..._arrays.vectors import dense_types
+from ..._validation import check_whole
 from ...errors import BackendError, InputError
 from ...types import Corpus, Graph, Incidence, LabelSets
 from ..calls import (
@@ -18,6 +20,7 @@ from ..calls import (
     CalibrateCall,
     CoverCall,
     DenseCall,
+    DeviceSeeds,
     DiceCall,
     EntitySeedCall,
     Evidence,
@@ -28,11 +31,12 @@ from ..calls import (
     PassageSeedCall,
     PprQueries,
     ProjectCall,
+    RowFilter,
     SimilarityCall,
 )
+from ..driver import no_driver
 from ..node_weights import NodeWeightCall, NodeWeights
-from ..prepared_graph import prepared_graph
-from .residents import resident
+from ..walks import prepared_graph
 from .runtime import Runtime
 
 _CALIBRATIONS, _TIES, _FUSION_METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
@@ -84,7 +88,7 @@ class DeviceOps:
     # ---- What is resident --------------------------------------------------------------------------------------------
 
     def _rows(self, graph: Graph) -> _native.DeviceRows:
-        return resident(self.runtime, graph, lambda queue: _native.device_rows(queue, prepared_graph(graph)), ":rows")
+        return self.runtime.resident(graph, lambda queue: _native.device_rows(queue, prepared_graph(graph)), ":rows")
 
     def _graph(self, graph: Graph, *, per_type: bool, counts_edges: bool) -> _native.DeviceGraph:
         """Return a graph with the degrees of a normalisation, and rows of outgoing edges if queries sum degrees."""
@@ -93,14 +97,14 @@ class DeviceOps:
         def make(queue: _native.DeviceQueue) -> _native.DeviceGraph:
             return _native.device_graph(queue, self._rows(graph), prepared_graph(graph), per_type, with_out)
 
-        return resident(self.runtime, graph, make, f":{per_type}:{with_out}")
+        return self.runtime.resident(graph, make, f":{per_type}:{with_out}")
 
     def _walked(self, graph: Graph, queries: PprQueries) -> _native.DeviceGraph:
         counts_edges = queries.allow is not None or queries.node_weights is not None
         return self._graph(graph, per_type=queries.per_type, counts_edges=counts_edges)
 
     def _labels(self, labels: LabelSets) -> _native.DeviceLabels:
-        return resident(self.runtime, labels, lambda queue: _native.device_labels(queue, labels.indptr, labels.members))
+        return self.runtime.resident(labels, lambda queue: _native.device_labels(queue, labels.indptr, labels.members))
 
     def _corpus(self, corpus: Corpus) -> _native.DeviceCorpus:
         if corpus.num_vectors > _native.DEVICE_MOST_ROWS:
@@ -114,14 +118,14 @@ class DeviceOps:
 
         def make(queue: _native.DeviceQueue) -> _native.DeviceCorpus:
             given = corpus.vectors if corpus.precision == "float32" else corpus.vectors.view(np.uint16)
-            kind, is_cosine = codes.types()[corpus.precision], corpus.metric == "cosine"
+            kind, is_cosine = dense_types()[corpus.precision], corpus.metric == "cosine"
             return _native.device_corpus(queue, given, type=kind, cosine=is_cosine)
 
-        return resident(self.runtime, corpus, make)
+        return self.runtime.resident(corpus, make)
 
     def _incidence(self, incidence: Incidence) -> _native.DeviceIncidence:
         rows = {"indptr": incidence.indptr, "indices": incidence.indices, "weights": incidence.weights}
-        return resident(self.runtime, incidence, lambda queue: _native.device_incidence(queue, **rows))
+        return self.runtime.resident(incidence, lambda queue: _native.device_incidence(queue, **rows))
 
     # ---- Personalized PageRank ---------------------------------------------------------------------------------------
 
@@ -288,3 +292,69 @@ class DeviceOps:
         found = _native.device_project_topk(self._device.queue(), self._incidence(call.incidence), **given)
         self._record("project_f32", queries=call.scores.shape[0], rows=call.incidence.num_rows)
         return found
+
+
+# ---- Memory ----------------------------------------------------------------------------------------------------------
+
+
+def estimate(
+    graph: Graph | None, corpus: Corpus | None, *, batch: int, k: int, seeds: int, proves: bool, device: int | None
+) -> dict[str, int]:
+    """Return the resident bytes of ``graph`` and ``corpus``, and by its name the most that a call takes besides.
+
+    The calls run on a device that only counts allocations, like the one with the number ``device``: by default the one
+    that a call of this thread would use or, without a driver, one on which calls take the most.
+    """
+    ops = DeviceOps(Runtime(_native.Device.counting(_counted_like(device)), "dry"))
+    counted = ops.runtime.device
+    sizes = dict.fromkeys(("graph", "corpus", "ppr", "ppr_topk", "dense_topk"), 0)
+    calls: list[tuple[str, Graph | Corpus, dict[str, Callable[[], Any]]]] = []
+    if graph is not None:
+        walks = {
+            "ppr": lambda: _scores(ops, graph, batch, seeds),
+            "ppr_topk": lambda: _walk(ops, graph, batch, k, seeds, proves),
+        }
+        calls.append(("graph", graph, walks))
+    if corpus is not None:
+        calls.append(("corpus", corpus, {"dense_topk": lambda: _search(ops, corpus, batch, k)}))
+    for name, held, made in calls:
+        before = counted.used_bytes()
+        try:
+            for op, call in made.items():
+                counted.reset_peak()
+                call()
+                sizes[name] = counted.used_bytes() - before
+                sizes[op] = counted.peak_bytes() - counted.used_bytes()
+        finally:
+            ops.runtime.release(held)
+    return sizes
+
+
+def _counted_like(device: int | None) -> int | None:
+    missing = no_driver()
+    if missing is None:
+        chosen = _native.current_device() or 0
+        return chosen if device is None else check_whole(device, "device", _native.count_devices() - 1, least=0)
+    if device is not None:
+        raise missing
+    return None
+
+
+def _queries(device: DeviceOps, batch: int, seeds: int) -> PprQueries:
+    empty = device.runtime.empty
+    rows = DeviceSeeds(empty((batch, seeds), np.int64), empty((batch, seeds), np.float64), True)
+    none = np.zeros(batch + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
+    return PprQueries(*none, np.full(batch, 0.5), seeds=rows)
+
+
+def _scores(device: DeviceOps, graph: Graph, batch: int, seeds: int) -> None:
+    device.ppr(graph, _queries(device, batch, seeds), np.empty((batch, graph.num_nodes), np.float32))
+
+
+def _walk(device: DeviceOps, graph: Graph, batch: int, k: int, seeds: int, proves: bool) -> None:
+    device.ppr_topk(graph, _queries(device, batch, seeds), NodeRanking(k, None, stop_when_proven=proves))
+
+
+def _search(device: DeviceOps, corpus: Corpus, batch: int, k: int) -> None:
+    queries = device.runtime.empty((batch, corpus.dim), np.float32)
+    device.dense_topk(DenseCall(queries, corpus, k, RowFilter(), threads=1, on_device=True))

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from ..._threads import thread_count
 from ...errors import BackendError
-from .compatibility import OLDEST_DRIVER, best_target
+from ..driver import OLDEST_DRIVER
 from .kernel_cache import KernelCache
-from .kernel_compiler import Compiler, no_compiler, targets
+from .kernel_compiler import Compiler, best_target, no_compiler, targets
 from .kernel_images import ImagesError
 from .kernel_sources import KernelSources
 

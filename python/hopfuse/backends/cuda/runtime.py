@@ -1,4 +1,4 @@
-"""The device that ops run on, and what it takes from and gives to their callers."""
+"""The device that ops run on, what is resident there, and what it takes from and gives to their callers."""
 
 from __future__ import annotations
 
@@ -6,18 +6,25 @@ import contextlib
 import gc
 import itertools
 import os
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 from numpy.typing import DTypeLike
 
 from ... import _native
 from ..._native import DeviceArray
+from ...types import Corpus, Graph, Incidence, LabelSets
+from ..driver import release
 from . import device_errors as device_errors  # so that native code can raise its errors
 from . import interop
-from .compatibility import release
+
+#: What may have a copy on a device, which its ``derived`` keeps.
+Held = Graph | Corpus | LabelSets | Incidence
+R = TypeVar("R")
 
 _serial = itertools.count()
+_making = threading.RLock()
 
 
 class LaunchTime(NamedTuple):
@@ -45,7 +52,7 @@ class Runtime:
         device.collect_with(gc.collect)
 
     @property
-    def fixed(self) -> bool:
+    def is_capturing(self) -> bool:
         """Whether results of this thread's calls cannot be read to make decisions, as in a recording."""
         return self.device.recording
 
@@ -86,8 +93,23 @@ class Runtime:
         """Return the number of bytes that can still be allocated."""
         return self.device.free_bytes()
 
-    def trim(self) -> None:
-        """Release unused cached memory to the device."""
+    def resident(self, held: Held, make: Callable[[_native.DeviceQueue], R], part: str = "") -> R:
+        """Return the device copy of ``held``, or of a part of it; its first use makes it, in one thread."""
+        key = self.key + part
+        found: R | None = held.derived.get(key)
+        if found is None:
+            with _making:
+                found = held.derived.get(key)
+                if found is None:
+                    found = held.derived[key] = make(self.device.queue())
+        return found
+
+    def release(self, held: Held | None = None) -> None:
+        """Free the device copies of ``held``, but those that a recording reads, and unused cached memory."""
+        if held is not None:
+            with _making:
+                for key in [key for key in list(held.derived) if key.startswith(self.key)]:
+                    held.derived.pop(key, None)
         self.device.trim()
 
     @contextlib.contextmanager

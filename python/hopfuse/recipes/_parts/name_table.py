@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from ..._arrays.by_object import ByObject
-from ..._arrays.part_numbers import PartNumbers
+from ..._arrays.rows import PartNumbers
 from ...index import Index
+from ...types.derived import ByObject
 
 Kind = Literal["names", "aliases", "words"]
 Entities = Mapping[str, Sequence[int]]

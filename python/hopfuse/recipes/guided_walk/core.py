@@ -25,14 +25,12 @@ from numpy.typing import NDArray
 
 from ..._validation import check_names
 from ...index import Index
-from ...ops.boosting import boost_weights
-from ...ops.capture import placement
-from ...ops.dense import dense_topk
+from ...ops.capture import auto_backend
+from ...ops.dense import check_queries, dense_topk
 from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
-from ...ops.seeding import add_entity_seeds, cover_seeds
+from ...ops.seeding import add_entity_seeds, boost_weights, cover_seeds
 from ...ops.similarity import similarity_weights
-from ...ops.vectors import check_queries
 from ...types import Corpus, Graph, Hits, Incidence, Seeds
 from .._parts.direct import (
     KEPT_AMONG,
@@ -125,12 +123,12 @@ def guided_walk(
     tau = config.decay(has_words=boosted is not None)
     weights = similarity_weights(steering, corpus, tau=tau, floor=config.floor, **run)
     if boosted is not None:
-        weights = boost_weights(weights, boosted, config.boost)
+        weights = boost_weights(weights, boosted, config.boost, backend=backend)
     answers = list(lists.values())
     for _ in range(config.depth):
         answer = fuse(answers, method=config.ranks, k=FIRST_K, **run)
-        first = cover_seeds(answer, Seeds(seeds.nodes, names), mentions, k=config.second_top)
-        starts = add_entity_seeds(seeds, first, shares, config.second_mass)
+        first = cover_seeds(answer, Seeds(seeds.nodes, names), mentions, k=config.second_top, backend=backend)
+        starts = add_entity_seeds(seeds, first, shares, config.second_mass, backend=backend)
         walked = ppr_topk(graph, starts, config.graph_k, node_weights=weights, weighted_nodes=passages, **walk)
         answers = [walked]
     return {**lists, "guided": walked, "first": first}
@@ -303,7 +301,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
 
     def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> GuidedWalkResult:
         assert asked.mentions is not None
-        backend, records = placement()
+        backend, records = auto_backend()
         seeds, unknown = self._seeder.seeds(asked.mentions, asked.vectors, backend=backend, threads=self.threads)
         named = padded(seeds, self.index.num_passages)
         texts = None if asked.texts is None else [text or "" for text in asked.texts]
@@ -326,7 +324,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
             lists["lexical"] = words.head(self._lexical_k or 1)
         rarest = rarest_seeds(seeds, names, self.index)
         ranking = self._ranked(lists, words if texts is not None else None, rarest, k)
-        starts = add_entity_seeds(named, first, self._shares, self.config.second_mass)
+        starts = add_entity_seeds(named, first, self._shares, self.config.second_mass, backend="cpu")
         outcome = Outcome(steering, self._shares, seeds, named, others, boosted, first, lists, ranking, rarest, view)
         traces = trace_queries(self.index, self.config, outcome, self.threads) if trace else None
         notes = notes_of(asked, seeds, unknown, words, boosted)

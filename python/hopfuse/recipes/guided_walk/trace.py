@@ -107,7 +107,7 @@ class _Walk:
 def _starts(config: GuidedWalkConfig, outcome: Outcome) -> list[_Start]:
     """Return the parts of each question's restart."""
     none = Seeds(np.full((len(outcome.named), 0), -1), np.zeros((len(outcome.named), 0)))
-    second = add_entity_seeds(none, outcome.first, outcome.mentions, config.second_mass)
+    second = add_entity_seeds(none, outcome.first, outcome.mentions, config.second_mass, backend="cpu")
     starts = []
     for own, more in zip(_rows(outcome.named), _rows(second), strict=True):
         mass = config.second_mass if own else 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...ops.boosting import boost_weights
+from ...ops.seeding import boost_weights
 from ...ops.similarity import similarity_weights
 from ...types import Corpus, Hits
 from .config import GuidedWalkConfig
@@ -21,7 +21,7 @@ def passage_weights(
     """Return each passage's weight, (B, P), as the core computes it in two calls of its own."""
     tau = config.decay(has_words=boosted is not None)
     weights = similarity_weights(vectors, corpus, tau=tau, floor=config.floor, threads=threads)
-    return weights if boosted is None else boost_weights(weights, boosted, config.boost)
+    return weights if boosted is None else boost_weights(weights, boosted, config.boost, backend="cpu")
 
 
 def boosts_of(boosted: Hits, b: int, boost: float) -> dict[int, float]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..._validation import check_length
 from ...index import Index, IndexPart
-from ...ops.capture import placement
+from ...ops.capture import auto_backend
 from ...ops.dense import dense_topk
 from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
@@ -210,7 +210,7 @@ class HybridRRF(BaseRecipe[SearchResult]):
         )
 
     def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> SearchResult:
-        backend, seen = placement().backend, None if view is None else view.allow
+        backend, seen = auto_backend().backend, None if view is None else view.allow
         seeds, starts, unknown = list[list[Seed]](), None, set[str]()
         if asked.mentions is not None:
             run: dict[str, Any] = {"backend": backend, "threads": self.threads}

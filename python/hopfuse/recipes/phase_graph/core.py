@@ -21,7 +21,7 @@ import numpy as np
 from ..._validation import check_names
 from ...index import Index
 from ...ops.calibration import calibrate
-from ...ops.capture import placement
+from ...ops.capture import auto_backend
 from ...ops.dense import dense_topk
 from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
@@ -80,7 +80,8 @@ def phase_graph(
     dense = dense_topk(vectors, corpus, config.dense_k, allow=allow, **run)
 
     if config.passage_seeds > 0:
-        seeds = add_passage_seeds(seeds, calibrate(dense, "min_max", **run), config.passage_seeds)
+        shares = calibrate(dense, "min_max", **run)
+        seeds = add_passage_seeds(seeds, shares, config.passage_seeds, backend=backend)
     walked = ppr_topk(
         graph,
         seeds,
@@ -236,7 +237,7 @@ class PhaseGraph(RecordedRecipe[PhaseGraphResult]):
 
     def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> PhaseGraphResult:
         assert asked.mentions is not None
-        backend, records = placement()
+        backend, records = auto_backend()
         seeds, unknown = self._seeder.seeds(asked.mentions, asked.vectors, backend=backend, threads=self.threads)
         starts = padded(seeds, self.index.num_passages)
         seen = None if view is None else view.allow

@@ -28,7 +28,8 @@ def trace_queries(index: Index, config: PhaseGraphConfig, outcome: Outcome) -> l
     scaled = {leg: _scaled(config, pool, at, len(lists)) for at, (leg, pool) in enumerate(lists.items())}
     shares = {leg: _shares(config, pool, at, len(lists)) for at, (leg, pool) in enumerate(lists.items())}
     if config.passage_seeds > 0:
-        starts = add_passage_seeds(starts, calibrate(lists["dense"], "min_max"), config.passage_seeds)
+        dense = calibrate(lists["dense"], "min_max", backend="cpu")
+        starts = add_passage_seeds(starts, dense, config.passage_seeds, backend="cpu")
     walk: dict[str, Any] = {"damping": config.damping, "edge_weights": config.edge_weights}
     paths = walk_path_records(index, starts, hits, lists["graph"], **walk)
     traces = []

@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ops.calibration import calibrate
-from ...ops.dense import dense_topk
+from ...ops.dense import check_queries, dense_topk
 from ...ops.dice import dice_scores
 from ...ops.ppr import ppr
 from ...ops.projection import project_topk
 from ...ops.seeding import add_passage_seeds
-from ...ops.vectors import check_queries
 from ...types import Corpus, Facts, Hits, LabelSets, Seeds
 from .._parts.config import needed
 from .._parts.facts import fact_labels
@@ -146,7 +145,7 @@ def restart(
     starts = Seeds.from_rows(rows, seed_width(policy.seeds.most))
     if dense is not None and policy.passage_mass > 0:
         shares = calibrate(dense.head(policy.seeds.passage_list), "min_max", backend=backend, threads=threads)
-        starts = add_passage_seeds(starts, take(shares, seeded), policy.passage_mass)
+        starts = add_passage_seeds(starts, take(shares, seeded), policy.passage_mass, backend=backend)
     return seeded, starts
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..._validation import check_k, check_length, checked_texts
 from ...errors import InputError
 from ...index import Index
-from ...ops.capture import Captured, capture, placement
+from ...ops.capture import Captured, auto_backend, capture
 from ...ops.dense import dense_topk
 from ...types import Hits, LabelSets
 from .._parts.base import BaseRecipe
@@ -213,7 +213,7 @@ class PolicyRAG(BaseRecipe[PolicyRAGResult]):
         policy, index, batch, etas = self.config, self.index, asked.size, asked.edge_weights
         assert asked.texts is not None
         own, vectors = asked.encoded, asked.vectors if self._reads_corpus else None
-        backend, records = placement()
+        backend, records = auto_backend()
         run: dict[str, Any] = {"backend": backend, "threads": self.threads}
         seeds, unknown = list[list[Seed]](), set[str]()
         mentioned: list[Candidates] = [{} for _ in range(batch)]

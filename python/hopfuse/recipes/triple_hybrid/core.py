@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays.rows import entries_of
-from ...ops.dense import dense_topk
+from ...ops.dense import check_queries, dense_topk
 from ...ops.dice import dice_scores
 from ...ops.fusion import fuse
-from ...ops.vectors import check_queries
 from ...types import Corpus, Facts, Hits, Incidence, LabelSets
 from ...types.hits import PAD_ID, PAD_SCORE
 from .._parts.facts import QueryFacts, fact_labels, facts_of, num_statements

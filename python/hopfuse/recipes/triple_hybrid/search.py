@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from ...errors import InputError
 from ...index import Index
-from ...ops.capture import placement
+from ...ops.capture import auto_backend
 from ...types import Incidence, LabelSets
 from .._parts.base import BaseRecipe
 from .._parts.config import lacking, needed
@@ -156,7 +156,7 @@ class TripleHybrid(BaseRecipe[TripleHybridResult]):
     def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> TripleHybridResult:
         config, index = self.config, self.index
         visible = None if view is None else visible_to(view, self._mentions, index.facts, index.num_entities)
-        run: dict[str, Any] = {"backend": placement().backend, "threads": self.threads}
+        run: dict[str, Any] = {"backend": auto_backend().backend, "threads": self.threads}
         found = rank(config, self._known, asked.texts, asked.vectors, k, visible=visible, **run)
         traces = None
         if trace:

@@ -1,13 +1,28 @@
-"""Estimate and free the device memory of graphs and corpora."""
+"""The memory and the self-test of a device."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .._arrays.mapped import mapping_of
+from .._arrays.vectors import code_bytes
 from .._validation import check_choice, check_type, check_whole
-from ..backends import placement
+from ..backends import opened, untested
+from ..backends.engine import device_of
+from ..backends.selftest import Check, kernel_times, leaked_bytes, run
 from ..errors import InputError
 from ..types import Corpus, Graph, Incidence, LabelSets
+from ..types.continued_corpus import ContinuedCorpus
+
+__all__ = [
+    "Check",
+    "KernelCheck",
+    "MemoryEstimate",
+    "SelfTest",
+    "estimate_device_memory",
+    "free_device_memory",
+    "selftest",
+]
 
 MOST = 2**24
 """The largest batch, k and seeds of an estimate, which allocates arrays of these sizes on the host."""
@@ -105,8 +120,18 @@ def estimate_device_memory(
     sizes = {"batch": batch, "k": k, "seeds": seeds}
     numbers = {name: check_whole(number, name, MOST) for name, number in sizes.items()}
     proves = check_choice(stop, "stop", ("proven", "tol")) == "proven"
-    on_device = placement.estimate(graph, corpus, **numbers, proves=proves, device=device)
-    return MemoryEstimate(**on_device, **placement.on_host(corpus))
+    from ..backends.cuda.device_ops import estimate  # only here, because it takes long to import
+
+    return MemoryEstimate(**estimate(graph, corpus, **numbers, proves=proves, device=device), **_on_host(corpus))
+
+
+def _on_host(corpus: Corpus | None) -> dict[str, int]:
+    """Return the bytes of a corpus in host memory, by use."""
+    if corpus is None:
+        return {"host_vectors": 0, "host_codes": 0}
+    held = corpus.concatenated.corpus.vectors if isinstance(corpus, ContinuedCorpus) else corpus.vectors
+    vectors = 0 if mapping_of(held) is not None else held.nbytes
+    return {"host_vectors": vectors, "host_codes": code_bytes(corpus.num_vectors, corpus.dim)}
 
 
 def free_device_memory(held: Graph | Corpus | LabelSets | Incidence | None = None, *, backend: str = "auto") -> None:
@@ -128,4 +153,96 @@ def free_device_memory(held: Graph | Corpus | LabelSets | Incidence | None = Non
     """
     if held is not None:
         check_type(held, "held", (Graph, Corpus, LabelSets, Incidence), "a Graph, Corpus, LabelSets or Incidence")
-    placement.release(backend, held)
+    if device_of(backend) is None:
+        return
+    for found in opened(backend):
+        found.device.runtime.release(held)
+
+
+@dataclass(frozen=True)
+class KernelCheck:
+    """The result of :func:`selftest` for one kernel of a device.
+
+    Attributes
+    ----------
+    name : str
+    equal : bool
+        Whether every check that launched the kernel is equal.
+    launches : int
+        Launches in one run of all checks, without those of recordings.
+    seconds : float
+        Total time of these launches, measured by device events. The checks are small, so it is mostly launch overhead.
+    checks : tuple of str
+        The names of the checks that launched it.
+    """
+
+    name: str
+    equal: bool
+    launches: int
+    seconds: float
+    checks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """Results of :func:`selftest`.
+
+    Attributes
+    ----------
+    backend : str
+    quick : bool
+    checks : tuple of Check
+    kernels : tuple of KernelCheck
+        The kernels of a device; empty on the CPU.
+    leaked_bytes : int or None
+        Device memory still in use after 20 recordings of a search were made and dropped, including any that other
+        programs allocated meanwhile; None on the CPU and if ``quick``.
+    passed : bool
+        Whether every check is equal.
+    """
+
+    backend: str
+    quick: bool
+    checks: tuple[Check, ...]
+    kernels: tuple[KernelCheck, ...] = ()
+    leaked_bytes: int | None = None
+
+    @property
+    def passed(self) -> bool:
+        return all(check.equal for check in self.checks)
+
+
+def selftest(backend: str = "cuda", quick: bool = False) -> SelfTest:
+    """Run every op of a backend on generated cases and compare with the CPU's results, bit for bit.
+
+    Parameters
+    ----------
+    backend : str
+        "cuda", or "auto" for the default backend.
+    quick : bool
+        Run only the few cases that also run before the first use of a GPU; otherwise run every kernel.
+
+    Returns
+    -------
+    SelfTest
+
+    Raises
+    ------
+    BackendError
+        The backend cannot run on this machine; the message says why.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> found = hf.selftest("cpu", quick=True)
+    >>> found.passed, sum(check.differing for check in found.checks)
+    (True, 0)
+    """
+    chosen = untested(backend)
+    checks = tuple(run(chosen, quick=quick))
+    wrong = {check.name for check in checks if not check.equal}
+    kernels = tuple(
+        KernelCheck(found.name, wrong.isdisjoint(found.cases), found.launches, found.seconds, found.cases)
+        for found in kernel_times(chosen, quick=quick)
+    )
+    return SelfTest(backend, quick, checks, kernels, None if quick else leaked_bytes(chosen))
