@@ -453,9 +453,9 @@ PLANTED = [
     ("hopfuse.recipes.phase_graph.core", "open('file')"),
     ("hopfuse.recipes.phase_graph.core", "from ...llm import ChatEndpoint"),
     ("hopfuse.encoders.protocol", "from ..index import Index"),
-    ("hopfuse.cli.run.score", "from ... import _native"),
-    ("hopfuse.cli.run.score", "from ...backends import backend_info"),
-    ("hopfuse.cli.run.score", "import pyarrow"),
+    ("hopfuse.cli.score", "from .. import _native"),
+    ("hopfuse.cli.score", "from ..backends import backend_info"),
+    ("hopfuse.cli.score", "import pyarrow"),
     ("hopfuse.recipes.phase_graph.core", "from ...lexical import BM25"),
     ("hopfuse.index.change", "from ..extract import canonical_key"),
     ("hopfuse.lexical.bm25", "import bm25s"),
@@ -479,7 +479,7 @@ ALLOWED = [
         "hopfuse.recipes.phase_graph.core",
         "from ._seeding import Seed\nfrom ..index import Index\nfrom ..ops.ppr import ppr",
     ),
-    ("hopfuse.cli.run.score", "import click\nfrom ... import Hits, Index\nfrom ...recipes import PhaseGraph"),
+    ("hopfuse.cli.score", "import click\nfrom .. import Hits, Index\nfrom ..recipes import PhaseGraph"),
     ("hopfuse.encoders.word_llama", "def f():\n    import_module('wordllama')"),
     ("hopfuse.index.index", "def f():\n    import_module('hopfuse.extract.building')"),
 ]
@@ -564,7 +564,7 @@ def test_planted_circles_are_found(files: dict[str, str], expected: list[list[st
         ("hopfuse.recipes.phase_graph.walk", "async def walk(one: 'hf.recipes.PolicyRAG'): ..."),
         ("hopfuse.recipes.phase_graph.walk", "walk = lambda recipe: recipe.index"),
         ("hopfuse.diagnose.stability", "def stability(recipe: HybridRRF): ..."),
-        ("hopfuse.cli.evaluate", "def judge(recipe: Sequence[TripleHybrid]): ..."),
+        ("hopfuse.cli.eval", "def judge(recipe: Sequence[TripleHybrid]): ..."),
     ],
 )
 def test_a_planted_recipe_among_parameters_is_caught(module: str, source: str) -> None:
@@ -576,7 +576,7 @@ def test_a_planted_recipe_among_parameters_is_caught(module: str, source: str) -
     ("module", "source"),
     [
         ("hopfuse.recipes.phase_graph.core", "class PhaseGraph:\n    def search(self, config: PhaseGraphConfig): ..."),
-        ("hopfuse.cli.evaluate", "def judge(recipe: Recipe): ..."),
+        ("hopfuse.cli.eval", "def judge(recipe: Recipe): ..."),
         ("hopfuse.recipes.phase_graph.core", "def rank(index: Index, config: PhaseGraphConfig) -> PhaseGraph: ..."),
     ],
 )

@@ -14,23 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from ... import Index, Retriever
-from ...diagnose import CachedEncoder
-from ...encoders import open_encoder
-from ...errors import InputError
-from ...evaluate import JudgedSet, join_hits, sweep_sets
-from ...evaluate.sweep import Options
-from ...io.files import read_text, write_all
-from ...io.queries import count_queries
-from ...recipes import RECIPES
-from ...report import printable, sets_tables
-from ...types import Hits
-from ..config_options import assigned, listed, plain_value
-from ..files import check_outputs, strict_json
-from ..recipes import config_of
-from ..run.queries import QueryInputs
-from .inputs import qrels_files
-from .questions import Judged, judged_queries
+from .. import Index, Retriever
+from ..diagnose import CachedEncoder
+from ..encoders import open_encoder
+from ..errors import InputError
+from ..evaluate import JudgedSet, join_hits, sweep_sets
+from ..evaluate.sweep import Options
+from ..io.files import read_text, write_all
+from ..io.queries import count_queries
+from ..recipes import RECIPES
+from ..report import printable, sets_tables
+from ..types import Hits
+from .config_options import assigned, listed, plain_value
+from .judgements import Judged, judged_queries, qrels_files
+from .outputs import check_outputs, strict_json
+from .queries import QueryInputs
+from .recipes import config_of
 
 KEYS = ("index", "queries", "vectors", "qrels")
 BATCH = 64

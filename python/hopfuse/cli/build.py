@@ -11,29 +11,28 @@ from typing import Any
 import click
 from rich.console import Console
 
-from ... import Index
-from ..._validation import counted
-from ...encoders import open_encoder
-from ...errors import InputError
-from ...extract import synonym_bounds
-from ...extract.building import Readers, build_index
-from ...index.build import ORDERED, PASSAGES
-from ...index.derive import terms_of
-from ...index.generations import POINTER
-from ...io.readers import read_table
-from ...io.tables import Table
-from ...stores import is_place
-from ...types.corpus import METRICS, STORAGES
-from ..about.info import index_table
-from ..console import note
-from ..filters import read_types
-from ..options import DIRECTORY, FILE, encoder_option
-from .conflicts import check_conflicts, save_with_conflicts
-from .failed import FACTS, RETRY, VECTOR, FailedFile, Refused
-from .hipporag import index_of_folder, is_folder, refuse_results_alone
-from .memory import FactFile, report
-from .rules import FACT_READERS, FILE_OPTIONS, QUERY_OPTIONS, check_files, check_origin, may_refuse
-from .sources import (
+from .. import Index
+from .._validation import counted
+from ..adapters.hipporag_folder import SYNONYMS, is_folder, read_folder
+from ..encoders import open_encoder
+from ..errors import InputError
+from ..extract import synonym_bounds
+from ..extract.building import Readers, build_index
+from ..index.build import ORDERED, PASSAGES
+from ..index.derive import terms_of
+from ..index.generations import POINTER
+from ..io.readers import read_table
+from ..io.tables import Table
+from ..stores import Source, is_place, open_source
+from ..types.corpus import METRICS, STORAGES
+from .build_rules import FACT_READERS, FILE_OPTIONS, QUERY_OPTIONS, check_files, check_origin, may_refuse
+from .console import note
+from .filters import read_types
+from .info import index_table
+from .options import DIRECTORY, FILE, encoder_option
+from .outputs import FACTS, RETRY, VECTOR, FailedFile, Refused, check_conflicts, save_with_conflicts
+from .readers import (
+    FactFile,
     guesses_language,
     make_fact_reader,
     make_word_reader,
@@ -41,8 +40,8 @@ from .sources import (
     read_nodes,
     reader_options,
     reading_bar,
+    report,
 )
-from .store import save_store
 
 
 @click.command()
@@ -163,15 +162,15 @@ def build(
         queries = ("passage_query", *QUERY_OPTIONS)
         check_origin(everything, (*own, "encoder", "metadata_types", *queries), "a HippoRAG folder")
         check_directory(out, overwrite)
-        index = index_of_folder(origin, synonyms, given)
+        index = _index_of_folder(origin, synonyms, given)
         terms = terms_of(lexical)
         _save(index if terms is None else index.with_lexical(terms.matrix(index.texts_to_index())), out)
         return
     if origin is not None and is_place(origin):
-        refuse_results_alone(origin)
+        _refuse_results_alone(origin)
         check_origin(everything, (*own, "synonyms"), "a store")
         check_directory(out, overwrite)
-        save_store(origin, encoder, lexical, given, out, lambda index: _save(index, out))
+        _save_store(origin, encoder, lexical, given, out, lambda index: _save(index, out))
         return
     bounds = None if synonyms is None else synonym_bounds(synonyms)
     check_files(everything)
@@ -293,3 +292,76 @@ def check_directory(out: Path, overwrite: bool) -> None:
             folder=there,
             reason=error.strerror,
         ) from None
+
+
+# ---- A store, and a folder written by HippoRAG -----------------------------------------------------------------------
+
+
+def _save_store(
+    place: str,
+    encoder: str | None,
+    lexical: str | None,
+    given: Mapping[str, Any],
+    out: Path,
+    save: Callable[[Index], None],
+) -> None:
+    """Save the index of a store's rows; if the passages have no vectors there, an encoder makes those of the index."""
+    queries = {
+        "passages": [given["passage_query"]],
+        "entities": [given["entities"]],
+        "edges": list(given["edges"]),
+        "facts": [given["facts"]],
+    }
+    source = open_source(place, {table: [text for text in texts if text] for table, texts in queries.items()})
+    scratch = next(folder for folder in (out, *out.absolute().parents) if folder.is_dir())
+
+    def build(source: Source) -> Index:
+        options = {name: given[name] for name in ("metric", "storage")} | {"lexical": lexical}
+        index = Index.build(source, metadata_types=read_types(given["metadata_types"]), scratch=scratch, **options)
+        if encoder is None:
+            return index
+        if index.dim is not None:
+            raise InputError(
+                "unused", "encoder", "{field} is given, but the store's passages have vectors; leave it out"
+            )
+        return index.with_encoder(open_encoder(encoder))
+
+    if given["slot"] is None:
+        save(build(source))
+        return
+    from ..stores.postgres import PostgresSource, followed
+
+    if not isinstance(source, PostgresSource):
+        raise InputError(
+            "unsupported",
+            "slot",
+            "{field} is given, but the store is not PostgreSQL and cannot be followed; leave it out",
+        )
+    with followed(source, given["slot"], build) as index:
+        save(index)
+
+
+def _refuse_results_alone(folder: str) -> None:
+    """Refuse a folder that has HippoRAG's OpenIE results, but no vectors of a model."""
+    found = sorted(Path(folder).glob("openie_results_ner_*.json")) if Path(folder).is_dir() else []
+    if found:
+        raise InputError(
+            "missing",
+            "from",
+            "{field} is {given!r}, which has HippoRAG's {file}, but no folder of a model with vectors; let HippoRAG "
+            "index first, or give the file: {@from} {given}/{file} {@encoder} ...",
+            given=folder,
+            file=found[0].name,
+        )
+
+
+def _index_of_folder(folder: str, synonyms: str | None, given: Mapping[str, Any]) -> Index:
+    """Return the index of a folder, entities joined from the given similarity on, by default HippoRAG's."""
+    bound = SYNONYMS if synonyms is None else synonym_bounds(synonyms)
+    if isinstance(bound, Mapping):
+        raise InputError(
+            "unsupported",
+            "synonyms",
+            "{field} has labels, but HippoRAG's entities have none; give one similarity for all",
+        )
+    return read_folder(folder, synonyms=bound, metric=given["metric"], storage=given["storage"])

@@ -1,20 +1,76 @@
-"""Trees that print the trace of a question, in the form for what it holds."""
+"""``hopfuse trace``: what one question finds, step by step."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import click
+from rich.console import Console
 from rich.markup import escape
 from rich.tree import Tree
 
-from ..._validation import counted
-from ...report import fact_words, path_words, printable
-from ...report.text import shorten
+from .._validation import check_suffix, counted
+from ..errors import InputError
+from ..io.files import write_all
+from ..recipes import Hit
+from ..report import fact_words, path_words, policy_page, printable
+from ..report.text import shorten
+from .console import json_text
+from .options import FILE
+from .outputs import check_outputs
+from .recipes import read_files
+from .search import ask, print_answer, print_notes, question_options
 
-LEGS = ("lexical", "dense", "graph", "exact")
+
+@click.command()
+@question_options
+@click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Lines per list to print.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole trace as JSON.")
+@click.option("--out", type=FILE, help="Also write the trace to a .json, or (policy-rag only) a page to an .html.")
+@click.option("--overwrite", is_flag=True, help="Replace the file of --out if it exists.")
+def trace(show: int, as_json: bool, out: Path | None, overwrite: bool, **options: Any) -> None:
+    """Show what QUESTION finds, and why."""
+    if out is not None:
+        _check_out(out, options, overwrite=overwrite)
+    asked = ask(options, trace=True)
+    traced = {"question": options["question"], **asked.found.traces[0], **asked.data()}
+    if out is not None and out.suffix == ".html" and not _has_page(traced):
+        raise InputError(
+            "unsupported",
+            "out",
+            "{field} is {given!r}, but only {@recipe} policy-rag has pages; give a .json",
+            given=out.name,
+        )
+    text = json_text(traced)
+    if out is not None:
+        write_all({out: policy_page(traced) if out.suffix == ".html" else text + "\n"})
+    if as_json:
+        click.echo(text)
+        return
+    print_notes(asked)
+    Console().print(_tree_of(options["question"], _with_texts(traced, asked.found[0]), show))
+    print_answer(asked)
+
+
+def _with_texts(traced: Mapping[str, Any], found: Sequence[Hit]) -> Mapping[str, Any]:
+    """Return a trace whose hits without a title have their text."""
+    texts = {hit.id: hit.text for hit in found}
+    hits = [{**hit, "text": texts.get(hit["id"])} if hit.get("title") == "" else hit for hit in traced["hits"]]
+    return {**traced, "hits": hits}
+
+
+def _check_out(out: Path, options: Mapping[str, Any], *, overwrite: bool) -> None:
+    check_suffix(out, "out", ".json", ".html")
+    check_outputs({"out": out}, {"vectors": options["vectors"], **read_files(options)}, overwrite=overwrite)
+
+
+# ---- Trees, in the form for what a trace holds -----------------------------------------------------------------------
+
+_LEGS = ("lexical", "dense", "graph", "exact")
 #: Most characters of a text.
-TEXT = 60
+_TEXT = 60
 
 
 def _safe(text: object) -> str:
@@ -22,23 +78,23 @@ def _safe(text: object) -> str:
     return escape(printable(str(text)))
 
 
-def tree_of(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+def _tree_of(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     """Return the tree of a trace, with at most ``show`` lines of each list."""
-    if has_page(trace):
-        return policy_tree(question, trace, show)
+    if _has_page(trace):
+        return _policy_tree(question, trace, show)
     if "second_seeds" in trace:
-        return guided_tree(question, trace, show)
-    if any(leg in trace for leg in LEGS):
-        return fused_tree(question, trace, show)
-    return triple_tree(question, trace, show) if "seeds" in trace else hits_tree(question, trace, show)
+        return _guided_tree(question, trace, show)
+    if any(leg in trace for leg in _LEGS):
+        return _fused_tree(question, trace, show)
+    return _triple_tree(question, trace, show) if "seeds" in trace else _hits_tree(question, trace, show)
 
 
-def has_page(trace: Mapping[str, Any]) -> bool:
+def _has_page(trace: Mapping[str, Any]) -> bool:
     """Return whether a trace has facts and decisions about them, which :func:`hopfuse.report.policy_page` shows."""
     return "facts" in trace
 
 
-def policy_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+def _policy_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     """Return a tree of seeds with their factors, the gate's decisions, and hits with terms, paths, facts and seeds."""
     tree = Tree(f"[bold]{_safe(question)}[/bold]")
     seeds = tree.add("Seeds: align · specificity · aliasOK, shares sum to 1")
@@ -85,7 +141,7 @@ def _policy_hit(hits: Tree, rank: int, hit: Mapping[str, Any], show: int) -> Non
         branch.add(f"from: {_safe(', '.join(shares))}")
 
 
-def triple_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+def _triple_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     """Return a tree of the nearest entities, and hits with their scores and the triple that leads to each."""
     tree = Tree(f"[bold]{_safe(question)}[/bold]")
     if trace["seeds"]:  # some modes have none
@@ -102,7 +158,7 @@ def triple_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     return tree
 
 
-def hits_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+def _hits_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     """Return a tree of the hits alone, for a trace in no other form."""
     tree = Tree(f"[bold]{_safe(question)}[/bold]")
     hits = tree.add(f"Hits: the first {min(show, len(trace['hits']))}")
@@ -115,11 +171,11 @@ def hits_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
 _SCALES = {"percentile": ".2f", "calibrated": ".4g", "probability": ".4f", "share": ".4f"}
 
 
-def fused_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+def _fused_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     """Return a tree of seeds, each leg's list and the fused hits."""
     tree = Tree(f"[bold]{_safe(question)}[/bold]")
     _named_seeds(tree, trace["seeds"], absent="none: the graph list is empty")
-    legs = trace.get("temperatures", {leg: None for leg in LEGS if leg in trace})
+    legs = trace.get("temperatures", {leg: None for leg in _LEGS if leg in trace})
     for leg, temperature in legs.items():
         _leg(tree, leg, trace[leg], temperature, show)
     _direct(tree, trace)
@@ -135,7 +191,7 @@ def _hit(hits: Tree, rank: int, hit: Mapping[str, Any], terms: str) -> Tree:
     """Add a branch of a passage and its score, and the beginning of the text if there is no title."""
     branch = hits.add(f"{rank}. [bold]{_safe(hit['title'] or hit['id'])}[/bold]  {hit['score']:.4f}{terms}")
     if hit.get("text"):
-        branch.add(f"text: {_safe(shorten(' '.join(hit['text'].split()), TEXT))}")
+        branch.add(f"text: {_safe(shorten(' '.join(hit['text'].split()), _TEXT))}")
     return branch
 
 
@@ -147,7 +203,7 @@ def _paths(branch: Tree, hit: Mapping[str, Any]) -> None:
 def _named_seeds(tree: Tree, seeds: Sequence[Mapping[str, Any]], *, absent: str) -> None:
     """Add a branch of the entities that a walk starts from, or the text ``absent`` if there are none."""
     branch = tree.add("Seeds: entities that the question names")
-    for line in map(seed_line, seeds) if seeds else [absent]:
+    for line in map(_seed_line, seeds) if seeds else [absent]:
         branch.add(line)
 
 
@@ -174,7 +230,7 @@ def _parts(hit: Mapping[str, Any]) -> str:
     return " = " + " + ".join(f"{leg} {share:.4f}" for leg, share in hit["contributions"].items()) + bonus
 
 
-def seed_line(seed: Mapping[str, Any]) -> str:
+def _seed_line(seed: Mapping[str, Any]) -> str:
     """Return a line for an entity that a walk starts from."""
     name = f"[bold]{_safe(seed['name'])}[/bold]"
     surface = "" if seed["surface"] == seed["name"] else f", asked for as {_safe(repr(seed['surface']))}"
@@ -190,7 +246,7 @@ def _leg(tree: Tree, leg: str, pool: Sequence[Mapping[str, Any]], temperature: f
         branch.add(f"{row['rank']}. {_safe(row['title'] or row['id'])}  score {row['score']:.4g}{scaled}")
 
 
-def guided_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
+def _guided_tree(question: str, trace: Mapping[str, Any], show: int) -> Tree:
     """Return a tree of seeds, second seeds, each list, and hits with their weights, seeds and paths."""
     tree = Tree(f"[bold]{_safe(question)}[/bold]")
     _named_seeds(tree, trace["seeds"], absent="none")

@@ -14,17 +14,15 @@ from typing import Any, TypeVar
 
 import click
 
-from ..._validation import counted
-from ...errors import InputError
-from ...offline import Folder, Made, Merged, merge, ray, run, verify
-from ...offline.merge import STDOUT, part_kind, writes_names
-from ..checks import Rule, check_rules
-from ..console import note, progress_bar
-from ..files import check_outputs
-from ..options import DIRECTORY, FILE, case_option, encoder_option, index_argument, k_option
-from ..recipes import answering_options, config_options, threads_option
-from .planning import STDIN, input_files, planned, query_path
-from .scorer import EXTRAS, open_scorer
+from .._validation import counted
+from ..errors import InputError
+from ..offline import Folder, Made, Merged, merge, ray, run, verify
+from ..offline.merge import STDOUT, part_kind, writes_names
+from .console import note, progress_bar
+from .options import DIRECTORY, FILE, Rule, case_option, check_rules, encoder_option, index_argument, k_option
+from .outputs import check_outputs
+from .planning import EXTRAS, STDIN, input_files, open_scorer, planned, query_path
+from .recipes import answering_options, config_options, threads_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 

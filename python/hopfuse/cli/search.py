@@ -13,25 +13,17 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ... import Index
-from ..._validation import check_needs
-from ...errors import InputError
-from ...io.npy import read_npy
-from ...recipes import Hit, note_data
-from ...report import printable
-from ...report.text import shorten
-from ..checks import check_rules
-from ..console import json_text, note
-from ..naming import Names
-from ..options import FILE, case_option, encoder_option, index_argument, k_option
-from ..recipes import (
-    answering_options,
-    check_answers,
-    language_model,
-    open_retriever,
-    recipe_options,
-    search_options,
-)
+from .. import Index
+from .._validation import check_needs
+from ..errors import InputError
+from ..io.npy import read_npy
+from ..recipes import Hit, note_data
+from ..report import printable
+from ..report.text import shorten
+from .console import json_text, note
+from .naming import Names
+from .options import FILE, case_option, check_rules, encoder_option, index_argument, k_option
+from .recipes import answering_options, check_answers, language_model, open_retriever, recipe_options, search_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -10,23 +10,22 @@ import click
 import numpy as np
 from rich.console import Console
 
-from ... import Index
-from ..._validation import check_choice
-from ...diagnose import RANKINGS, RecipeComparison, compare_recipes
-from ...diagnose.comparison import BATCH
-from ...evaluate import PassageNames, parse_metric, read_run
-from ...io.files import write_all
-from ...io.queries import count_queries
-from ...report import Table, printable, table
-from ...retriever import WORDS
-from ..about.info import machine
-from ..evaluate.inputs import gaps, named_files, qrels_files
-from ..evaluate.questions import judged_queries
-from ..files import check_outputs, strict_json
-from ..naming import left_out_lines
-from ..options import DIRECTORY, FILE, case_option, encoder_option, index_argument
-from ..recipes import open_retriever, threads_option
-from ..run.queries import QueryInputs, text_of
+from .. import Index
+from .._validation import check_choice
+from ..diagnose import RANKINGS, RecipeComparison, compare_recipes
+from ..diagnose.comparison import BATCH
+from ..evaluate import PassageNames, parse_metric, read_run
+from ..io.files import write_all
+from ..io.queries import count_queries
+from ..report import Table, printable, table
+from ..retriever import WORDS
+from .info import machine
+from .judgements import gaps, judged_queries, named_files, qrels_files
+from .naming import left_out_lines
+from .options import DIRECTORY, FILE, case_option, encoder_option, index_argument
+from .outputs import check_outputs, strict_json
+from .queries import QueryInputs, text_of
+from .recipes import open_retriever, threads_option
 
 METRICS = "recall@2,recall@5,recall@10,last_hop@5,last_hop@10,full_support@10,mrr,ndcg@10"
 AGAINST = "recall@5"

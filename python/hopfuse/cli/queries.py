@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import Retriever
-from ..._validation import check_excludes, check_length, counted
-from ...errors import HopfuseError, InputError
-from ...io.npy import read_npy
-from ...io.queries import Query
+from .. import Retriever
+from .._validation import check_excludes, check_length, counted
+from ..errors import HopfuseError, InputError
+from ..io.npy import read_npy
+from ..io.queries import Query
 
 
 class QueryInputs:

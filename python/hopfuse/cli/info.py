@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ... import Index, Retriever, __version__, backend_info
-from ...report import printable
-from ..console import json_text
-from ..options import DIRECTORY
+from .. import Index, Retriever, __version__, backend_info
+from ..report import printable
+from .console import json_text
+from .options import DIRECTORY
 
 
 @click.command()
@@ -104,7 +104,7 @@ def machine(*packages: str) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from hopfuse.cli.about.info import machine
+    >>> from hopfuse.cli.info import machine
     >>> list(machine())
     ['processor', 'cores', 'memory', 'system', 'python', 'numpy']
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,10 @@ from typing import Any
 import click
 import numpy as np
 
-from ... import fusion
-from ..._validation import check_choice
-from ...errors import InputError
-from ...evaluate import (
+from .. import fusion
+from .._validation import check_choice, check_names, check_number
+from ..errors import InputError
+from ..evaluate import (
     FusedLegs,
     Metric,
     Run,
@@ -25,17 +25,15 @@ from ...evaluate import (
     split_rows,
     sweep,
 )
-from ...evaluate.sweep import Options, options_text
-from ...recipes import RECIPES
-from ...report import sweep_tables
-from ...retriever import WORDS
-from ..checks import check_rules
-from ..naming import field_of, given_parameters
-from ..options import FILE, encoder_option
-from .grid import option_grid, words
-from .inputs import EvaluationInputs, judging_options, notes, part, read_inputs, with_baseline
-from .results import write_results
-from .sets import sweep_recipe
+from ..evaluate.sweep import Options, options_text
+from ..recipes import RECIPES
+from ..report import sweep_tables
+from ..retriever import WORDS
+from .config_options import assigned, plain_value
+from .judgements import EvaluationInputs, judging_options, notes, part, read_inputs, with_baseline, write_results
+from .naming import field_of, given_parameters
+from .options import FILE, check_rules, encoder_option
+from .sweep_sets import sweep_recipe
 
 METHODS = ("boltzmann", "linear", "rrf")
 
@@ -159,9 +157,9 @@ def _sweep_runs(
     check_choice(base, "baseline", whole.runs)
     whole = with_baseline(whole, metrics, base)
     simple = {"alpha": alpha, "temperature": temperature, "consensus": consensus, "calibration": calibration}
-    grid = option_grid(simple, pools, further, list(whole.runs))
+    grid = _option_grid(simple, pools, further, list(whole.runs))
     fused = FusedLegs(whole.runs, k=k)
-    tried = words(methods, "method")
+    tried = _words(methods, "method")
     trials = fusion_trials(tried, grid, list(whole.runs))
     _check_metrics(fused, whole, trials, judges)
     found = sweep(fused, whole.qrels, trials, baseline={"leg": base}, metric=metric)
@@ -220,3 +218,61 @@ def _name(options: Options, legs: Mapping[str, Run]) -> str:
         return str(options["leg"])
     free = ("selected", "selected by the sweep", *(f"selected by the sweep, {n}" for n in range(2, len(legs) + 2)))
     return next(name for name in free if name not in legs)
+
+
+# ---- Values to try ---------------------------------------------------------------------------------------------------
+
+
+def _option_grid(
+    simple: Mapping[str, str | None], pools: Sequence[str], further: Sequence[str], legs: Sequence[str]
+) -> dict[str, list[Any]]:
+    """Return the values to try of each option; those of repeated options are concatenated.
+
+    ``pools`` and ``further`` are the values of ``--pool`` and ``--option``, ``simple`` the other options by name.
+
+    Examples
+    --------
+    >>> _option_grid({"alpha": "0.3,0.7", "consensus": None}, ["3", "graph=5", "9"], ["p=2"], ["dense", "graph"])
+    {'alpha': [0.3, 0.7], 'pool': [3, 9], 'pool graph': [5], 'p': [2]}
+    """
+    grid: dict[str, list[Any]] = {}
+    given = [(name, _values(written, name)) for name, written in simple.items() if written is not None]
+    named = [(name, _values(written, name)) for name, written in assigned(further, example="rank_constant=10,60")]
+    for name, found in (*given, *_pools(pools, legs), *named):
+        grid.setdefault(name, []).extend(found)
+    for value in grid.get("alpha", []):
+        check_number(value, "alpha", low=0, high=1)
+    return grid
+
+
+def _words(given: str, name: str) -> list[str]:
+    """Return the comma-separated words of an option.
+
+    Examples
+    --------
+    >>> _words("rrf, linear", "method")
+    ['rrf', 'linear']
+    """
+    parts = [part.strip() for part in given.split(",")]
+    if not all(parts):
+        raise InputError("syntax", name, "{field} is {given!r}; give values separated by commas", given=given)
+    return parts
+
+
+def _pools(given: Sequence[str], legs: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
+    for one in given:
+        name, equals, written = one.rpartition("=")
+        if equals:
+            check_names((name,), "pool", legs)
+        yield (f"pool {name}" if equals else "pool"), _values(written, "pool")
+
+
+def _values(given: str, name: str) -> list[Any]:
+    """Return the comma-separated values of an option, as numbers where possible.
+
+    Examples
+    --------
+    >>> _values("10, 0.5,auto", "pool")
+    [10, 0.5, 'auto']
+    """
+    return [plain_value(word) for word in _words(given, name)]

@@ -9,12 +9,11 @@ from typing import Any
 
 import click
 
-from ...errors import InputError
-from ...io.files import read_text, write_all
-from ...recipes import Policy
-from ..checks import Rule, check_rules
-from ..files import check_outputs
-from ..options import FILE
+from ..errors import InputError
+from ..io.files import read_text, write_all
+from ..recipes import Policy
+from .options import FILE, Rule, check_rules
+from .outputs import check_outputs
 
 NEEDS: tuple[Rule, ...] = (("overwrite", "out", "the file to replace"),)
 EXCLUDES: tuple[Rule, ...] = tuple((name, "check", "which only reads a file") for name in ("out", "paper"))

@@ -1,4 +1,4 @@
-"""Options that ``hopfuse eval`` and ``sweep`` share: judgements, runs and report files, and reading them."""
+"""Judgements and runs of ``hopfuse eval``, ``sweep`` and ``compare``: options, reading, results and their files."""
 
 from __future__ import annotations
 
@@ -9,26 +9,35 @@ from typing import Any, NamedTuple, TypeVar, get_args
 
 import click
 import numpy as np
+from rich.console import Console
 
-from ... import __version__
-from ..._validation import counted
-from ...errors import InputError
-from ...evaluate import (
+from .. import Index, __version__
+from .._validation import counted
+from ..errors import InputError
+from ..evaluate import (
     Evaluation,
     PassageNames,
     Qrels,
     Run,
+    Sweep,
+    differing_queries,
     findable_answers,
     parse_metric,
     read_qrels,
     read_run,
     read_texts,
+    score_distributions,
     split_rows,
+    traces,
 )
-from ...fusion.calibration import CalibrationName
-from ..config_options import assigned
-from ..files import check_outputs
-from ..options import FILE
+from ..fusion.calibration import CalibrationName
+from ..io.files import write_all
+from ..io.queries import Query, query_file
+from ..report import Table, evaluation_page, evaluation_tables, printable, query_tables, score_table
+from .config_options import assigned
+from .options import FILE
+from .outputs import check_outputs, strict_json
+from .queries import unjudged, unknown_gold
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -207,3 +216,80 @@ def named_files(named: Sequence[str]) -> dict[str, Path]:
             raise InputError("duplicate", "run", "{field} {name} is given twice; give each run its own name", name=name)
         files[name] = Path(path)
     return files
+
+
+# ---- Results ---------------------------------------------------------------------------------------------------------
+
+
+def write_results(
+    command: str,
+    judgements: Path,
+    whole: EvaluationInputs,
+    judged: EvaluationInputs,
+    evaluation: Evaluation,
+    said: Sequence[str],
+    record: Mapping[str, Any],
+    options: Mapping[str, Any],
+    *,
+    legs: Mapping[str, Run] | None = None,
+    sweep: Sweep | None = None,
+    tables: Sequence[Table] = (),
+) -> None:
+    """Print notes and tables, and write the files of ``--out`` and ``--html``.
+
+    ``judged`` has the runs of the evaluation; ``legs`` are further runs whose scores and traces are shown.
+    """
+    everyone = {**judged.runs, **(legs or {})}
+    traced = traces(differing_queries(evaluation), judged.qrels, everyone, judged.names)
+    distributions = score_distributions(judged.qrels, everyone, options["scores"])
+    console = Console()
+    lines = said if sweep is None else [str(sweep), *said]
+    console.print(printable("\n".join(lines)), highlight=False, soft_wrap=True, markup=False)
+    shown = (*tables, *evaluation_tables(evaluation), score_table(distributions))
+    for table in (*shown, *query_tables(evaluation, traced, options["show"])):
+        console.print("", table.to_rich(), sep="\n")
+    texts = {}
+    if options["out"] is not None:
+        scores = {run: {kind: d.to_dict() for kind, d in row.items()} for run, row in distributions.items()}
+        texts[options["out"]] = strict_json({**origin(whole, judgements), **record, "scores": scores, "traces": traced})
+    if options["html_out"] is not None:
+        texts[options["html_out"]] = evaluation_page(
+            evaluation,
+            judged.qrels,
+            judged.runs,
+            judged.names,
+            title=f"hopfuse {command}: {judgements.name}",
+            notes=said,
+            legs=legs,
+            distributions=distributions,
+            traced=traced,
+            sweep=sweep,
+        )
+    write_all(texts)
+
+
+# ---- Judged queries of an index --------------------------------------------------------------------------------------
+
+
+class Judged(NamedTuple):
+    """Queries with their places and rows in their file, and their judgements by row of the index."""
+
+    queries: list[Query]
+    places: list[str]
+    rows: list[int]
+    qrels: Qrels
+
+
+def judged_queries(index: Index, queries: Path, judgements: Path) -> Judged:
+    """Return the queries of a file that are judged."""
+    names = PassageNames(index.passage_ids)
+    qrels = read_qrels(judgements, names)
+    if len(names) > index.num_passages:
+        raise unknown_gold(judgements, len(names) - index.num_passages, names.name(index.num_passages))
+    found = list(query_file(queries).rows())
+    at = {id: row for row, id in enumerate(qrels.ids)}
+    kept = [row for row, (_, query) in enumerate(found) if query.id in at]
+    if not kept:
+        raise unjudged(judgements, [query for _, query in found])
+    asked = [found[row][1] for row in kept]
+    return Judged(asked, [found[row][0] for row in kept], kept, qrels.take(np.array([at[one.id] for one in asked])))

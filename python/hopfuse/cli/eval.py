@@ -8,9 +8,8 @@ from typing import Any, get_args
 
 import click
 
-from ...evaluate import DEFAULT_METRICS, SPLITS, Qrels, Run, WithoutGold, evaluate
-from .inputs import judging_options, notes, part, read_inputs
-from .results import write_results
+from ..evaluate import DEFAULT_METRICS, SPLITS, Qrels, Run, WithoutGold, evaluate
+from .judgements import judging_options, notes, part, read_inputs, write_results
 
 
 @click.command("eval")

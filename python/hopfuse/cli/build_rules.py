@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..._validation import check_needs, counted
-from ...encoders.named import ENDPOINT
-from ...errors import InputError
-from ..checks import Rule, check_rules, stated
-from ..options import ENDPOINT_OPTIONS
+from .._validation import check_needs, counted
+from ..encoders.named import ENDPOINT
+from ..errors import InputError
+from .options import ENDPOINT_OPTIONS, Rule, check_rules, stated
 
 WORDS, FACT_READERS = "words", frozenset(("spacy", "endpoint"))
 OF_FACTS = ("from", "reader spacy", "reader endpoint")

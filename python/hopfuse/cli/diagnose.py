@@ -12,9 +12,9 @@ import click
 import numpy as np
 from rich.console import Console
 
-from ... import Index, Retriever
-from ..._validation import counted
-from ...diagnose import (
+from .. import Index, Retriever
+from .._validation import counted
+from ..diagnose import (
     JUDGED,
     RANKINGS,
     Indication,
@@ -29,20 +29,19 @@ from ...diagnose import (
     searchable,
     stability_rows,
 )
-from ...diagnose import diagnose as diagnose_graph
-from ...diagnose.samples import SIZE
-from ...errors import InputError
-from ...evaluate import PassageNames, Qrels, read_qrels
-from ...io.json_lines import json_objects
-from ...io.queries import Query, read_queries
-from ...recipes import RECIPES, Policy
-from ...report import Table, p_text, printable, section_tables, table
-from ..checks import Rule, check_rules
-from ..console import json_text
-from ..naming import left_out_lines
-from ..options import DIRECTORY, FILE, case_option, encoder_option
-from ..recipes import config_of, threads_option
-from ..run.queries import QueryInputs, text_of, unjudged, unknown_gold
+from ..diagnose import diagnose as diagnose_graph
+from ..diagnose.samples import SIZE
+from ..errors import InputError
+from ..evaluate import PassageNames, Qrels, read_qrels
+from ..io.json_lines import json_objects
+from ..io.queries import Query, read_queries
+from ..recipes import RECIPES, Policy
+from ..report import Table, p_text, printable, section_tables, table
+from .console import json_text
+from .naming import left_out_lines
+from .options import DIRECTORY, FILE, Rule, case_option, check_rules, encoder_option
+from .queries import QueryInputs, text_of, unjudged, unknown_gold
+from .recipes import config_of, threads_option
 
 EXCLUDES: tuple[Rule, ...] = (
     ("names", ("queries", "vectors", "qrels", "encoder", "stability"), "since it lists names alone"),
