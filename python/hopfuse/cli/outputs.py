@@ -14,7 +14,7 @@ import numpy as np
 from .._validation import check_suffix, counted
 from ..errors import HopfuseError, InputError
 from ..extract import Memory
-from ..extract.skips import SKIP_FAILED, Skips, check_share
+from ..extract.extraction import SKIP_FAILED, Skips, check_share
 from ..io.files import create_exclusively, sync_directory, sync_file, write_whole
 from ..report.text import shorten
 from .console import note

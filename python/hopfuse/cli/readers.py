@@ -24,7 +24,7 @@ from ..extract import (
     read_triples,
 )
 from ..extract.building import Built
-from ..extract.skips import SKIP_FAILED, Skips
+from ..extract.extraction import SKIP_FAILED, Skips
 from ..io.files import read_text
 from ..io.json_lines import json_objects
 from ..io.tsv import tsv_records

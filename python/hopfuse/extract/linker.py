@@ -18,12 +18,22 @@ from ..index import Index, IndexPart
 from ..index.allow import read_allow
 from ..text import SIGNS, fold, prefix_before, read_words, script_of
 from ..types import Incidence
-from ._casing import EMPHASISED, Casing, casing_of, fits, has_capital, in_capitals
-from ._kept import Kept
+from ._evidence import (
+    EMPHASISED,
+    ENGLISH,
+    Casing,
+    Kept,
+    PassageCounts,
+    casing_of,
+    fits,
+    has_capital,
+    in_capitals,
+    is_common_noun,
+    is_no_determiner,
+    is_no_preposition,
+    neighbours,
+)
 from ._name_finder import FoldedNames, Spelling, distance, spellings
-from ._passage_counts import PassageCounts
-from ._positions import is_common_noun, is_no_determiner, is_no_preposition, neighbours
-from .function_words import ENGLISH
 from .gazetteer import Gazetteer, Kind, Match
 
 LEAST_CONFIDENCE = 0.4
