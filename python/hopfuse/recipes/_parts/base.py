@@ -21,8 +21,7 @@ from .config import check_index, make_config
 from .filters import View, Views
 from .isolated import Group, collaborators_of, joined
 from .lexical import check_leg
-from .notes import nothing_allowed
-from .questions import Asked, named_as_given, read_asked
+from .questions import Asked, named_as_given, nothing_allowed, read_asked
 
 Result = TypeVar("Result", bound=SearchResult)
 

@@ -15,6 +15,7 @@ from ...encoders import Encoder
 from ...encoders.protocol import first_unencodable
 from ...errors import HopfuseError, InputError
 from ...index import Index
+from ...types import Hits
 from ..protocol import Needs
 from .config import needed
 from .mentions import Matcher, read_mentions, read_row
@@ -221,3 +222,59 @@ def _gaps(rows: Any, size: int) -> Sequence[int]:
     if rows is None:
         return range(size)
     return () if isinstance(rows, np.ndarray) else [b for b, row in enumerate(rows) if row is None]
+
+
+# ---- Notes -----------------------------------------------------------------------------------------------------------
+
+
+def notes_of(
+    asked: Asked, seeds: Sequence[Collection[Any]] | None, unknown: Collection[str], *words: Hits | None
+) -> list[list[InputError]]:
+    """Return the notes of each question.
+
+    Parameters
+    ----------
+    asked : Asked
+    seeds : sequence of B collections, or None
+        The entities that each question names; None for a recipe that reads none.
+    unknown : collection of str
+        Given names of no entity.
+    *words : Hits or None
+        The lists of what has words of each question; None for one that is not made.
+    """
+    notes: list[list[InputError]] = [[] for _ in range(asked.size)]
+    if unknown and asked.mentions is not None:
+        for b, row in enumerate(asked.mentions):
+            if b not in asked.matched:
+                notes[b] += [_unknown_name(i, name) for i, name in enumerate(row) if name in unknown]
+    lists = [hits for hits in words if hits is not None]
+    if asked.texts is None or not (lists or asked.matched):
+        return notes
+    for b, text in enumerate(asked.texts):
+        is_known = bool(seeds and seeds[b]) or any(hits.counts[b] for hits in lists)
+        if not is_known and (lists or b in asked.matched) and text and text.strip():
+            notes[b].append(_unknown_text(text))
+    return notes
+
+
+def _unknown_name(place: int, name: str) -> InputError:
+    return InputError(
+        "unknown",
+        f"entities[{place}]",
+        "{field} is {given!r}, and no entity that is searched has this name; correct the name, or leave it out",
+        given=name,
+    )
+
+
+def _unknown_text(text: str) -> InputError:
+    return InputError(
+        "unknown",
+        "text",
+        "{field} is {given!r}, and no name and no word of it is known to what is searched",
+        given=text,
+    )
+
+
+def nothing_allowed() -> InputError:
+    """Return the note for a question whose filter lets no passage through."""
+    return InputError("empty", "allow", "{field} lets no passage through, so nothing is found; change the filter")

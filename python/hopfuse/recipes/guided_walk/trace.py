@@ -9,18 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...index import Index
+from ...ops.boosting import boost_weights
 from ...ops.ppr import ppr
 from ...ops.seeding import add_entity_seeds
-from ...types import Graph, Hits, Incidence, Seeds
-from .._parts.attribution import seed_shares
+from ...ops.similarity import similarity_weights
+from ...types import Corpus, Graph, Hits, Incidence, Seeds
 from .._parts.direct import KEPT_AMONG, Ranking, Rarest, direct_trace
+from .._parts.facts import named_node, named_passage
 from .._parts.filters import View
-from .._parts.names import named_node, named_passage
-from .._parts.paths import path_records
+from .._parts.paths import Step, Transitions, path_records, seed_shares
 from .._parts.seeding import Seed, seed_trace
-from .._parts.strong_paths import Step, Transitions
 from .config import GuidedWalkConfig
-from .weights import boosts_of, passage_weights
 
 
 class Outcome(NamedTuple):
@@ -128,7 +127,7 @@ def _weights(index: Index, config: GuidedWalkConfig, outcome: Outcome, threads: 
     assert index.corpus is not None
     assert index.graph is not None
     weights = np.ones((len(outcome.hits), index.graph.num_nodes))
-    found = passage_weights(outcome.vectors, outcome.boosted, index.corpus, config, threads=threads)
+    found = _passage_weights(outcome.vectors, outcome.boosted, index.corpus, config, threads=threads)
     weights[:, : index.num_passages] = found
     return weights
 
@@ -164,7 +163,7 @@ def _trace(
     if outcome.boosted is not None:
         text = "" if outcome.other_words is None else outcome.other_words[b]
         words["other_words"] = text if text.strip() else None
-        boosts = boosts_of(outcome.boosted, b, config.boost)
+        boosts = _boosts_of(outcome.boosted, b, config.boost)
         for hit in hits:
             hit["boost"] = boosts.get(hit["passage"], 1.0)
     return {
@@ -237,3 +236,24 @@ def _given(index: Index, start: _Start, node: int, score: float) -> dict[str, An
     named, second = start.named.get(node, 0.0), start.second.get(node, 0.0)
     parts = {"named": score * named / (named + second), "second": score * second / (named + second)}
     return {**named_node(index, node), **{part: value for part, value in parts.items() if value > 0}}
+
+
+def _passage_weights(
+    vectors: Any,
+    boosted: Hits | None,
+    corpus: Corpus,
+    config: GuidedWalkConfig,
+    *,
+    threads: int | None,
+) -> Any:
+    """Return each passage's weight, (B, P), as the core computes it in two calls of its own."""
+    tau = config.decay(has_words=boosted is not None)
+    weights = similarity_weights(vectors, corpus, tau=tau, floor=config.floor, threads=threads)
+    return weights if boosted is None else boost_weights(weights, boosted, config.boost)
+
+
+def _boosts_of(boosted: Hits, b: int, boost: float) -> dict[int, float]:
+    """Return what one question's weights are multiplied by, by passage; 1 for a passage that is not there."""
+    raised = [(passage, score) for passage, score in boosted.row(b) if score > 0]
+    most = max((score for _, score in raised), default=1.0)
+    return {passage: 1.0 + boost * score / most for passage, score in raised}

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...index import Index
-from .._parts.direct import direct_trace
-from .._parts.names import named_passage
-from .._parts.outcome import Outcome
+from .._parts.direct import Outcome, direct_trace
+from .._parts.facts import named_passage
 from .._parts.paths import walk_path_records
 from .._parts.seeding import seed_trace
 from .config import HybridRRFConfig

@@ -27,14 +27,12 @@ from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
 from ...ops.seeding import add_passage_seeds
 from ...types import Corpus, Graph, Hits, Seeds
-from .._parts.direct import direct_weights, name_seeds, rarest_seeds
-from .._parts.fallback import fall_back
+from .._parts.direct import Outcome, direct_weights, name_seeds, rarest_seeds
 from .._parts.filters import View
+from .._parts.hits import fall_back
 from .._parts.lexical import LexicalLeg, lexical_length, lexical_pool
 from .._parts.mentions import Matcher
-from .._parts.notes import notes_of
-from .._parts.outcome import Outcome
-from .._parts.questions import Asked
+from .._parts.questions import Asked, notes_of
 from .._parts.recorded import RecordedCores, RecordedRecipe
 from .._parts.seeding import EntitySeeder, padded
 from ..protocol import Needs

@@ -12,9 +12,8 @@ from ...ops.calibration import calibrate
 from ...ops.fusion import fuse
 from ...ops.seeding import add_passage_seeds
 from ...types import Hits
-from .._parts.direct import direct_trace
-from .._parts.names import named_passage
-from .._parts.outcome import Outcome
+from .._parts.direct import Outcome, direct_trace
+from .._parts.facts import named_passage
 from .._parts.paths import walk_path_records
 from .._parts.seeding import seed_trace
 from .config import PhaseGraphConfig

@@ -31,8 +31,7 @@ from .._parts.facts import fact_labels
 from .._parts.hits import take
 from .._parts.seeding import seed_width
 from .config import Policy
-from .facts import FoundFact, best_facts, facts_around, found_facts
-from .gate import Verdict, judge
+from .gate import FoundFact, Verdict, best_facts, facts_around, found_facts, judge
 from .graph import PolicyGraph
 from .language_model import LanguageModel
 from .seeds import Candidates, WeighedCandidate, phrase_seeds, weighed, with_candidates

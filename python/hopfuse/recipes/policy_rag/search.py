@@ -22,15 +22,13 @@ from .._parts.filters import View
 from .._parts.hits import filled, gathered
 from .._parts.isolated import Group, in_order, joined
 from .._parts.mentions import Matcher
-from .._parts.notes import notes_of
-from .._parts.questions import Asked
+from .._parts.questions import Asked, notes_of
 from .._parts.seeding import EntitySeeder, Seed, seed_width
 from ..protocol import AllowScope, Needs
 from ..results import SearchResult
 from .config import Policy
 from .core import Knowledge, Questions, restart, start, walk
-from .facts import fact_corpus
-from .gate import Verdict
+from .gate import Verdict, fact_corpus
 from .graph import PolicyGraph, joined_passages, read_edge_weights
 from .language_model import GATE, LanguageModel, grounded_answers, model_needed
 from .rerank import Reranker

@@ -12,9 +12,8 @@ from ...index import Index
 from ...ops.ppr import ppr
 from ...ops.projection import project
 from ...types import Hits, Seeds
-from .._parts.attribution import seed_shares
-from .._parts.names import named_node, named_passage
-from .._parts.strong_paths import Step, Transitions
+from .._parts.facts import named_node, named_passage
+from .._parts.paths import Step, Transitions, seed_shares
 from .config import Policy
 from .core import Start
 from .graph import PolicyGraph

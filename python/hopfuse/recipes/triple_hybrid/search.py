@@ -14,8 +14,7 @@ from .._parts.base import BaseRecipe
 from .._parts.config import lacking, needed
 from .._parts.filters import View
 from .._parts.lexical import LexicalLeg
-from .._parts.notes import notes_of
-from .._parts.questions import Asked
+from .._parts.questions import Asked, notes_of
 from ..protocol import Needs, Ranks, Words
 from ..results import Hit, SearchResult
 from .config import TripleHybridConfig
