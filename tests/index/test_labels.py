@@ -89,8 +89,7 @@ def test_arrow_gives_the_index_of_files(documents: list[Any], size: int, tmp_pat
 
 def test_a_store_that_is_followed_gives_the_index_of_its_rows(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow", reason="Arrow tables need pyarrow (extra arrow)")
-    from hopfuse.stores.applying import KnownRows, apply_changes
-    from hopfuse.stores.touched import Changes, Touched
+    from hopfuse.stores.applying import Changes, KnownRows, Touched, apply_changes
 
     hf.Index.build(passages=rows()[:1]).save(tmp_path)
     table = pa.Table.from_pylist(rows())

@@ -18,9 +18,8 @@ from ..errors import InputError
 from ..io.qrels import trec_name
 from ..io.queries import Query, count_queries
 from ..offline import Folder, Output, Plan, check_rows
-from ..offline.files import fingerprints
 from ..offline.parts import Row
-from ..offline.plan import index_record, open_index, versions, with_rows
+from ..offline.plan import fingerprints, index_record, open_index, versions, with_rows
 from ..recipes import RECIPES, note_data
 from .config_options import option_files
 from .console import note

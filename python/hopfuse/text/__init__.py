@@ -8,10 +8,21 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .rules import NAME_RULE, RULE, RULES, check_rule
+from .folding import NAME_RULE, RULE, RULES, check_rule
 
 if TYPE_CHECKING:
-    from .folding import FoldedText, fold, fold_with_offsets, in_word, splits_word, unaccented
+    from .folding import (
+        SCRIPTS,
+        UNSPACED,
+        FoldedText,
+        characters,
+        fold,
+        fold_with_offsets,
+        in_word,
+        script_of,
+        splits_word,
+        unaccented,
+    )
     from .languages import (
         LANGUAGES,
         common_words,
@@ -37,7 +48,6 @@ if TYPE_CHECKING:
         prefix_before,
         without_signs,
     )
-    from .scripts import SCRIPTS, UNSPACED, characters, script_of
     from .segments import Style, read_words, runs_in, segment, spaced, words_in
 
 __all__ = [

@@ -9,9 +9,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from .folding import fold
-from .rules import RULE
-from .scripts import SCRIPTS, UNSPACED, characters
+from .folding import RULE, SCRIPTS, UNSPACED, characters, fold
 
 #: What is a word: as the reader of words takes it, or as BM25.
 Style = Literal["words", "terms"]

@@ -21,9 +21,8 @@ from ..plan import CHUNK, make_plan
 from ..run import Made, shard_parts
 from ..scoring import OpenScorer
 from ..workers import MOST_DEATHS
-from .actors import PartActor, PartReader
+from .actors import PartActor, PartReader, error_of_row
 from .cluster import connected, cpus_of_actor, fitting, quiet
-from .errors import error_of_row
 
 #: Default seconds that a run waits for resources that other jobs use, or that a lost node had.
 PATIENCE = 30.0

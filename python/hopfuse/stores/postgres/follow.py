@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
@@ -17,14 +17,12 @@ from typing import Any
 from ...errors import InputError, StoreError
 from ...index import Index, LiveIndex
 from ...index.contents import passage_vectors
-from ..applying import KnownRows, apply_changes
-from ..touched import Changes, Touched
-from .changed_rows import condition_of, note_rows
+from ..applying import Changes, End, KnownRows, Touched, apply_changes
 from .connection import TransientError, connect, database_errors, snapshot_connection
 from .followable import State
-from .pgoutput import Transaction, position_text, transactions
-from .queries import Query, describe, quoted
-from .slot import Slot, check_followable, shape_of
+from .pgoutput import UNCHANGED, Row, Transaction, Values, position_text, transactions
+from .queries import ENDS, Query, describe, quoted
+from .slot import KEYS, Slot, check_followable, shape_of
 from .source import PostgresSnapshot
 
 #: Bytes of the server's log without changes of the tables after which the slot is advanced.
@@ -202,7 +200,7 @@ class PostgresFollower:
                 position = min(position, one.commit)
                 continue
             truncated |= bool(one.truncated)
-            note_rows(touched, one.rows, queries)
+            _note_rows(touched, one.rows, queries)
         return touched, max(position, self._state.position), truncated
 
     def _apply(self, changes: Changes, position: int, shape: Mapping[str, str]) -> int:
@@ -348,7 +346,88 @@ class _OpenSource:
 def _changes(snapshot: PostgresSnapshot, queries: Sequence[Query], touched: Touched) -> Changes:
     found: dict[str, list[Any]] = {"passages": [], "entities": [], "edges": [], "facts": []}
     for query in queries:
-        condition = condition_of(query, touched)
+        condition = _condition_of(query, touched)
         if condition is not None:
             found[query.table] += snapshot.read([(query, condition)])
     return Changes(touched, **found)
+
+
+# ---- Rows that changed -----------------------------------------------------------------------------------------------
+
+
+def _note_rows(touched: Touched, rows: Sequence[Row], queries: Sequence[Query]) -> None:
+    """Add the keys of changed rows, before and after the change, to ``touched``."""
+    for row in rows:
+        for query in queries:
+            names = [name for name in KEYS[query.table] if name in query.columns]
+            if names and query.columns[names[0]].relation == row.relation:
+                for values in _versions(row):
+                    _note(touched, query, {name: _value(query, name, values) for name in names})
+
+
+def _versions(row: Row) -> Iterator[Values]:
+    """Yield the row before and after the change; unchanged values that are not sent are those before."""
+    if row.old is not None:
+        yield row.old
+    if row.new is not None:
+        before = row.old or {}
+        yield {name: before.get(name, value) if value is UNCHANGED else value for name, value in row.new.items()}
+
+
+def _value(query: Query, name: str, values: Values) -> Any:
+    column = query.columns[name]
+    found = values.get(column.attribute)
+    if found is UNCHANGED:
+        raise StoreError(
+            "missing",
+            query.table,
+            "the server does not send {column} of a changed row of {field}, since the value is stored outside it; "
+            "ALTER TABLE ... REPLICA IDENTITY FULL, and build the index anew",
+            column=column.attribute,
+        )
+    return found if found is None else column.key(str(found))
+
+
+def _note(touched: Touched, query: Query, values: dict[str, Any]) -> None:
+    if query.table == "passages" and values["id"] is not None:
+        touched.passages.add(values["id"])
+    elif query.table == "entities" and values["name"] is not None:
+        touched.entities.add(values["name"])
+    elif query.table == "facts" and None not in values.values():
+        touched.facts.add((values["head"], values["relation"], values["tail"]))
+    elif query.table == "edges":
+        ends: list[list[End]] = [
+            [
+                (what, values[name])
+                for name, what in ENDS.items()
+                if name.startswith(side) and values.get(name) is not None
+            ]
+            for side in ("src", "dst")
+        ]
+        touched.edges.update((src, dst) for src in ends[0] for dst in ends[1])
+
+
+def _condition_of(query: Query, touched: Touched) -> str | None:
+    """Return the condition on the rows to read again; None if there are none.
+
+    It includes the edges and facts of touched passages and entities, since the index deletes them with these.
+    """
+    passages, entities = touched.passages, touched.entities
+    found: list[str | None]
+    if query.table == "passages":
+        found = [query.having("id", passages)]
+    elif query.table == "entities":
+        found = [query.having("name", entities)]
+    elif query.table == "facts":
+        found = [query.having(name, entities) for name in ("head", "tail")]
+        found += [query.having("passage", passages), query.having_all(("head", "relation", "tail"), touched.facts)]
+    else:
+        found = [query.having(name, passages if what == "passage" else entities) for name, what in ENDS.items()]
+        found.append(query.having("passage", passages))
+        both = touched.edges | {(dst, src) for src, dst in touched.edges}
+        for src in ("passage", "entity"):
+            for dst in ("passage", "entity"):
+                pairs = [(a[1], b[1]) for a, b in both if (a[0], b[0]) == (src, dst)]
+                found.append(query.having_all((f"src_{src}", f"dst_{dst}"), pairs))
+    given = [condition for condition in found if condition is not None]
+    return " OR ".join(given) if given else None
