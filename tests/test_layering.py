@@ -591,7 +591,7 @@ def test_configs_and_the_protocol_outside_are_let_through(module: str, source: s
         ('print(name in ("a", "triple-hybrid"))', "hopfuse.cli.recipes", 1),
         ("print(isinstance(recipe, PolicyRAG))", "hopfuse.offline.scoring", 1),
         ("print(kind is Recipes.PolicyRAG, kind is PolicyRAG)", "hopfuse.cli.recipes", 1),
-        ('print(name == "guided-walk")', "hopfuse.retriever.choices", 0),
+        ('print(name == "guided-walk")', "hopfuse.retriever.collaborators", 0),
         ('TABLE = {"graph": Ranking("phase-graph")}', "hopfuse.diagnose.rankings", 0),
     ],
 )

@@ -197,7 +197,7 @@ def neighbours(text: str, start: int, end: int) -> _Neighbours:
     Examples
     --------
     >>> neighbours("WHERE IS TIME?", 9, 13)
-    Neighbours(before='is', after='', opens=False)
+    _Neighbours(before='is', after='', opens=False)
     """
     before, after = _BEFORE.search(text[:start]), _AFTER.search(text[end:])
     first, second = ("" if found is None else fold(found[1]) for found in (before, after))

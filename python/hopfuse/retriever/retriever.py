@@ -18,12 +18,11 @@ from ..errors import HopfuseError, InputError
 from ..index import Index, LiveIndex
 from ..recipes import AllowScope, Needs, Recipe, SearchResult
 from ..types import Hits
-from .choices import recipe_class
-from .collaborators import Collaborators
+from .collaborators import Collaborators, recipe_class
 from .description import Description, describe
 from .documents import TitledTexts, first_of_documents, traces_of
+from .encoding import shared
 from .questions import has_gaps, prepared, raise_first, read_inputs, unread_rows
-from .serialized import shared
 from .state import Settings, State, renamed
 
 #: Hits of each question that a reranker reads, at least.

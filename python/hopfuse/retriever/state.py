@@ -14,8 +14,7 @@ from ..errors import HopfuseError, InputError
 from ..index import Index
 from ..recipes import Needs, Recipe, apply_options
 from ..types import Corpus
-from .choices import recipe_class, words_leg
-from .collaborators import Collaborators
+from .collaborators import Collaborators, recipe_class, words_leg
 
 #: Arguments of recipes that have another name in a retriever.
 _ARGUMENTS = {"queries": "questions", "lexical": "words", "matcher": "names"}

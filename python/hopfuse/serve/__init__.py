@@ -17,15 +17,14 @@ if TYPE_CHECKING:
     from .config import IndexConfig, KeyConfig, Limits, LogConfig, ProxyConfig, ServeConfig
     from .costs import BatchTimes, Load
     from .errors import RefusalError, status_of
-    from .guesses import Guesses
-    from .keys import new_key
+    from .keys import Guesses, new_key
     from .logs import start_logging
+    from .metrics import merge_metrics
     from .proxies import Proxies
     from .searches import Search
     from .server import make_server, run, run_stdio
     from .service import Service
     from .snapshots import Query
-    from .worker_metrics import merge_metrics
     from .workers import cards_of
 
 __all__ = [

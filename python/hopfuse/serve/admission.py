@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from .config import ServeConfig
 from .errors import RefusalError
-from .guesses import client_of
+from .keys import client_of
 
 #: Further connections, on which /health alone is answered. Each has a second to send a request; the oldest gives way.
 RESERVE, RESERVE_SECONDS = 64, 1.0

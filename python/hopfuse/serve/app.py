@@ -43,8 +43,7 @@ from .oip import (
     read_repository,
     server_metadata,
 )
-from .openapi import WITH_BODY, Endpoint, document
-from .page import page
+from .openapi import WITH_BODY, Endpoint, document, page
 from .passages import PassageReader, whole
 from .proxies import Proxies
 from .schema import (

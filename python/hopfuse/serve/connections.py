@@ -16,11 +16,10 @@ from ..errors import HopfuseError, InputError
 from .admission import CONNECTION, RESERVE_SECONDS, Connections, Group, address_of
 from .config import ServeConfig
 from .errors import RefusalError, status_of
-from .framing import END, Framing
+from .framing import END, OF_ONE, Framing, Turns
 from .http import refused
 from .logs import FewLines
 from .proxies import Proxies
-from .turns import OF_ONE, Turns
 
 #: Bytes that are read while a request of the connection is answered, which shows that its client is still there.
 READ_AHEAD = 65536

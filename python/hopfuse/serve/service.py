@@ -24,26 +24,22 @@ from ..errors import HopfuseError, InputError
 from ..retriever import Retriever, calling
 from .admission import Requests
 from .batcher import Batcher, Work, late, stopping
-from .batches import Plan, RequestShare, Runner
+from .batches import Piece, Plan, RequestShare, Runner, pieces_of
 from .bounds import check_most
 from .budget import Budget, Held
 from .config import KeyConfig, ServeConfig, table_of
-from .desk import Desk
 from .encoders import TimedEncoders
 from .errors import RefusalError, gone_away, in_request
 from .following import Follower
 from .found import HitReader
-from .guesses import Guesses
-from .keys import Keys, Principal
+from .keys import Guesses, Keys, Principal
 from .logs import RequestLog
-from .metrics import Metrics
-from .options import RetrieverCache
-from .pieces import Piece, pieces_of
+from .metrics import Metrics, WorkerMetrics
+from .retriever_cache import Desk, RetrieverCache
 from .schema import PassagesRequest, Timings
 from .searches import ANYONE, Answer, Search
 from .snapshots import Query, Snapshot
 from .threads import DaemonThreads
-from .worker_metrics import WorkerMetrics
 from .workers import WorkerSlot
 from .writing import Changes
 
