@@ -60,8 +60,8 @@ def test_tests_of_upper_rooms_import_public_names():
 def test_a_private_name_is_found(tmp_path):
     test = tmp_path / "test_planted.py"
     test.write_text(
-        "import hopfuse\nfrom hopfuse.index import Index, live\nfrom hopfuse.index.log import scan\n"
+        "import hopfuse\nfrom hopfuse.index import Index, live\nfrom hopfuse.index.log.frames import scan\n"
         "from hopfuse.evaluate import sweep\nfrom hopfuse._validation import check_k\n"
         "from hopfuse.adapters import igraph\n"
     )
-    assert [*private_names(test)] == ["hopfuse.index.live", "hopfuse.index.log", "hopfuse._validation"]
+    assert [*private_names(test)] == ["hopfuse.index.live", "hopfuse.index.log.frames", "hopfuse._validation"]

@@ -63,7 +63,7 @@ def test_the_specification_names_every_section_in_the_code() -> None:
     specified = set(re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)`", SPECIFICATION))
     beginnings = {".".join(name.split(".")[:end]) for name in specified for end in range(1, name.count(".") + 1)}
     found = set()
-    for path in ROOM.glob("*.py"):
+    for path in ROOM.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and re.fullmatch(r"[a-z_]+(\.[a-z_]+)+", str(node.value)):
                 found.add(str(node.value))

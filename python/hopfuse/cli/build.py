@@ -20,7 +20,7 @@ from ..extract import synonym_bounds
 from ..extract.building import Readers, build_index
 from ..index.build import ORDERED, PASSAGES
 from ..index.derive import terms_of
-from ..index.generations import POINTER
+from ..index.file.generations import POINTER
 from ..io.readers import read_table
 from ..io.tables import Table
 from ..stores import Source, is_place, open_source

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .._arrays.part_numbers import PartNumbers
 from .._validation import check_number, check_whole, checked_texts, wrong_type
 from ..index import Index, IndexPart
-from ..index.allow import read_allow
+from ..index.search_filter import read_allow
 from ..text import SIGNS, fold, prefix_before, read_words, script_of
 from ..types import Incidence
 from ._evidence import (

@@ -4,13 +4,13 @@
 """
 
 from .change import Change
-from .encoder import EncoderInfo
 from .filters import Where, where
 from .index import Index, IndexPart
-from .labels import LabelColumn
 from .live import Follower, LiveIndex
-from .metadata import Metadata, MetadataColumn
-from .words import WordInfo
+from .parts.encoder import EncoderInfo
+from .parts.metadata import Metadata, MetadataColumn
+from .parts.passages import LabelColumn
+from .parts.words import WordInfo
 
 __all__ = [
     "Change",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from ..errors import InputError
 from .contents import Contents, PassageId
 from .names import Names
-from .words import WordInfo
+from .parts.words import WordInfo
 
 
 class StatedFact(Protocol):

@@ -33,25 +33,13 @@ from ..types.corpus import refusal
 from ..types.edge_statements import NO_PASSAGE, UNKNOWN
 from ..types.facts import merged, numbered
 from ..types.graph import MAX_NODES, check_node_count
-from .columns import string_arrays
+from . import parts
 from .contents import Contents
-from .encoder import EncoderInfo
-from .format import METRICS, STORAGES, Settings
+from .file.format import METRICS, STORAGES, Settings
 from .from_source import ReadSource, read_source
-from .graph_check import check_graph, check_symmetry
-from .labels import LABELS, label_arrays
-from .metadata_build import check_types, metadata_arrays
-from .part import check_owners, check_statements, joins_entities
-from .parts import (
-    check_encoder_dim,
-    encoder_arrays,
-    fact_arrays,
-    graph_arrays,
-    name_rule_arrays,
-    stated_arrays,
-    statement_arrays,
-    word_arrays,
-)
+from .parts.encoder import EncoderInfo
+from .parts.metadata_build import check_types, metadata_arrays
+from .parts.passages import LABELS, label_arrays
 
 STATEMENTS = Spec(
     "facts", ("head", "relation", "tail", "passage"), (), ("head", "relation", "tail", "passage"), others=False
@@ -129,30 +117,30 @@ def build_parts(
         corpus = load_vectors(vectors, "vectors", num_passages, metric, storage)
     names, given = _entities_of(entities)
     own_graph, stated = _load_graph(graph, num_passages, None if names is None else len(names), statements)
-    stated = None if stated is None or not joins_entities(stated, num_passages) else stated
+    stated = None if stated is None or not parts.graph.joins_entities(stated, num_passages) else stated
     if names is None:
         names = [str(e) for e in range(0 if own_graph is None else own_graph.num_nodes - num_passages)]
     if read is None:
         entity_corpus = load_vectors(entity_vectors, "entity_vectors", len(names), metric, storage)
     else:
         entity_corpus = read.entity_corpus
-    arrays |= {**_entity_arrays(names, aliases), **stated_arrays(given), **name_rule_arrays()}
+    arrays |= parts.entities.build(names, _alias_rows(names, aliases), given)
     if corpus is not None:
         arrays["passage.vectors"] = corpus.vectors
     if entity_corpus is not None:
         arrays["entity.vectors"] = entity_corpus.vectors
     if info is not None:
-        check_encoder_dim(info, *(None if one is None else one.dim for one in (corpus, entity_corpus)))
-        arrays |= encoder_arrays(info)
+        parts.encoder.check_dim(info, *(None if one is None else one.dim for one in (corpus, entity_corpus)))
+        arrays |= parts.encoder.build(info)
     if own_graph is not None:
-        arrays |= graph_arrays(own_graph, num_passages)
+        arrays |= parts.graph.build(own_graph, num_passages)
         if stated is not None:
-            arrays |= statement_arrays(stated)
+            arrays |= parts.graph.build_statements(stated)
     own_facts = _load_facts(facts, fact_ends, names, num_passages)
     if own_facts is not None:
-        arrays |= fact_arrays(own_facts, num_passages, len(names))
+        arrays |= parts.facts.build(own_facts, num_passages, len(names))
     if words is not None:
-        arrays |= word_arrays(words, len(names))
+        arrays |= parts.words.build(words, len(names))
     settings = Settings(metric, storage, own_graph is not None and own_graph.directed)
     made = {
         "graph": own_graph,
@@ -207,16 +195,11 @@ def _passage_arrays(passages: Any, metadata_types: Any) -> Arrays:
     """Return the sections ``passage.*`` except vectors, and ``metadata.*``."""
     table = read_table(passages, PASSAGES)
     texts, ids = tables.texts(table, "text"), tables.row_ids(table)
-    labels: Arrays = {}
+    arrays = parts.passages.build(ids, tables.texts(table, "title", default=""), texts)
     for label in LABELS:
-        labels |= label_arrays(label, label.read(table, label.what))
-    are_strings = bool(ids) and isinstance(ids[0], str)
+        arrays |= label_arrays(label, label.read(table, label.what))
     return {
-        **(string_arrays("passage.id", ids) if are_strings else {"passage.id.number": np.array(ids, np.int64)}),  # type: ignore[arg-type]
-        **string_arrays("passage.title", tables.texts(table, "title", default="")),
-        **string_arrays("passage.text", texts),
-        "passage.length": np.array([len(text.split()) for text in texts], np.int32),
-        **labels,
+        **arrays,
         **metadata_arrays(tables.objects(table, "metadata"), metadata_types, table.where),
     }
 
@@ -305,25 +288,15 @@ def _load_graph(
         return _graph_from_table(table, num_passages, num_entities, least)
     _check_nodes(graph.num_nodes, num_passages, num_entities)
     try:
-        check_graph(graph.to_arrays())
+        parts.graph.check_graph(graph.to_arrays())
         if not graph.directed:
-            check_symmetry(graph.to_arrays())
+            parts.graph.check_symmetry(graph.to_arrays())
     except FormatError as error:
         raise error.about("graph", kind=InputError).at("graph") from None
     if statements is not None:
-        check_statements(statements, graph, num_passages)
-        check_owners(statements, num_passages)
+        parts.graph.check_statements(statements, graph, num_passages)
+        parts.graph.check_owners(statements, num_passages)
     return graph, statements
-
-
-def _entity_arrays(names: list[str], aliases: Any) -> Arrays:
-    """Return the sections ``entity.*`` of names and aliases."""
-    rows = _alias_rows(names, aliases)
-    return {
-        **string_arrays("entity.name", names),
-        "entity.alias.rows": np.cumsum([0, *map(len, rows)], dtype=np.int64),
-        **string_arrays("entity.alias", [alias for row in rows for alias in row]),
-    }
 
 
 def _load_facts(facts: Any, ends: str, names: list[str], num_passages: int) -> Facts | None:
@@ -386,7 +359,7 @@ def _graph_from_table(
     stated = EdgeStatements(
         np.stack([src, dst], axis=1)[kept].astype(np.int32), kinds[kept], weights[kept], passages[kept]
     )
-    check_owners(stated, num_passages)
+    parts.graph.check_owners(stated, num_passages)
     return graph, stated
 
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from .._validation import check_list, check_number, check_type, checked_texts, wrong_array
 from ..errors import InputError
 from .additions import ReadPassages, check_has, check_read
-from .batch import LEAST_WEIGHT, MOST_WEIGHT
 from .build import checked_corpus
 from .change_batch import BatchBuilder, ChangeRows
 from .change_rows import EDGE_KEYS, End, alias_pairs, edge_of, fact_rows, passage_arrays
 from .contents import Contents, Failed, PassageId, passage_vectors
 from .filters import Where
+from .log.encode import LEAST_WEIGHT, MOST_WEIGHT
 from .names import Names
 
 

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .additions import Additions, ReadPassages, additions
-from .allowed import check_added, check_edges, check_memory
 from .change_rows import End, joined_arrays, place, set_rows, term_arrays
-from .columns import string_arrays
 from .contents import PassageId
+from .file.columns import string_arrays
 from .filters import Where
-from .labels import LABELS
 from .merge_entities import Deleted, merged_slots, restated
-from .metadata_build import flattened
 from .names import ID_TYPES, Names, no_passage
+from .parts.metadata_build import flattened
+from .parts.passages import LABELS
+from .write_scope import check_added, check_edges, check_memory
 
 
 @dataclass

@@ -11,11 +11,12 @@ import numpy as np
 from .._validation import check_list, check_type, checked_texts, wrong_value
 from ..io import tables
 from ..io.readers import read_table
+from . import parts
 from .build import PASSAGES
-from .columns import string_arrays
 from .contents import text_to_index
-from .labels import LABELS, label_arrays
-from .metadata_build import metadata_arrays
+from .file.columns import string_arrays
+from .parts.metadata_build import metadata_arrays
+from .parts.passages import LABELS, label_arrays
 
 End = tuple[str, Any]
 _PAIR = (tuple, list)
@@ -29,13 +30,8 @@ def passage_arrays(passages: Any) -> dict[str, Any]:
     if table.num_rows and "id" not in table.columns:
         tables.refuse_value(table.where(0), "id", None, "a string or an integer: passages of a change need ids")
     texts, titles, ids = tables.texts(table, "text"), tables.texts(table, "title", default=""), tables.row_ids(table)
-    are_strings = bool(ids) and isinstance(ids[0], str)
-    own: Any = string_arrays("passage.id", ids) if are_strings else {"passage.id.number": np.array(ids, np.int64)}  # type: ignore[arg-type]
     return {
-        **own,
-        **string_arrays("passage.title", titles),
-        **string_arrays("passage.text", texts),
-        "passage.length": np.array([len(text.split()) for text in texts], np.int32),
+        **parts.passages.build(ids, titles, texts),
         **{label.codes: label.read(table, label.what) for label in LABELS},
         "ids": ids,
         "metadata": tables.objects(table, "metadata"),
@@ -51,26 +47,26 @@ _PASSAGE_ARRAYS = (
 )
 
 
-def joined_arrays(parts: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> dict[str, Any]:
+def joined_arrays(added: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> dict[str, Any]:
     """Return the arrays of several tables of passages as one; ``types`` are the index's types of metadata."""
-    made = {name: parts[0][name] for name in _PASSAGE_ARRAYS if name in parts[0]}
-    for name in made if len(parts) > 1 else ():
-        own = [part[name] for part in parts]
+    made = {name: added[0][name] for name in _PASSAGE_ARRAYS if name in added[0]}
+    for name in made if len(added) > 1 else ():
+        own = [part[name] for part in added]
         if name.endswith(".offsets"):
             own = [np.zeros(1, np.int64), np.cumsum(np.concatenate([np.diff(offsets) for offsets in own]))]
         made[name] = np.concatenate(own)
     for label in LABELS:
-        made |= label_arrays(label, [value for part in parts for value in part[label.codes]])
-    return made | metadata_arrays([row for part in parts for row in part["metadata"]], types, partial(place, parts))
+        made |= label_arrays(label, [value for part in added for value in part[label.codes]])
+    return made | metadata_arrays([row for part in added for row in part["metadata"]], types, partial(place, added))
 
 
-def place(parts: Sequence[Mapping[str, Any]], row: int) -> str:
+def place(added: Sequence[Mapping[str, Any]], row: int) -> str:
     """Describe a row of several tables of passages in an error message."""
-    for part in parts[:-1]:
+    for part in added[:-1]:
         if row < len(part["ids"]):
             return str(part["where"](row))
         row -= len(part["ids"])
-    return str(parts[-1]["where"](row))
+    return str(added[-1]["where"](row))
 
 
 def set_rows(made: dict[str, Any], name: str, rows: Sequence[Any], columns: int = 0) -> None:

@@ -17,30 +17,15 @@ from ..encoders.protocol import first_unencodable
 from ..errors import FormatError, HopfuseError, InputError
 from ..types import Corpus, EdgeStatements, Facts, Graph, TermMatrix
 from ..types.corpus import Metric, Storage
-from .allow import read_mask
-from .columns import RaggedStrings, StringColumn, id_column, string_column
-from .encoder import EncoderInfo
-from .format import VERSION, Settings, name_of
-from .labels import DOCUMENT, LANGUAGE, Label, LabelColumn, label_values, load_labels
-from .metadata import Metadata
-from .parts import (
-    facts_info,
-    graph_info,
-    lexical_info,
-    load_corpus,
-    load_encoder,
-    load_facts,
-    load_graph,
-    load_lexical,
-    load_name_rule,
-    load_stated,
-    load_statements,
-    load_words,
-    vector_dim,
-    words_info,
-)
-from .sections import Section
-from .words import WordInfo
+from . import parts
+from .file.columns import RaggedStrings, StringColumn, id_column, string_column
+from .file.format import VERSION, Settings, name_of
+from .file.sections import Section
+from .parts.encoder import EncoderInfo
+from .parts.metadata import Metadata
+from .parts.passages import DOCUMENT, LANGUAGE, Label, LabelColumn, label_values, load_labels
+from .parts.words import WordInfo
+from .search_filter import read_mask
 
 PassageId = str | int
 #: Takes the row of a passage that an encoder refuses, and the error.
@@ -145,14 +130,14 @@ class Contents:
             "num_aliases": self._sections["entity.alias.offsets"].shape[0] - 1,
             "name_rule": self.name_rule,
             "dim": self.dim,
-            "entity_dim": vector_dim(self._sections, "entity.vectors"),
+            "entity_dim": parts.encoder.vector_dim(self._sections, "entity.vectors"),
             "encoder": None if self.encoder is None else asdict(self.encoder),
             "metric": self.metric,
             "storage": self.storage,
-            "graph": graph_info(self._sections, self._settings),
-            "words": words_info(self._sections),
-            "lexical": lexical_info(self._sections),
-            "facts": facts_info(self._sections),
+            "graph": parts.graph.info(self._sections, self._settings),
+            "words": parts.words.info(self._sections),
+            "lexical": parts.terms.info(self._sections),
+            "facts": parts.facts.info(self._sections),
             "metadata": dict(self.metadata.types) or None,
             "bytes": sum(s.nbytes for s in self._sections.values()),
             "sections": {
@@ -215,7 +200,7 @@ class Contents:
     @property
     def dim(self) -> int | None:
         """d, the dimension of the passages' vectors; None if there are none."""
-        return vector_dim(self._sections, "passage.vectors")
+        return parts.encoder.vector_dim(self._sections, "passage.vectors")
 
     @property
     def metric(self) -> Metric:
@@ -230,7 +215,7 @@ class Contents:
     @property
     def encoder(self) -> EncoderInfo | None:
         """The encoder of the vectors, which must also encode questions; None if it is not known."""
-        return self._once("encoder", lambda: load_encoder(self._sections))
+        return self._once("encoder", lambda: parts.encoder.load(self._sections))
 
     @property
     def source(self) -> str | None:
@@ -368,12 +353,12 @@ class Contents:
     @property
     def stated(self) -> NDArray[np.bool_]:
         """Which entities a user stated, shape (E,); the others were made by a reader of the passages alone."""
-        return self._once("stated", lambda: load_stated(self._sections, self.num_entities))
+        return self._once("stated", lambda: parts.entities.load_stated(self._sections, self.num_entities))
 
     @property
     def name_rule(self) -> int:
         """The number of the rule under which names of entities are folded, compared and found in questions."""
-        return self._once("name_rule", lambda: load_name_rule(self._sections))
+        return self._once("name_rule", lambda: parts.entities.load_rule(self._sections))
 
     @property
     def passage_frequency(self) -> NDArray[np.int32] | None:
@@ -393,37 +378,43 @@ class Contents:
     @property
     def corpus(self) -> Corpus | None:
         """The passages' vectors as a corpus, checked once; None if there are none."""
-        return self._once("corpus", lambda: load_corpus(self._sections, self._settings, "passage.vectors"))
+        return self._once(
+            "corpus", lambda: parts.encoder.load_corpus(self._sections, self._settings, "passage.vectors")
+        )
 
     @property
     def entity_corpus(self) -> Corpus | None:
         """The entities' vectors as a corpus, checked once; None if there are none."""
-        return self._once("entity_corpus", lambda: load_corpus(self._sections, self._settings, "entity.vectors"))
+        return self._once(
+            "entity_corpus", lambda: parts.encoder.load_corpus(self._sections, self._settings, "entity.vectors")
+        )
 
     @property
     def graph(self) -> Graph | None:
         """The graph over passages and entities, verified once; None if there is none."""
-        return self._once("graph", lambda: load_graph(self._sections, self._settings))
+        return self._once("graph", lambda: parts.graph.load(self._sections, self._settings))
 
     @property
     def edge_statements(self) -> EdgeStatements | None:
         """The graph's edges as stated, with the passages that state them; None if only the graph is stored."""
-        return self._once("edge_statements", lambda: load_statements(self._sections, self.graph, self.num_passages))
+        return self._once(
+            "edge_statements", lambda: parts.graph.load_statements(self._sections, self.graph, self.num_passages)
+        )
 
     @property
     def words(self) -> WordInfo | None:
         """Which entities are words, and how texts are read as words; None if all entities are names."""
-        return self._once("words", lambda: load_words(self._sections, self.num_entities))
+        return self._once("words", lambda: parts.words.load(self._sections, self.num_entities))
 
     @property
     def lexical(self) -> TermMatrix | None:
         """The terms that :class:`hopfuse.lexical.BM25` searches, verified once; None if there are none."""
-        return self._once("lexical", lambda: load_lexical(self._sections, self.num_passages))
+        return self._once("lexical", lambda: parts.terms.load(self._sections, self.num_passages))
 
     @property
     def facts(self) -> Facts | None:
         """Triples of entities and the passages that state them, verified once; None if there are none."""
-        return self._once("facts", lambda: load_facts(self._sections, self.num_passages, self.num_entities))
+        return self._once("facts", lambda: parts.facts.load(self._sections, self.num_passages, self.num_entities))
 
     @property
     def metadata(self) -> Metadata:

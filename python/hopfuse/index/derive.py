@@ -12,9 +12,9 @@ from ..errors import InputError, MissingExtraError
 from ..lexical import BM25, stemmer_of
 from ..text import common_words, language_named
 from ..types import Corpus, TermMatrix
+from . import parts
 from .contents import Contents, Failed, passage_vectors
-from .encoder import EncoderInfo
-from .parts import check_encoder_dim, encoder_arrays
+from .parts.encoder import EncoderInfo
 
 #: Values of ``lexical=`` beside languages: without BM25, and BM25 with neither stop words nor stems.
 NO_WORDS, PLAIN = "none", "plain"
@@ -102,9 +102,9 @@ def derived_vectors(
             texts, ids = contents.texts_to_index(), contents.passage_ids
             vectors = passage_vectors(passages, texts, ids, failed, contents.metric)
             add("passage.vectors", "corpus", vectors)
-        check_encoder_dim(info, made["corpus"].dim if made else contents.dim, None)
+        parts.encoder.check_dim(info, made["corpus"].dim if made else contents.dim, None)
         made["encoder"] = info
-        arrays |= encoder_arrays(info)
+        arrays |= parts.encoder.build(info)
     named = contents.num_entities if contents.words is None else contents.words.first
     if names is not None and named and "entity.vectors" not in contents.sections:
         add("entity.vectors", "entity_corpus", names.encode_passages(list(contents.entity_names)))

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from .._validation import check_flag, check_list
 from ..errors import InputError
 from .membership import is_in
-from .metadata import Metadata, MetadataColumn
-from .metadata_build import VALUES, as_type
+from .parts.metadata import Metadata, MetadataColumn
+from .parts.metadata_build import VALUES, as_type
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 LISTS = ("any", "all", "none")

@@ -16,8 +16,8 @@ from ..io.tables import Table
 from ..types import Corpus
 from ..types.corpus import Metric, Storage, refusal
 from .arrow_columns import Rows, arrow, first_repeated, joined, own_copy, string_parts
-from .labels import LABELS, Label, coded_arrays
-from .metadata_build import check_types, metadata_arrays
+from .parts.metadata_build import check_types, metadata_arrays
+from .parts.passages import LABELS, Label, coded_arrays
 from .source_links import Nodes, read_edges, read_facts
 from .spool import Spool
 

@@ -21,19 +21,19 @@ from ..errors import FormatError, InputError
 from ..io.source import Source
 from ..types import EdgeStatements, Facts, TermMatrix
 from ..types.corpus import Metric, Storage
-from .columns import string_arrays
+from . import parts
 from .contents import Contents, Failed, PassageId
-from .encoder import EncoderInfo
-from .files import write_file
-from .format import Settings
-from .generations import publish
+from .file.columns import string_arrays
+from .file.format import Settings
+from .file.generations import publish
+from .file.mapping import write_file
+from .file.sections import Section, as_section
+from .file.verify import verify_sections
+from .log.state import read_state, reopened
 from .part_cache import LEAST_KEPT, PartCache, PartOf, searched_bytes
-from .parts import check_encoder_dim, encoder_arrays, fact_arrays, lexical_arrays, vector_dim
+from .parts.encoder import EncoderInfo
+from .parts.words import WordInfo
 from .schema import check_schema, in_file_order
-from .sections import Section, as_section
-from .state import read_state, reopened
-from .verify import verify_sections
-from .words import WordInfo
 
 if TYPE_CHECKING:
     from .live import LiveIndex
@@ -549,10 +549,10 @@ class Index(Contents):
         info = None if encoder is None else EncoderInfo.of(encoder)
         new = {} if corpus is None else {"passage.vectors": corpus.vectors}
         if info is not None:
-            check_encoder_dim(
-                info, None if corpus is None else corpus.dim, vector_dim(self._sections, "entity.vectors")
+            parts.encoder.check_dim(
+                info, None if corpus is None else corpus.dim, parts.encoder.vector_dim(self._sections, "entity.vectors")
             )
-            new |= encoder_arrays(info)
+            new |= parts.encoder.build(info)
         return self._with(("passage.vectors", "encoder."), new, {"corpus": corpus, "encoder": info})
 
     def with_encoder(self, encoder: Any) -> Index:
@@ -610,7 +610,7 @@ class Index(Contents):
         >>> BM25(index.lexical).search(["the sea"], k=1).ids
         array([[1]])
         """
-        new = {} if matrix is None else lexical_arrays(matrix, self.num_passages)
+        new = {} if matrix is None else parts.terms.build(matrix, self.num_passages)
         return self._with(("lexical.",), new, {"lexical": matrix})
 
     def with_facts(self, facts: Facts | None) -> Index:
@@ -634,7 +634,7 @@ class Index(Contents):
         >>> index.with_facts(facts).info()["facts"]
         {'facts': 1, 'relations': 1, 'statements': 1}
         """
-        new = {} if facts is None else fact_arrays(facts, self.num_passages, self.num_entities)
+        new = {} if facts is None else parts.facts.build(facts, self.num_passages, self.num_entities)
         return self._with(("fact.",), new, {"facts": facts})
 
     def with_metadata(self, metadata: Any, *, metadata_types: Mapping[str, str] | None = None) -> Index:
@@ -710,7 +710,7 @@ class Index(Contents):
         >>> part.index, part.entities
         (Index(passages=1, entities=1, dim=None, graph=True, lexical=False, metric='ip', storage='float32'), array([0]))
         """
-        from .part import part_arrays
+        from .subset import part_arrays
 
         mask = self.mask(allow)
 

@@ -13,13 +13,13 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..errors import InputError
-from .batch import KINDS
 from .change import Change
 from .contents import Contents
+from .file.generations import check_directory, hold_lock
 from .filters import Where
-from .generations import check_directory, hold_lock
-from .state import read_state
-from .writer import IndexWriter, checked_encoder, lower_priority
+from .log.encode import KINDS
+from .log.state import read_state
+from .log.writer import IndexWriter, checked_encoder, lower_priority
 
 _POLL_SECONDS = 0.005
 

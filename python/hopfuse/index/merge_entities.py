@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .additions import Additions
-from .batch import LEAST_WEIGHT, MOST_WEIGHT
-from .delta import DeltaRows
+from .log.delta import DeltaRows
+from .log.encode import LEAST_WEIGHT, MOST_WEIGHT
+from .log.merge import current_edges, places
+from .log.merge_facts import current_facts
 from .membership import is_in
-from .merge import current_edges, places
-from .merge_facts import current_facts
 from .names import Names
 
 

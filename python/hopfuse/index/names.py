@@ -11,15 +11,15 @@ import numpy as np
 from .._validation import counted
 from ..errors import InputError
 from ..text import canonical_key
-from .allowed import meets
-from .batch import Batch, Slots
 from .contents import PassageId
-from .delta import DeltaRows
+from .file.sections import as_section
 from .filters import Where
-from .labels import LABELS, Label
-from .merge_metadata import merge_metadata
-from .metadata import Metadata
-from .sections import as_section
+from .log.delta import DeltaRows
+from .log.encode import Batch, Slots
+from .log.merge_metadata import merge_metadata
+from .parts.metadata import Metadata
+from .parts.passages import LABELS, Label
+from .write_scope import meets
 
 #: Returns a key for each name; spellings of the same thing have the same key.
 Keys = Callable[[Sequence[str]], Sequence[str]]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .._arrays.part_numbers import PartNumbers
 from .contents import Contents
-from .sections import Section
+from .file.sections import Section
 
 W = TypeVar("W", bound=Contents)
 P = TypeVar("P", bound="Sized")

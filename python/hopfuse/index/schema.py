@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..errors import FormatError
 from ..types.graph import MAX_EDGE_TYPES, MAX_NODES
-from .format import Settings, name_of
+from .file.format import Settings, name_of
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from .. import __version__
 from .._validation import check_whole
 from ..errors import FormatError, InputError
 from ..index import Index
-from ..index.state import reopened
+from ..index.log.state import reopened
 from ..io.queries import JsonlQueries, ParquetQueries, Query, opened, query_file
 from .parts import Output
 

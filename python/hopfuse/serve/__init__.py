@@ -65,10 +65,9 @@ _HOMES = {
     "Service": "service",
     "cards_of": "workers",
     "make_app": "app",
-    "merge_metrics": "worker_metrics",
-    "Guesses": "guesses",
+    "merge_metrics": "metrics",
     "Proxies": "proxies",
-    "new_key": "keys",
+    **dict.fromkeys(("Guesses", "new_key"), "keys"),
     "start_logging": "logs",
 }
 _NEEDED = ("httptools", "msgspec", "prometheus_client", "starlette", "uvicorn")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .. import Index
 from ..errors import HopfuseError, InputError
 from ..index import Where, where
-from ..index.generations import generation_name
+from ..index.file.generations import generation_name
 from ..recipes import RECIPES
 from ..retriever import Retriever
 from .config import IndexConfig

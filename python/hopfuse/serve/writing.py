@@ -24,7 +24,7 @@ from ..errors import InputError
 from ..extract import Memory, WordReader, build_memory
 from ..index.change import Change
 from ..index.contents import text_to_index
-from ..index.generations import generation_name, log_path
+from ..index.file.generations import generation_name, log_path
 from ..text import canonical_key
 from .bounds import check_most
 from .budget import Held

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .folding import NAME_RULE, RULE, RULES, check_rule
+from .rules import NAME_RULE, RULE, RULES, check_rule
 
 if TYPE_CHECKING:
     from .folding import (
@@ -95,7 +95,9 @@ __all__ = [
 ]
 
 _NAMES = {
-    "folding": "FoldedText fold fold_with_offsets in_word splits_word unaccented",
+    "folding": (
+        "SCRIPTS UNSPACED FoldedText characters fold fold_with_offsets in_word script_of splits_word unaccented"
+    ),
     "languages": (
         "LANGUAGES common_words function_words is_told language_named language_of question_words resembles shares_of"
     ),
@@ -103,7 +105,6 @@ _NAMES = {
         "SIGNS as_written canonical_key cyrillic_cases cyrillic_names finnish_cases finnish_name joined may_stand "
         "name_spellings prefix_before without_signs"
     ),
-    "scripts": "SCRIPTS UNSPACED characters script_of",
     "segments": "Style read_words runs_in segment spaced words_in",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}

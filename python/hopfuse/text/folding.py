@@ -1,4 +1,4 @@
-"""Fold text, so that spellings which readers take for the same are equal strings; rules of reading, and scripts."""
+"""Scripts by code points, and folding: spellings that readers take for the same become equal strings, with offsets."""
 
 from __future__ import annotations
 
@@ -7,48 +7,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from numbers import Integral
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..errors import InputError
-
-# ---- Rules -----------------------------------------------------------------------------------------------------------
-
-
-#: The number of each rule, and the first version of hopfuse that knows it.
-RULES = {1: "0.1.0", 2: "0.2.0"}
-#: The rule under which words and terms are read if nothing else is said.
-RULE = 2
-#: The rule under which names are read.
-NAME_RULE = 2
-
-
-def check_rule(rule: Any, what: str, last: int = RULE) -> int:
-    """Return the number of a rule as an int; ``what`` says what was read under it, ``last`` is its last rule.
-
-    Raises
-    ------
-    InputError
-        This version does not know the rule.
-
-    Examples
-    --------
-    >>> check_rule(1, "words")
-    1
-    """
-    if isinstance(rule, bool) or not isinstance(rule, Integral) or not 1 <= int(rule) <= last:
-        known = ", ".join(f"{at} (since hopfuse {version})" for at, version in RULES.items() if at <= last)
-        raise InputError(
-            "version",
-            "rule",
-            "the reading rule of the {what} is {given!r}, which only a later version of hopfuse can know; this one "
-            "knows {allowed}: install a later version",
-            what=what,
-            given=rule,
-            allowed=known,
-        )
-    return int(rule)
-
+from .rules import RULE
 
 # ---- Scripts ---------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from .folding import RULE, SCRIPTS, UNSPACED, characters, fold
+from .folding import SCRIPTS, UNSPACED, characters, fold
+from .rules import RULE
 
 #: What is a word: as the reader of words takes it, or as BM25.
 Style = Literal["words", "terms"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..._validation import check_choice
 from ...index import Index
-from ...index.allow import read_allow
+from ...index.search_filter import read_allow
 from ...types import Hits
 from ...types.hits import PAD_ID
 from ..protocol import AllowScope
