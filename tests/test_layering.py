@@ -133,7 +133,7 @@ def nodes(source: str) -> list[ast.AST]:
 
 @cache
 def imports_of(source: str, module: str, is_package: bool) -> list[Import]:
-    """Return every import statement, and every import_module("a name")."""
+    """Return every import statement, every import_module("a name"), and every import_extra of one."""
     return list(_walk(nodes(source)[0], module.split(".") if is_package else module.split(".")[:-1], False, False))
 
 
@@ -147,7 +147,7 @@ def _walk(node: ast.AST, package: list[str], lazy: bool, typing_only: bool) -> I
         stem = ".".join([*base, *([node.module] if node.module else [])])
         for alias in node.names:
             yield Import(f"{stem}.{alias.name}", alias.asname or alias.name, node.lineno, lazy, typing_only)
-    elif isinstance(node, ast.Call) and _called(node) == "import_module" and node.args:
+    elif isinstance(node, ast.Call) and _called(node) in ("import_module", "import_extra") and node.args:
         name = node.args[0]
         if isinstance(name, ast.Constant) and isinstance(name.value, str):
             yield Import(name.value, "", node.lineno, lazy, typing_only)
@@ -461,6 +461,7 @@ PLANTED = [
     ("hopfuse.lexical.bm25", "import bm25s"),
     ("hopfuse.encoders.word_llama", "import wordllama"),
     ("hopfuse.encoders.word_llama", "if True:\n    import wordllama"),
+    ("hopfuse.types.graph", "def f():\n    import_extra('scipy', 'reading')"),
     ("hopfuse.evaluate.metrics", "from .._native import ppr"),
     ("hopfuse.extract.gazetteer", "from ..backends.cpu import thread_count"),
     ("hopfuse", "from . import _native"),
@@ -481,6 +482,7 @@ ALLOWED = [
     ),
     ("hopfuse.cli.score", "import click\nfrom .. import Hits, Index\nfrom ..recipes import PhaseGraph"),
     ("hopfuse.encoders.word_llama", "def f():\n    import_module('wordllama')"),
+    ("hopfuse.encoders.word_llama", "def f():\n    import_extra('wordllama', 'WordLlamaEncoder')"),
     ("hopfuse.index.index", "def f():\n    import_module('hopfuse.extract.building')"),
 ]
 

@@ -9,8 +9,8 @@ from math import ceil
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import check_length, check_number, check_shape, check_some, check_weights, check_whole
-from ..errors import InputError, MissingExtraError
+from .._validation import check_length, check_number, check_shape, check_some, check_weights, check_whole, import_extra
+from ..errors import InputError
 from ..evaluate.metrics import Values, normalise_answer
 from ..evaluate.qrels import Qrels
 from ..evaluate.runs import gold_ranks
@@ -249,11 +249,10 @@ def connected_components(graph: Graph) -> NDArray[np.int64]:
     >>> connected_components(hf.Graph.from_edges([0, 3], [2, 4], num_nodes=6))
     array([0, 1, 0, 3, 3, 5])
     """
-    try:
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import connected_components as label_components
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("scipy", "eval", "finding a graph's components") from error
+    import_extra("scipy", "finding a graph's components")
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components as label_components
+
     ones = np.ones(graph.indices.size, np.int8)
     matrix = csr_array((ones, graph.indices, graph.indptr), shape=(graph.num_nodes, graph.num_nodes))
     count, component = label_components(matrix, directed=False)

@@ -15,8 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import address_and_key, check_number, check_text, check_whole, checked_texts, without_key
-from ..errors import EndpointError, InputError, MissingExtraError
+from .._validation import (
+    address_and_key,
+    check_number,
+    check_text,
+    check_whole,
+    checked_texts,
+    import_extra,
+    without_key,
+)
+from ..errors import EndpointError, InputError
 from .protocol import NamedEncoder
 
 #: The largest number of texts in a request: OpenAI's limit.
@@ -287,10 +295,7 @@ def _client(base_url: str | None, api_key: str | None, retries: int, timeout: fl
     url, key = address_and_key(base_url, api_key)
     check_whole(retries, "retries", least=0)
     check_number(timeout, "timeout", above=0, below=86400)
-    try:
-        library = import_module("openai")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("openai", "llm", "EndpointEncoder") from error
+    library = import_extra("openai", "EndpointEncoder")
     http = library.DefaultHttpxClient(follow_redirects=False)
     client = library.OpenAI(base_url=url, api_key=key, timeout=timeout, max_retries=retries, http_client=http)
     return key, client

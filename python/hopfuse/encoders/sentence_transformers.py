@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -11,8 +10,17 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_dtype, check_length, check_shape, check_whole, checked_texts, counted, wrong_type
-from ..errors import InputError, MissingExtraError
+from .._validation import (
+    check_dtype,
+    check_length,
+    check_shape,
+    check_whole,
+    checked_texts,
+    counted,
+    import_extra,
+    wrong_type,
+)
+from ..errors import InputError
 from ..types import Hits
 from .protocol import NamedEncoder, check_methods, local_folder, model_dim, model_name, refuse_of_loaded
 
@@ -219,10 +227,7 @@ def _local_model(model: Any, device: str | None, *, kind: str, method: str, user
 
 def _load(model: str | PathLike[str], device: str | None, kind: str, user: str) -> Any:
     folder = local_folder(model, "model")
-    try:
-        package = import_module("sentence_transformers")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("sentence-transformers", "encode", user) from error
+    package = import_extra("sentence_transformers", user)
     return getattr(package, kind)(str(folder), device=device, local_files_only=True)
 
 

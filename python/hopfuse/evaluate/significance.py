@@ -6,15 +6,14 @@ SciPy is imported at the first call; the extra ``eval`` installs it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from math import ceil, floor, inf, nan, prod, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import check_number, check_whole, counted, wrong_value
-from ..errors import InputError, MissingExtraError
+from .._validation import check_number, check_whole, counted, import_extra, wrong_value
+from ..errors import InputError
 
 
 def _finite_values(name: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -176,10 +175,7 @@ _HALVINGS = 17  # to 1e-5 of a difference
 
 def _stats() -> Any:
     """Return ``scipy.stats``."""
-    try:
-        return import_module("scipy.stats")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("scipy", "eval", "computing intervals and p-values") from error
+    return import_extra("scipy.stats", "computing intervals and p-values")
 
 
 # ---- Tests -----------------------------------------------------------------------------------------------------------

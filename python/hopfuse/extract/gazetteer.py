@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
-from .._validation import check_whole, checked_texts, counted
-from ..errors import InputError, MissingExtraError
+from .._validation import check_whole, checked_texts, counted, import_extra
+from ..errors import InputError
 from ..index import IndexPart
 from ..text import FoldedText, fold, fold_with_offsets, splits_word
 
@@ -43,10 +42,7 @@ class SpellingTable:
     """
 
     def __init__(self, numbers: Mapping[str, int], may_stand: Callable[[str, int, int], bool] = _between_words) -> None:
-        try:
-            library = import_module("ahocorasick")
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("pyahocorasick", "text", "Gazetteer") from error
+        library = import_extra("ahocorasick", "Gazetteer")
         self._may_stand, self._count = may_stand, len(numbers)
         self._automaton = library.Automaton()
         for spelling, number in numbers.items():

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
 from typing import Any, NoReturn
 
-from .._validation import check_type
-from ..errors import InputError, MissingExtraError
+from .._validation import check_type, import_extra
+from ..errors import InputError
 from ..io.json_lines import object_of
 
 _MAX_DEPTH = 100  # of nested objects and lists, more than any schema needs
@@ -46,10 +45,7 @@ class Schema:
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        try:
-            library, referencing = import_module("jsonschema"), import_module("referencing")
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("jsonschema", "llm", "ChatEndpoint.ask") from error
+        library, referencing = (import_extra(name, "ChatEndpoint.ask") for name in ("jsonschema", "referencing"))
         self.plain: dict[str, Any] = _plain_copy(schema)
         if self.plain.get("type") != "object":
             raise InputError(

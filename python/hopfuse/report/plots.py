@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from ..errors import MissingExtraError
+from .._validation import import_extra
 from ..evaluate.curves import Curve, Grid, Reliability, ScoreDistribution
 from .text import printable, shorten
 
@@ -51,10 +51,7 @@ def styled(draw: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(draw)
     def drawn(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        try:
-            matplotlib = import_module("matplotlib")
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("matplotlib", "report", "drawing plots") from error
+        matplotlib = import_extra("matplotlib", "drawing plots")
         with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph")
             return draw(*args, **kwargs)

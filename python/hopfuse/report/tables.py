@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ..errors import MissingExtraError
+from .._validation import import_extra
 from ..evaluate.curves import Curve, ScoreDistribution, option_curves
 from ..evaluate.evaluation import Evaluation, Group
 from ..evaluate.sweep import Options, Sweep, Trial
@@ -66,13 +66,12 @@ class Table:
         MissingExtraError
             Rich is not installed.
         """
-        try:
-            from rich.box import SIMPLE_HEAD
-            from rich.console import Group
-            from rich.table import Table as RichTable
-            from rich.text import Text
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("rich", "report", "showing tables in a terminal") from error
+        import_extra("rich", "showing tables in a terminal")
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Group
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
         made = RichTable(
             box=SIMPLE_HEAD,
             show_edge=False,

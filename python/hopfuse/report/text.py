@@ -9,11 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
-from importlib import import_module
 from math import ceil
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from ..errors import MissingExtraError
+from .._validation import import_extra
 from ..evaluate.comparison import Comparison
 from ..evaluate.evaluation import Estimate, Group
 
@@ -54,10 +53,7 @@ def printable(text: str) -> str:
 
 @cache
 def _environment() -> Any:
-    try:
-        jinja2 = import_module("jinja2")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("jinja2", "report", "writing a page") from error
+    jinja2 = import_extra("jinja2", "writing a page")
     loader = jinja2.PackageLoader("hopfuse.report", "templates")
     return jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True

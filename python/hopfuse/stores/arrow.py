@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .._validation import wrong_type
-from ..errors import InputError, MissingExtraError
+from .._validation import import_extra, wrong_type
+from ..errors import InputError
 from ..index.arrow_columns import empty_batch
 from ..io.parquet import open_parquet, read_groups
 from .tables import TABLES, TableReader
@@ -53,10 +52,7 @@ class ArrowSource:
 
 def _batches(given: Any, what: str) -> list[Any]:
     """Return pyarrow record batches; a table without rows gives one, which has its columns."""
-    try:
-        arrow = import_module("pyarrow")
-    except ImportError:
-        raise MissingExtraError("pyarrow", "arrow", f"reading {what} from Arrow") from None
+    arrow = import_extra("pyarrow", f"reading {what} from Arrow")
     if hasattr(given, "__arrow_c_stream__"):
         table = arrow.table(given)
         return table.to_batches() or [arrow.RecordBatch.from_pylist([], schema=table.schema)]
