@@ -18,7 +18,7 @@ from .diagnose import diagnose
 from .eval import evaluate_runs
 from .failures import leave_with, wants_json
 from .info import info
-from .naming import Names, usage_error
+from .naming import ArgumentNames, usage_error
 from .policy import policy
 from .score import score
 from .search import search
@@ -86,4 +86,4 @@ def run(args: Sequence[str] | None) -> None:
     try:
         app.main(args=words, prog_name="hopfuse")
     except (HopfuseError, OSError) as error:
-        leave_with(error, Names(app, words))
+        leave_with(error, ArgumentNames(app, words))

@@ -30,7 +30,7 @@ from .console import note
 from .filters import read_types
 from .info import index_table
 from .options import DIRECTORY, FILE, encoder_option
-from .outputs import FACTS, RETRY, VECTOR, FailedFile, Refused, check_conflicts, save_with_conflicts
+from .outputs import FACTS, RETRY, VECTOR, FailedFile, RefusedPassages, check_conflicts, save_with_conflicts
 from .readers import (
     FactFile,
     guesses_language,
@@ -190,7 +190,7 @@ def build(
     table = None if passages is None else _read_passages(passages, ordered=extracted)
     refused = None
     if table is not None and may_refuse(everything):
-        refused = options["failed"] = Refused(given["skip_failed"], table.num_rows)
+        refused = options["failed"] = RefusedPassages(given["skip_failed"], table.num_rows)
     if not extracted:
         index = _index_of_tables(table, given, options)
         if table is not None and refused is not None:

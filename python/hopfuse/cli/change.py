@@ -28,8 +28,8 @@ from ..stores.postgres import PostgresFollower, drop_slot
 from .build_rules import FACT_READERS, may_refuse
 from .console import json_text, note, progress_bar
 from .options import FILE, check_rules, encoder_for, encoder_option, index_argument
-from .outputs import FACTS, VECTOR, FailedFile, Refused
-from .readers import PassageReader, edges_between, fact_reader_options
+from .outputs import FACTS, VECTOR, FailedFile, RefusedPassages
+from .readers import AddedPassageReader, edges_between, fact_reader_options
 
 
 @click.command()
@@ -68,13 +68,13 @@ def add(
             "unused", "vectors", "{field} is given, but the index has no vectors of passages; leave it out"
         )
     given_here = {**reading, "passages": passages, "vectors": vectors, "encoder": encoder}
-    reader = PassageReader(index, given_here)
+    reader = AddedPassageReader(index, given_here)
     failed = FailedFile(reading["failed"], {"passages": passages, "vectors": vectors})
     model = _encoder(index, encoder, vectors, names_are_read=reader.reads)
     table = read_table(passages, ORDERED)
     reader.expect(table.num_rows)
     rows = [table.row(at) for at in range(table.num_rows)]
-    refused = Refused(reading["skip_failed"], len(rows)) if may_refuse(given_here) else None
+    refused = RefusedPassages(reading["skip_failed"], len(rows)) if may_refuse(given_here) else None
     given = None if vectors is None else read_npy(vectors, "vectors")
     if given is not None:
         check_length(len(given), "vectors", len(rows), "passage")

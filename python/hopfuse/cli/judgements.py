@@ -271,7 +271,7 @@ def write_results(
 # ---- Judged queries of an index --------------------------------------------------------------------------------------
 
 
-class Judged(NamedTuple):
+class JudgedQueries(NamedTuple):
     """Queries with their places and rows in their file, and their judgements by row of the index."""
 
     queries: list[Query]
@@ -280,7 +280,7 @@ class Judged(NamedTuple):
     qrels: Qrels
 
 
-def judged_queries(index: Index, queries: Path, judgements: Path) -> Judged:
+def judged_queries(index: Index, queries: Path, judgements: Path) -> JudgedQueries:
     """Return the queries of a file that are judged."""
     names = PassageNames(index.passage_ids)
     qrels = read_qrels(judgements, names)
@@ -292,4 +292,6 @@ def judged_queries(index: Index, queries: Path, judgements: Path) -> Judged:
     if not kept:
         raise unjudged(judgements, [query for _, query in found])
     asked = [found[row][1] for row in kept]
-    return Judged(asked, [found[row][0] for row in kept], kept, qrels.take(np.array([at[one.id] for one in asked])))
+    return JudgedQueries(
+        asked, [found[row][0] for row in kept], kept, qrels.take(np.array([at[one.id] for one in asked]))
+    )

@@ -168,7 +168,7 @@ RETRY = "hopfuse add with that file and --replace reads them again"
 FACTS, VECTOR = "facts", "vector"
 
 
-class Refused:
+class RefusedPassages:
     """The passages that an encoder refuses, of which a share may be.
 
     Parameters

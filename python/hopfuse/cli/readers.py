@@ -37,14 +37,14 @@ KINDS = ("passage", "entity")
 LANGUAGE = "english"
 
 
-class Nodes(NamedTuple):
+class NodeFile(NamedTuple):
     """The number of nodes that are passages, and the names of the others in order."""
 
     passages: int
     entities: list[str]
 
 
-def read_nodes(path: Path) -> Nodes:
+def read_nodes(path: Path) -> NodeFile:
     """Read lines of node, kind and name, separated by tabs, without a header; nodes count from 0, passages first."""
     text = read_text(path, "nodes")
     lines = (line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")) if text else ()
@@ -67,7 +67,7 @@ def read_nodes(path: Path) -> Nodes:
             )
         else:
             passages += 1
-    return Nodes(passages, entities)
+    return NodeFile(passages, entities)
 
 
 def read_aliases(path: Path) -> dict[int | str, list[str]]:
@@ -236,7 +236,7 @@ def report(built: Built) -> None:
 
 def _spoken(built: Built) -> list[str]:
     """Return in which languages the text is, and how much of it no reader is for."""
-    shares = built.spoken.shares
+    shares = built.languages.shares
     lines = [f"Languages: {', '.join(f'{language} {_percent(share)}' for language, share in shares.items()) or '?'}"]
     if built.language is not None:
         lines[0] += f"; words are read as {built.language} (--language)"
@@ -255,7 +255,7 @@ _Row = dict[str, Any]
 # ---- Passages that are added -----------------------------------------------------------------------------------------
 
 
-class PassageReader:
+class AddedPassageReader:
     """Reads added passages the way the index's own were read; ``options`` are those of the command."""
 
     def __init__(self, index: Index, options: Mapping[str, Any]) -> None:

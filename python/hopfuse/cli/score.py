@@ -16,7 +16,7 @@ import click
 
 from .._validation import counted
 from ..errors import InputError
-from ..offline import Folder, Made, Merged, merge, ray, run, verify
+from ..offline import Folder, MergeCounts, RunCounts, merge, ray, run, verify
 from ..offline.merge import STDOUT, part_kind, writes_names
 from .console import note, progress_bar
 from .options import DIRECTORY, FILE, Rule, case_option, check_rules, encoder_option, index_argument, k_option
@@ -303,7 +303,7 @@ def _runner(
     copy_index: Path | None,
     chunk: int,
     threads: int | None,
-) -> Callable[..., Made]:
+) -> Callable[..., RunCounts]:
     """Return the function that makes parts: :func:`hopfuse.offline.run`, or Ray's."""
     given = {"address": address, "num_gpus": num_gpus, "copy_index": copy_index, "threads": threads}
     by_ray = engine == "ray"
@@ -316,8 +316,8 @@ def _runner(
 
 
 def _made(
-    folder: Folder, parts: Sequence[int], opening: Any, runner: Callable[..., Made], *, goes_on: str, **how: Any
-) -> Made:
+    folder: Folder, parts: Sequence[int], opening: Any, runner: Callable[..., RunCounts], *, goes_on: str, **how: Any
+) -> RunCounts:
     """Make parts; ``goes_on`` is the command that continues after an interruption, empty if nothing is kept."""
     plan = folder.plan
     total = sum(end - first for first, end in map(plan.row_range, parts))
@@ -367,7 +367,7 @@ def _shard(text: str) -> tuple[int, int]:
     return int(number), int(shares)
 
 
-def _summary(made: Made, merged: Merged, out: Path, seconds: float) -> str:
+def _summary(made: RunCounts, merged: MergeCounts, out: Path, seconds: float) -> str:
     kept = merged.parts - made.parts
     parts = counted(merged.parts, "part") + (f", {kept:,} of them kept from before" if kept else "")
     workers = f"; replaced {counted(made.replaced, 'worker')} that died" if made.replaced else ""
@@ -378,14 +378,14 @@ def _summary(made: Made, merged: Merged, out: Path, seconds: float) -> str:
     )
 
 
-def _note_notes(merged: Merged) -> None:
+def _note_notes(merged: MergeCounts) -> None:
     """Say how many queries have notes, and one of them."""
     if merged.noted:
         example = "" if merged.note is None else f", such as {merged.note}"
         note(f"{merged.noted:,} of {counted(merged.rows, 'query')} have notes{example}")
 
 
-def _rate(made: Made, seconds: float) -> str:
+def _rate(made: RunCounts, seconds: float) -> str:
     minutes = f"{int(seconds // 60)} min {seconds % 60:.0f} s" if seconds >= 60 else f"{seconds:.1f} s"
     return f" in {minutes}" + (f" ({made.rows / seconds:,.0f} a second)" if made.rows else "")
 

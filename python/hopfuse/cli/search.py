@@ -21,7 +21,7 @@ from ..recipes import Hit, note_data
 from ..report import printable
 from ..report.text import shorten
 from .console import json_text, note
-from .naming import Names
+from .naming import ArgumentNames
 from .options import FILE, case_option, check_rules, encoder_option, index_argument, k_option
 from .recipes import answering_options, check_answers, language_model, open_retriever, recipe_options, search_options
 
@@ -31,7 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 TEXT = 160
 
 
-class Answer(NamedTuple):
+class SearchOutput(NamedTuple):
     """The result of one question, its notes as JSON values, and a language model's answer if there is one."""
 
     found: Any
@@ -100,13 +100,13 @@ def search(full: bool, as_json: bool, **options: Any) -> None:
     print_answer(asked)
 
 
-def print_notes(asked: Answer) -> None:
+def print_notes(asked: SearchOutput) -> None:
     """Print what was not used of the question on stderr."""
     for one in asked.notes:
         note(f"Note: {one['message']}")
 
 
-def print_answer(asked: Answer) -> None:
+def print_answer(asked: SearchOutput) -> None:
     """Print the language model's answer, if there is one."""
     if asked.answer is not None:
         Console().print(Text(f"Answer: {printable(asked.answer)}"), soft_wrap=True, highlight=False)
@@ -117,7 +117,7 @@ def _fields(hit: Hit) -> dict[str, Any]:
     return fields | ({"metadata": hit.metadata} if hit.metadata else {})
 
 
-def ask(options: Mapping[str, Any], *, trace: bool = False) -> Answer:
+def ask(options: Mapping[str, Any], *, trace: bool = False) -> SearchOutput:
     """Run the search that the options of :func:`question_options` describe."""
     question, vectors, row = options["question"], options["vectors"], options["row"]
     check_needs("row", row, "vectors", vectors, "whose row it is")
@@ -134,7 +134,7 @@ def ask(options: Mapping[str, Any], *, trace: bool = False) -> Answer:
         raise error.about(_ARGUMENTS.get(field, field)) from None
     notes = [one.about(_ARGUMENTS.get(str(one.field))) for one in found.notes[0]]
     answer = retriever.answer(question, found)[0] if options["answers"] else None
-    return Answer(found, note_data(notes, Names.here()), answer)
+    return SearchOutput(found, note_data(notes, ArgumentNames.here()), answer)
 
 
 #: Arguments by the fields of notes and of errors.

@@ -26,7 +26,7 @@ from ..recipes import RECIPES
 from ..report import printable, sets_tables
 from ..types import Hits
 from .config_options import assigned, listed, plain_value
-from .judgements import Judged, judged_queries, qrels_files
+from .judgements import JudgedQueries, judged_queries, qrels_files
 from .outputs import check_outputs, strict_json
 from .queries import QueryInputs
 from .recipes import config_of
@@ -189,6 +189,6 @@ def _system(retriever: Retriever, files: SetFiles, k: int) -> JudgedSet:
     return JudgedSet(run, judged.qrels)
 
 
-def _search(retriever: Retriever, judged: Judged, inputs: QueryInputs, part: Sequence[int], k: int) -> Hits:
+def _search(retriever: Retriever, judged: JudgedQueries, inputs: QueryInputs, part: Sequence[int], k: int) -> Hits:
     asked = inputs.of([judged.queries[at] for at in part], [judged.rows[at] for at in part])
     return retriever.search(**asked, k=k).hits

@@ -141,7 +141,7 @@ class Requests:
         **settings: Any,
     ) -> Steps:
         """Search by JSON; return a :class:`Found`."""
-        asked = _Questions.of(queries, vectors, entities, allow)
+        asked = _QuestionColumns.of(queries, vectors, entities, allow)
         stated = {"queries": asked.as_json(), "trace": trace, "fields": list(fields), **_settings(**settings)}
         found: Found = found_of((yield from self._answered("POST", "/v1/search", stated, timeout)))
         return found
@@ -150,7 +150,7 @@ class Requests:
         self, vectors: Any, *, entities: Any = None, allow: Any = None, timeout: float | None = None, **settings: Any
     ) -> Steps:
         """Search by an Arrow stream if both sides have pyarrow, else by JSON; return a :class:`FoundIds`."""
-        asked = _Questions.of(None, vectors, entities, allow)
+        asked = _QuestionColumns.of(None, vectors, entities, allow)
         stated = {"fields": [], **_settings(**settings)}
         table = asked.as_table()
         found: FoundIds
@@ -323,7 +323,7 @@ _KEY = b"hopfuse"
 
 
 @dataclass(frozen=True, eq=False)
-class _Questions:
+class _QuestionColumns:
     """The columns of a batch of questions, each None or of the same length.
 
     Attributes
@@ -340,7 +340,7 @@ class _Questions:
     allow: list[Any] | None
 
     @classmethod
-    def of(cls, texts: Any, vectors: Any, entities: Any, allow: Any) -> _Questions:
+    def of(cls, texts: Any, vectors: Any, entities: Any, allow: Any) -> _QuestionColumns:
         """Return the questions from the arguments of a search.
 
         Raises

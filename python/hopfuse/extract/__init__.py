@@ -5,7 +5,7 @@ May import the public API; spaCy, pyahocorasick, PyStemmer and bm25s are importe
 
 from ..text import canonical_key
 from ._evidence import ENGLISH as FUNCTION_WORDS
-from .building import Spoken
+from .building import PassageLanguages
 from .endpoint_reader import EndpointReader
 from .extraction import Extraction, Words
 from .fact_files import described, read_openie, read_triples
@@ -29,10 +29,10 @@ __all__ = [
     "Gazetteer",
     "Match",
     "Memory",
+    "PassageLanguages",
     "Predicates",
     "QuestionMatcher",
     "SpacyReader",
-    "Spoken",
     "Word",
     "WordMatcher",
     "WordReader",

@@ -261,12 +261,12 @@ _V = TypeVar("_V")
 _MOST, _EACH = 1 << 19, 64
 
 
-class Kept(Generic[_K, _V]):
+class BoundedCache(Generic[_K, _V]):
     """Keeps results until their sizes add up to a bound, and then starts over; threads may share it.
 
     Examples
     --------
-    >>> kept = Kept()
+    >>> kept = BoundedCache()
     >>> kept.keep("a", 0.5, 1)
     >>> kept.get("a"), kept.get("b")
     (0.5, None)

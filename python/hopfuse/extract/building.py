@@ -53,11 +53,11 @@ class Reader(Protocol):
         ...
 
 
-class Found(NamedTuple):
+class ReaderResult(NamedTuple):
     """What readers found in passages, the languages of these, and the share of their text that no reader is for."""
 
     memory: Memory
-    spoken: Spoken
+    languages: PassageLanguages
     unread: float
 
 
@@ -71,7 +71,7 @@ class Readers(NamedTuple):
     words: WordReader | None = None
     guess: bool = False
 
-    def read(self, passages: Any, bar: Bar) -> tuple[Found, Readers]:
+    def read(self, passages: Any, bar: Bar) -> tuple[ReaderResult, Readers]:
         """Return what they find in passages, and the readers in the language that they read."""
         found: Sequence[Extraction]
         if self.facts is None:
@@ -79,16 +79,16 @@ class Readers(NamedTuple):
         else:
             with bar("Reading") as progress:
                 found = self.facts.read(passages, progress=progress)
-        spoken, words = Spoken(found), self.words
+        shares, words = PassageLanguages(found), self.words
         if words is not None:
-            if self.guess and (language := spoken.main(ENGLISH)) != words.language:
+            if self.guess and (language := shares.main(ENGLISH)) != words.language:
                 words = WordReader(language)
             with bar("Reading words") if self.facts is None else nullcontext() as progress:
                 found = words.add(found, progress=progress)
         languages = [getattr(one, "language", None) for one in (self.facts, words) if one is not None]
         known = [language for language in languages if language is not None]
-        unread = spoken.unread(known) if len(known) == len(languages) else 0.0  # a reader without a language is for any
-        return Found(build_memory(found), spoken, unread), self._replace(words=words)
+        unread = shares.unread(known) if len(known) == len(languages) else 0.0  # a reader without a language is for any
+        return ReaderResult(build_memory(found), shares, unread), self._replace(words=words)
 
     @property
     def terms(self) -> Terms:
@@ -111,7 +111,7 @@ class Built:
     memory : Memory
     joined : mapping of str to int
         How many pairs of entities were joined, by the reason.
-    spoken : Spoken
+    languages : PassageLanguages
         The languages of the passages.
     unread : float
         The share of the text in languages that no reader is for.
@@ -122,7 +122,7 @@ class Built:
     index: Index
     memory: Memory
     joined: Mapping[str, int]
-    spoken: Spoken
+    languages: PassageLanguages
     unread: float
     language: str | None
 
@@ -232,7 +232,7 @@ def build_index(
     found, readers = readers.read(_rows(passages), bar)
     memory = found.memory
     if terms is not None and lexical in (None, True):
-        terms = readers.terms if readers.words is not None else Terms.of(found.spoken.main(ENGLISH))
+        terms = readers.terms if readers.words is not None else Terms.of(found.languages.main(ENGLISH))
     names = None
     if namer is not None and memory.num_names:
         names = np.asarray(namer.encode_passages(list(memory.entities)))  # of words, too: one for each entity
@@ -247,7 +247,7 @@ def build_index(
     if terms is not None:
         index = index.with_lexical(terms.matrix(index.texts_to_index()))
     language = None if readers.words is None else readers.words.language
-    return Built(index, memory, joined, found.spoken, found.unread, language)
+    return Built(index, memory, joined, found.languages, found.unread, language)
 
 
 def index_of(passages: Any, readers: Readers, **options: Any) -> Index:
@@ -261,7 +261,7 @@ def index_of(passages: Any, readers: Readers, **options: Any) -> Index:
     built = build_index(passages, readers, **options)
     built.warn()
     if built.unread >= MANY:
-        told = ", ".join(f"{language} {share:.0%}" for language, share in built.spoken.shares.items())
+        told = ", ".join(f"{language} {share:.0%}" for language, share in built.languages.shares.items())
         warnings.warn(
             f"{built.unread:.0%} of the text is in languages that no reader is for ({told}): give the language of "
             "words, or a model of spaCy that is for them",
@@ -317,13 +317,13 @@ _SAMPLE = 2_000
 _MOST, _LEAST = 0.5, 0.1
 
 
-class _Told(NamedTuple):
+class _PassageLanguage(NamedTuple):
     text: str
     letters: int
     language: str | None
 
 
-class Spoken:
+class PassageLanguages:
     """The languages of passages: of their tags or, for a passage without one, told by its words and its script.
 
     Parameters
@@ -333,9 +333,10 @@ class Spoken:
 
     Examples
     --------
-    >>> from hopfuse.extract import Extraction, Spoken
-    >>> spoken = Spoken([Extraction("a", "", "Le port de la ville est plus vieux que la ville, et il est sur la mer.")])
-    >>> spoken.shares, spoken.main("english"), spoken.unread(["english"]), spoken.unread(["french"])
+    >>> from hopfuse.extract import Extraction, PassageLanguages
+    >>> text = "Le port de la ville est plus vieux que la ville, et il est sur la mer."
+    >>> languages = PassageLanguages([Extraction("a", "", text)])
+    >>> languages.shares, languages.main("english"), languages.unread(["english"]), languages.unread(["french"])
     ({'french': 1.0}, 'french', 1.0, 0.0)
     """
 
@@ -343,18 +344,18 @@ class Spoken:
         self._extractions = extractions[:: -(-len(extractions) // _SAMPLE) or 1]
 
     @cached_property
-    def _told(self) -> list[_Told]:
-        return list(map(_told, self._extractions))
+    def _passages(self) -> list[_PassageLanguage]:
+        return list(map(_passage_language, self._extractions))
 
     @cached_property
     def _letters(self) -> int:
-        return sum(one.letters for one in self._told)
+        return sum(one.letters for one in self._passages)
 
     @cached_property
     def shares(self) -> Mapping[str, float]:
         """The share of each language in the letters of all passages, the largest first; the rest is not told."""
         counts = Counter[str]()
-        for one in self._told:
+        for one in self._passages:
             if one.language is not None:
                 counts[one.language] += one.letters
         return {language: count / self._letters for language, count in counts.most_common() if count}
@@ -370,15 +371,15 @@ class Spoken:
         letters = sum(one.letters for one in self._of_others(languages))
         return letters / self._letters if letters else 0.0
 
-    def _of_others(self, languages: Collection[str]) -> Iterator[_Told]:
-        for one in self._told:
+    def _of_others(self, languages: Collection[str]) -> Iterator[_PassageLanguage]:
+        for one in self._passages:
             if one.language is not None and not any(resembles(one.text, each, one.language) for each in languages):
                 yield one
 
 
-def _told(one: Extraction) -> _Told:
+def _passage_language(one: Extraction) -> _PassageLanguage:
     text = f"{one.title}\n{one.text}"
-    return _Told(text, sum(map(str.isalpha, text)), _tagged(one.language) or language_of(text))
+    return _PassageLanguage(text, sum(map(str.isalpha, text)), _tagged(one.language) or language_of(text))
 
 
 def _tagged(tag: str | None) -> str | None:

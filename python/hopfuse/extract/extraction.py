@@ -354,7 +354,7 @@ def _in_order(
 # ---- Names and labels by majority ------------------------------------------------------------------------------------
 
 
-class NameTable:
+class NameCounts:
     """Numbers names by their keys, in the order of first occurrence."""
 
     def __init__(self) -> None:
@@ -384,12 +384,12 @@ class NameTable:
         return tuple(row[0] for row in ordered), tuple(row[1:] for row in ordered)
 
 
-class Labels:
+class LabelCounts:
     """Counts labels of things, and returns the most frequent one.
 
     Examples
     --------
-    >>> labels = Labels()
+    >>> labels = LabelCounts()
     >>> for label in ("ORG", "PERSON", "", "", "", "PERSON"):
     ...     labels.add("Ada", label)
     >>> labels.of("Ada"), labels.of("Bob")

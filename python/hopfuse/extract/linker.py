@@ -21,8 +21,8 @@ from ..types import Incidence
 from ._evidence import (
     EMPHASISED,
     ENGLISH,
+    BoundedCache,
     Casing,
-    Kept,
     PassageCounts,
     casing_of,
     fits,
@@ -178,7 +178,7 @@ class EntityLinker:
         )
         self._counts: PassageCounts | None = None
         self._passages: Incidence | None = None
-        self._confidence: Kept[tuple[int, str, tuple[int, ...], float], float] = Kept()
+        self._confidence: BoundedCache[tuple[int, str, tuple[int, ...], float], float] = BoundedCache()
         self._whole: EntityLinker | None = None  # of a part: the linker of the whole index, whose tables it shares
         self._numbers: PartNumbers | None = None  # of a part: those of the entities in it
 
@@ -242,7 +242,7 @@ class EntityLinker:
             )
         other = copy(self)
         other._index, other._frequencies = part, part.passage_frequency
-        other._counts, other._passages, other._confidence = None, None, Kept()
+        other._counts, other._passages, other._confidence = None, None, BoundedCache()
         other._whole, other._numbers, other._surfaces = self, of.numbers(self._numbers), {}
         return other
 
@@ -269,7 +269,7 @@ class EntityLinker:
             )
         other = copy(self)
         other._index, other._frequencies = index, index.passage_frequency
-        other._counts, other._passages, other._confidence = None, None, Kept()
+        other._counts, other._passages, other._confidence = None, None, BoundedCache()
         return other
 
     def _link(self, text: str, allow: NDArray[np.bool_] | None) -> list[Match]:

@@ -95,7 +95,7 @@ def resolve_conflicts(
     return {fact: passages for fact, passages in stated.items() if fact not in lost}, tuple(conflicts)
 
 
-class _Edges(NamedTuple):
+class _EdgeBlock(NamedTuple):
     """Edges of one type: pairs of nodes, shape (n, 2), and weights, shape (n,)."""
 
     name: str
@@ -103,13 +103,13 @@ class _Edges(NamedTuple):
     weight: NDArray[np.float64]
 
 
-def _graph_of(blocks: Sequence[_Edges], num_nodes: int) -> Graph:
+def _graph_of(blocks: Sequence[_EdgeBlock], num_nodes: int) -> Graph:
     """Return the undirected graph of some blocks; blocks with the same name have the same type.
 
     Examples
     --------
     >>> pair = np.array([[0, 1]])
-    >>> _graph_of([_Edges("context", pair, np.ones(1)), _Edges("word", pair, np.ones(1))], 2).edge_type_names
+    >>> _graph_of([_EdgeBlock("context", pair, np.ones(1)), _EdgeBlock("word", pair, np.ones(1))], 2).edge_type_names
     ('context', 'word')
     """
     pairs = np.concatenate([block.pairs for block in blocks])
@@ -241,21 +241,21 @@ class Memory:
         blocks = [self._mentioned(CONTEXT, ~word)] if self.num_names or self.words is None else []
         blocks += self._stated()
         blocks += [
-            _Edges(name, passages + rows[:, :2], rows[:, 2].astype(np.float64)) for name, rows in self.links.items()
+            _EdgeBlock(name, passages + rows[:, :2], rows[:, 2].astype(np.float64)) for name, rows in self.links.items()
         ]
         if len(pairs):
-            blocks.append(_Edges(SYNONYM, passages + pairs, np.asarray(weights, np.float64)))
+            blocks.append(_EdgeBlock(SYNONYM, passages + pairs, np.asarray(weights, np.float64)))
         if self.words is not None:
             blocks.append(self._mentioned(WORD, word))
         if len(self.sequence):
-            blocks.append(_Edges(SEQUENCE, self.sequence, np.ones(len(self.sequence))))
+            blocks.append(_EdgeBlock(SEQUENCE, self.sequence, np.ones(len(self.sequence))))
         return _graph_of(blocks, passages + len(self.entities))
 
-    def _mentioned(self, name: str, rows: NDArray[np.bool_]) -> _Edges:
+    def _mentioned(self, name: str, rows: NDArray[np.bool_]) -> _EdgeBlock:
         pairs = self.mentions[rows] + np.array([0, len(self.ids)])
-        return _Edges(name, pairs, np.ones(len(pairs)))
+        return _EdgeBlock(name, pairs, np.ones(len(pairs)))
 
-    def _stated(self) -> list[_Edges]:
+    def _stated(self) -> list[_EdgeBlock]:
         """Return the edges of the facts, one block per family."""
         stated: dict[str, Counter[tuple[int, int]]] = {}
         for fact in self.facts:
@@ -264,7 +264,7 @@ class Memory:
         blocks = []
         for family, counts in stated.items():
             pairs = len(self.ids) + np.array(list(counts), np.int64)
-            blocks.append(_Edges(family, pairs, np.array(list(counts.values()), np.float64)))
+            blocks.append(_EdgeBlock(family, pairs, np.array(list(counts.values()), np.float64)))
         return blocks
 
     def statements(self, graph: Graph) -> EdgeStatements | None:

@@ -13,7 +13,7 @@ from .._validation import check_distinct, check_type
 from ..errors import InputError
 from ..index import WordInfo
 from ..text import canonical_key
-from .extraction import Extraction, Labels, NameTable, Triple, WordExtractions, neighbours
+from .extraction import Extraction, LabelCounts, NameCounts, Triple, WordExtractions, neighbours
 from .memory import Fact, Memory, resolve_conflicts
 from .relations import Predicates
 
@@ -60,7 +60,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
     for at, one in enumerate(read):
         check_type(one, f"extractions[{at}]", Extraction, "an Extraction")
     check_distinct((one.id for one in read), "extractions")
-    table, labels, mentions = NameTable(), Labels(), set[tuple[int, int]]()
+    table, labels, mentions = NameCounts(), LabelCounts(), set[tuple[int, int]]()
     linked: dict[str, Counter[tuple[int, int]]] = {}
     linking: dict[str, list[tuple[int, int, int]]] = {}
     left_out = Counter({"malformed": sum(one.malformed for one in read), "generic": 0, "loop": 0, "outvoted": 0})
@@ -118,7 +118,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
     )
 
 
-def _links(links: Iterable[Triple], table: NameTable) -> dict[str, set[tuple[int, int]]]:
+def _links(links: Iterable[Triple], table: NameCounts) -> dict[str, set[tuple[int, int]]]:
     """Return a passage's distinct pairs of entities by type, the lower number first."""
     found: dict[str, set[tuple[int, int]]] = {}
     for kind, head, tail in links:

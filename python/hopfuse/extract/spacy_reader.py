@@ -14,7 +14,7 @@ from ._spacy_facts import facts_of
 from ._spacy_model import MODEL, loaded_model, too_long
 from ._spacy_names import (
     NUMBERS,
-    Mention,
+    SpacyMention,
     TitleLinks,
     in_full,
     is_meaningful,
@@ -27,7 +27,7 @@ from ._spacy_names import (
 from .extraction import (
     SKIP_FAILED,
     Extraction,
-    Labels,
+    LabelCounts,
     Passage,
     Progress,
     Skips,
@@ -181,11 +181,13 @@ class SpacyReader:
             if one.name == title or is_name(doc, one.start, one.end)
         ]
         kept = [
-            Mention(ent.start_char, ent.end_char, in_full(name, persons if ent.label_ == "PERSON" else []), ent.label_)
+            SpacyMention(
+                ent.start_char, ent.end_char, in_full(name, persons if ent.label_ == "PERSON" else []), ent.label_
+            )
             for ent, name in recognised
             if is_meaningful(name) and not is_within(ent, linked)
         ]
-        mentions, labels = sorted([*linked, *kept], key=lambda one: (one.start, -one.end)), Labels()
+        mentions, labels = sorted([*linked, *kept], key=lambda one: (one.start, -one.end)), LabelCounts()
         for one in mentions:
             labels.add(one.name, one.label)
         names = tuple(dict.fromkeys([*own, *(one.name for one in mentions)]))
@@ -211,7 +213,11 @@ def _dropped(drop: Any, known: frozenset[str]) -> frozenset[str]:
 
 
 def _links_of(
-    types: Sequence[str], title: str, sentence_ends: Sequence[int], mentions: Sequence[Mention], facts: Iterable[Triple]
+    types: Sequence[str],
+    title: str,
+    sentence_ends: Sequence[int],
+    mentions: Sequence[SpacyMention],
+    facts: Iterable[Triple],
 ) -> list[Triple]:
     """Return the links (type, entity, entity) of a passage, each pair once per type.
 
@@ -223,14 +229,14 @@ def _links_of(
         The entity of the passage's title, or ``""``.
     sentence_ends : sequence of int
         Offsets of the ends of the sentences, ascending.
-    mentions : sequence of Mention
+    mentions : sequence of SpacyMention
         By ascending start.
     facts : iterable of (str, str, str)
         The facts of the passage; the pairs of their ends get no ``"sentence"`` link.
 
     Examples
     --------
-    >>> ada, bob = Mention(0, 3, "Ada"), Mention(8, 11, "Bob")
+    >>> ada, bob = SpacyMention(0, 3, "Ada"), SpacyMention(8, 11, "Bob")
     >>> _links_of(_LINKS, "Engine", [12], [ada, bob], [])
     [('title', 'Engine', 'Ada'), ('title', 'Engine', 'Bob'), ('sentence', 'Ada', 'Bob')]
     """
@@ -253,7 +259,7 @@ def _links_of(
     return list(found.values())
 
 
-def _by_sentence(ends: Sequence[int], mentions: Sequence[Mention]) -> list[list[str]]:
+def _by_sentence(ends: Sequence[int], mentions: Sequence[SpacyMention]) -> list[list[str]]:
     """Return the distinct names of each sentence, in order; a name belongs to the sentence in which it begins."""
     rows: dict[int, dict[str, None]] = {}
     for one in mentions:

@@ -174,7 +174,7 @@ class ChatEndpoint:
         ]
         keys = [self._asker.key(question) for question in questions]
 
-        def answer(at: int, stop: Event) -> _Answer | _Failure:
+        def answer(at: int, stop: Event) -> _ModelAnswer | _Failure:
             return self._asker.answer(questions[at], f"prompt {at + 1} of {len(prompts)}", stop)
 
         found, out = _all_answers(answer, keys, self._concurrency, progress, failed), set[str]()
@@ -187,7 +187,7 @@ class ChatEndpoint:
         return f"ChatEndpoint({self._transport.url!r}, model={self._model!r})"
 
 
-def _own(answer: _Answer, question: _Question, key: str, out: set[str]) -> Any:
+def _own(answer: _ModelAnswer, question: _Question, key: str, out: set[str]) -> Any:
     """Return the checked answer for the first prompt with a key, and a copy for the others."""
     if key in out:
         return _given(answer.kept, question)
@@ -242,7 +242,7 @@ class _Question(NamedTuple):
     fit: Callable[[Any], Any] | None = None
 
 
-class _Answer(NamedTuple):
+class _ModelAnswer(NamedTuple):
     """An answer as cached, in JSON, and as returned to the caller."""
 
     kept: str
@@ -269,7 +269,7 @@ class _Asker:
         schema = None if question.schema is None else question.schema.plain
         return key_of(self._model, question.messages, schema, self._temperature)
 
-    def answer(self, question: _Question, place: str, stop: Event) -> _Answer | _Failure:
+    def answer(self, question: _Question, place: str, stop: Event) -> _ModelAnswer | _Failure:
         """Return the answer, or why there is none; ``place`` describes the question in errors.
 
         Raises
@@ -289,7 +289,7 @@ class _Asker:
         told = " ".join(question.messages[-1]["content"].split())[:80]
         return self._asked(question, key, f"{place} ({repr(told) if question.name is None else question.name})", stop)
 
-    def _asked(self, question: _Question, key: str, name: str, stop: Event) -> _Answer | _Failure:
+    def _asked(self, question: _Question, key: str, name: str, stop: Event) -> _ModelAnswer | _Failure:
         messages, requests, fatal = question.messages, self._retries + 1, None
         for _ in range(requests):
             text = ""
@@ -349,12 +349,12 @@ class _Asker:
 
 
 def _all_answers(
-    answer: Callable[[int, Event], _Answer | _Failure],
+    answer: Callable[[int, Event], _ModelAnswer | _Failure],
     keys: Sequence[str],
     concurrency: int,
     progress: Callable[[int, int], None] | None,
     failed: Callable[[int, EndpointError], None] | None,
-) -> list[_Answer | None]:
+) -> list[_ModelAnswer | None]:
     """Return ``answer(at, stop)`` for each question; questions with the same key are asked once.
 
     The first failure stops questions that were not sent yet. Running requests end by themselves, without being waited
@@ -364,10 +364,10 @@ def _all_answers(
     same: dict[str, list[int]] = {}
     for at, key in enumerate(keys):
         same.setdefault(key, []).append(at)
-    found: dict[str, _Answer | None] = {}
+    found: dict[str, _ModelAnswer | None] = {}
     done, silent, stop = 0, 0, Event()
 
-    def one(at: int) -> _Answer | _Failure:
+    def one(at: int) -> _ModelAnswer | _Failure:
         try:
             made = answer(at, stop)
             if isinstance(made, _Failure) and failed is None:
@@ -409,9 +409,9 @@ def _given(kept: str, question: _Question) -> Any:
     return value if question.check is None else question.check(value)
 
 
-def _checked(kept: str, question: _Question) -> _Answer:
+def _checked(kept: str, question: _Question) -> _ModelAnswer:
     try:
-        return _Answer(kept, _given(kept, question))
+        return _ModelAnswer(kept, _given(kept, question))
     except ValueError as error:
         problem = str(error)
     raise UnusableError(problem)

@@ -82,12 +82,12 @@ class HitTables:
     def _repr_html_(self) -> str:
         return _html_table(len(self), self._ranking)
 
-    def _ranking(self, query: int) -> _Ranking:
+    def _ranking(self, query: int) -> _QuestionTable:
         """Return what a table shows of a question's hits."""
         hits, number = self._hits(query, _MOST_HITS)
         lines = [_Line(hit.score, hit.id, hit.title or hit.text) for hit in hits]
         notes = self.notes[query] if self.notes else ()
-        return _Ranking(lines, number - len(hits), [str(note) for note in notes])
+        return _QuestionTable(lines, number - len(hits), [str(note) for note in notes])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -174,7 +174,7 @@ class _Line(NamedTuple):
     label: str
 
 
-class _Ranking(NamedTuple):
+class _QuestionTable(NamedTuple):
     """The best hits of a question, at most :data:`_MOST_HITS`, how many others it has, and notes about the question."""
 
     lines: Sequence[_Line]
@@ -182,12 +182,12 @@ class _Ranking(NamedTuple):
     notes: Sequence[str] = ()
 
 
-def _text_table(num_questions: int, ranking: Callable[[int], _Ranking]) -> str:
+def _text_table(num_questions: int, ranking: Callable[[int], _QuestionTable]) -> str:
     r"""Return a table for each question; control characters of an index are escaped, and whole texts shortened.
 
     Examples
     --------
-    >>> print(_text_table(2, lambda b: _Ranking([_Line(0.5, "thames", "A river.\x1b[31m")][: 1 - b])))
+    >>> print(_text_table(2, lambda b: _QuestionTable([_Line(0.5, "thames", "A river.\x1b[31m")][: 1 - b])))
     question 0
     rank  score    id      title or text
        1  0.50000  thames  A river.\x1b[31m
@@ -204,7 +204,7 @@ def _text_table(num_questions: int, ranking: Callable[[int], _Ranking]) -> str:
     return "\n".join(out + _more(num_questions - _MOST_QUESTIONS, "question"))
 
 
-def _html_table(num_questions: int, ranking: Callable[[int], _Ranking]) -> str:
+def _html_table(num_questions: int, ranking: Callable[[int], _QuestionTable]) -> str:
     """Return the tables as HTML, with every text escaped."""
     head = "".join(f"<th>{name}</th>" for name in _HEADER)
     out = []
@@ -218,14 +218,14 @@ def _html_table(num_questions: int, ranking: Callable[[int], _Ranking]) -> str:
     return "".join(out + [f"<p>{more}</p>" for more in _more(num_questions - _MOST_QUESTIONS, "question")])
 
 
-def _cells(found: _Ranking) -> list[tuple[str, str, str, str]]:
+def _cells(found: _QuestionTable) -> list[tuple[str, str, str, str]]:
     return [
         (str(rank), f"{line.score:#.5g}", _shown(str(line.id), _ID_WIDTH), _shown(line.label, _LABEL_WIDTH))
         for rank, line in enumerate(found.lines, 1)
     ]
 
 
-def _below(found: _Ranking) -> list[str]:
+def _below(found: _QuestionTable) -> list[str]:
     return _more(found.others, "hit") + [f"note: {_shown(note, 2 * _LABEL_WIDTH)}" for note in found.notes]
 
 

@@ -23,7 +23,7 @@ _MAKERS = {"vector": "no encoder makes", "entities": "nothing reads"}
 
 
 @dataclass(frozen=True)
-class Settings:
+class RetrieverSettings:
     """The arguments of a retriever beside its index and its collaborators."""
 
     recipe: Any = None
@@ -39,7 +39,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class RetrieverState:
     """A recipe over a state of an index, with its collaborators."""
 
     parts: Collaborators
@@ -47,7 +47,7 @@ class State:
     recipe: Recipe
 
     @classmethod
-    def make(cls, parts: Collaborators, own: Settings) -> State:
+    def make(cls, parts: Collaborators, own: RetrieverSettings) -> RetrieverState:
         """Return the recipe that the settings, and for the rest the index, choose."""
         index = parts.index
         kind = recipe_class(index, own.recipe)

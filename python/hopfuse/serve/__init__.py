@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .searches import Search
     from .server import make_server, run, run_stdio
     from .service import Service
-    from .snapshots import Query
+    from .snapshots import SearchQuery
     from .workers import cards_of
 
 __all__ = [
@@ -38,9 +38,9 @@ __all__ = [
     "LogConfig",
     "Proxies",
     "ProxyConfig",
-    "Query",
     "RefusalError",
     "Search",
+    "SearchQuery",
     "ServeConfig",
     "Service",
     "cards_of",
@@ -60,7 +60,7 @@ _HOMES = {
     "Batcher": "batcher",
     **dict.fromkeys(("RefusalError", "status_of"), "errors"),
     **dict.fromkeys(("make_server", "run", "run_stdio"), "server"),
-    "Query": "snapshots",
+    "SearchQuery": "snapshots",
     "Search": "searches",
     "Service": "service",
     "cards_of": "workers",

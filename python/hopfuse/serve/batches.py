@@ -13,11 +13,11 @@ from ..errors import FormatError, HopfuseError
 from ..recipes import SearchResult
 from ..retriever import EncoderCalls, Retriever, calling
 from .errors import RefusalError, damaged, in_request, status_of
-from .found import Found, HitReader, Sizes, found_of
+from .found import HitReader, QueryRanking, Sizes, found_of
 from .metrics import Metrics
 from .schema import NoteOut
 from .searches import SMALL_BYTES, SMALL_HITS
-from .snapshots import Query, Snapshot, allowed
+from .snapshots import IndexSnapshot, SearchQuery, allowed
 
 #: Passages of filters for which it is looked up whether their part of the index exists; others count as new.
 _LOOKED_UP = 1 << 22
@@ -41,7 +41,9 @@ class Piece(NamedTuple):
     parts: int | None = None
 
 
-def pieces_of(queries: Sequence[Query], encodes: Sequence[bool], snapshot: Snapshot, limit: int) -> list[Piece]:
+def pieces_of(
+    queries: Sequence[SearchQuery], encodes: Sequence[bool], snapshot: IndexSnapshot, limit: int
+) -> list[Piece]:
     """Return the pieces of a request's queries, each of at most ``limit``.
 
     Queries with filters and queries without are in different pieces, and so are queries with vectors and without, and
@@ -51,11 +53,11 @@ def pieces_of(queries: Sequence[Query], encodes: Sequence[bool], snapshot: Snaps
 
     Parameters
     ----------
-    queries : sequence of Query
+    queries : sequence of SearchQuery
         Equal filters are the same object.
     encodes : sequence of bool
         Whether the encoder is called, by query.
-    snapshot : Snapshot
+    snapshot : IndexSnapshot
     limit : int
     """
     found: dict[tuple[int, bool, bool], list[int]] = {}  # by filter, 0 for none and 1 for those whose parts exist
@@ -84,10 +86,10 @@ READ_BYTES = 2**22
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BatchPlan:
     """How to search a batch; work with equal plans shares one."""
 
-    snapshot: Snapshot
+    snapshot: IndexSnapshot
     retriever: Retriever
     k: int
     trace: bool
@@ -105,7 +107,7 @@ class Plan:
 class RequestShare:
     """The queries of one request in a batch, and the fields of passages to return."""
 
-    queries: Sequence[Query]
+    queries: Sequence[SearchQuery]
     fields: frozenset[str]
     #: Whether a note is an error.
     strict: bool = False
@@ -128,7 +130,7 @@ class Runner:
     def __init__(self, metrics: Metrics, calls: EncoderCalls) -> None:
         self._metrics, self._calls = metrics, calls
 
-    def run(self, plan: Plan, payloads: list[RequestShare]) -> list[Any]:
+    def run(self, plan: BatchPlan, payloads: list[RequestShare]) -> list[Any]:
         """Search a batch; if that fails, search each part alone, so that only the faulty one fails."""
         with calling(self._calls):
             outcomes, faults = self._parts(plan, payloads)
@@ -136,7 +138,7 @@ class Runner:
             log.error("%d of %d requests of a batch failed", len(faults), len(payloads), exc_info=faults[0])
         return outcomes
 
-    def _parts(self, plan: Plan, payloads: list[RequestShare]) -> tuple[list[Any], list[Exception]]:
+    def _parts(self, plan: BatchPlan, payloads: list[RequestShare]) -> tuple[list[Any], list[Exception]]:
         """Return the outcome of each part, and the errors that are the server's fault."""
         try:
             return [*self._batch(plan, payloads)], []
@@ -151,7 +153,7 @@ class Runner:
         outcomes, faults = zip(*(self._parts(plan, [payload]) for payload in payloads), strict=True)
         return [*chain(*outcomes)], [*chain(*faults)]
 
-    def _batch(self, plan: Plan, payloads: list[RequestShare]) -> list[list[Found] | HopfuseError]:
+    def _batch(self, plan: BatchPlan, payloads: list[RequestShare]) -> list[list[QueryRanking] | HopfuseError]:
         queries = [query for share in payloads for query in share.queries]
         began = time.perf_counter()
         found = plan.retriever.search(
@@ -164,7 +166,7 @@ class Runner:
             trace=plan.trace,
         )
         searched = time.perf_counter()
-        results: list[list[Found] | HopfuseError] = []
+        results: list[list[QueryRanking] | HopfuseError] = []
         readers = {fields: HitReader(plan.snapshot, plan.retriever, fields) for fields in {s.fields for s in payloads}}
         sizes = {fields: reader.sizes(found.hits) for fields, reader in readers.items()}
         at, room = 0, READ_BYTES
@@ -208,7 +210,7 @@ def _first_note(found: SearchResult, rows: range) -> HopfuseError | None:
     return next((in_request(note, f"queries[{b - rows.start}]") for b, note in notes), None)
 
 
-def _found(found: SearchResult, sizes: Sizes, query: int, share: RequestShare) -> Found:
+def _found(found: SearchResult, sizes: Sizes, query: int, share: RequestShare) -> QueryRanking:
     """Return what was found for one query; nothing of the passages is read."""
     notes = [NoteOut(note.code, str(note.field), note.sentence(str)) for note in found.notes[query]]
     if found.traces is None:

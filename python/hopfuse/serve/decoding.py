@@ -23,7 +23,7 @@ from .repeated_keys import check_keys
 from .schema import MAPPINGS, EdgeIn, EntityIn, Outline, PassageIn, PassagesRequest, QueryIn, SearchRequest
 from .searches import Search
 from .service import Service
-from .snapshots import Query, Snapshot
+from .snapshots import IndexSnapshot, SearchQuery
 from .vectors import vector_of
 
 #: Bytes from which on a body is decoded on a thread.
@@ -83,7 +83,7 @@ async def read_search(service: Service, body: bytes, principal: Principal, held:
 
 async def read_queries(
     service: Service,
-    snapshot: Snapshot,
+    snapshot: IndexSnapshot,
     principal: Principal,
     held: Held,
     given: Sequence[str | QueryIn],
@@ -91,13 +91,13 @@ async def read_queries(
     field: str = "queries",
     *,
     is_long: bool,
-) -> tuple[list[Query], bool]:
+) -> tuple[list[SearchQuery], bool]:
     """Return the checked queries of a request, and whether they are many or ``is_long`` is given.
 
     Parameters
     ----------
     service : Service
-    snapshot : Snapshot
+    snapshot : IndexSnapshot
     principal : Principal
     held : Held
         The account of the request's bytes, which then includes those of the queries.
@@ -221,7 +221,7 @@ class _QueryReader:
 
     Parameters
     ----------
-    snapshot : Snapshot
+    snapshot : IndexSnapshot
     principal : Principal
     limits : Limits
     held : Held
@@ -233,14 +233,14 @@ class _QueryReader:
         Bytes of the queries that were read, without their texts.
     """
 
-    def __init__(self, snapshot: Snapshot, principal: Principal, limits: Limits, held: Held) -> None:
+    def __init__(self, snapshot: IndexSnapshot, principal: Principal, limits: Limits, held: Held) -> None:
         self._snapshot, self._principal, self._limits, self._held = snapshot, principal, limits, held
         self._rows: dict[bytes, Any] = {}  # by filter
         self.nbytes = 0
 
     def read(
         self, given: Sequence[str | QueryIn], vectors: Sequence[Any] | None = None, field: str = "queries"
-    ) -> list[Query]:
+    ) -> list[SearchQuery]:
         """Return the checked queries.
 
         Parameters
@@ -282,13 +282,13 @@ class _QueryReader:
         check_most(len(set(keys) - {None}), None, limits, "filters", "filter")
         return keys
 
-    def _one(self, given: str | QueryIn, field: str, key: bytes | None, vector: Any) -> Query:
+    def _one(self, given: str | QueryIn, field: str, key: bytes | None, vector: Any) -> SearchQuery:
         if isinstance(given, str):
-            return Query(given, allow=self._allowed(None, None, f"{field}.allow"))
+            return SearchQuery(given, allow=self._allowed(None, None, f"{field}.allow"))
         if vector is None:
             vector = vector_of(given, field)
         self.nbytes += (0 if vector is None else vector.nbytes) + _NAME_BYTES * len(given.entities or ())
-        return Query(
+        return SearchQuery(
             given.text,
             vector,
             self._entities(given.entities, f"{field}.entities"),
@@ -320,7 +320,7 @@ class _QueryReader:
         return given
 
 
-def _takes_long(given: Sequence[str | QueryIn], snapshot: Snapshot) -> bool:
+def _takes_long(given: Sequence[str | QueryIn], snapshot: IndexSnapshot) -> bool:
     """Return whether queries take so long to check and divide that the event loop should not wait for it."""
     passages = snapshot.index.num_passages // _PASSAGES
     work = _OF_QUERY * len(given)

@@ -143,7 +143,7 @@ _PIECES = 64
 OF_ONE = 2
 
 
-class _Waiting(Protocol):
+class _WaitingConnection(Protocol):
     """A connection that has more to parse."""
 
     address: str | None
@@ -157,7 +157,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._left, self._comes = _PIECES, False
-        self._waiting: OrderedDict[str | None, deque[_Waiting]] = OrderedDict()
+        self._waiting: OrderedDict[str | None, deque[_WaitingConnection]] = OrderedDict()
 
     def take(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Take one piece of this turn; return False if there is none left."""
@@ -167,7 +167,7 @@ class Turns:
         self._left -= 1
         return True
 
-    def wait(self, loop: asyncio.AbstractEventLoop, one: _Waiting) -> None:
+    def wait(self, loop: asyncio.AbstractEventLoop, one: _WaitingConnection) -> None:
         """Call ``one.go_on()`` when it is its turn."""
         self._call(loop)
         self._waiting.setdefault(one.address, deque()).append(one)

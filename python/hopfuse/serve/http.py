@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from ..errors import HopfuseError
 from .batcher import retry_after
-from .budget import Budget
+from .budget import ByteBudget
 from .config import Limits, is_loopback
 from .errors import RefusalError, body_of, gone_away, status_of
 from .keys import Principal, client_of
@@ -36,7 +36,7 @@ class BodyReader:
     ----------
     request : Request
         ``request.state.held`` gets the account of its bytes.
-    budget : Budget
+    budget : ByteBudget
     limits : Limits
     most : str
         Name of the limit of the body's bytes.
@@ -55,7 +55,7 @@ class BodyReader:
     def __init__(
         self,
         request: Request,
-        budget: Budget,
+        budget: ByteBudget,
         limits: Limits,
         most: str = "json_bytes",
         admit: Callable[[], None] = lambda: None,

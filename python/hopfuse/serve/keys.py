@@ -64,7 +64,7 @@ class Principal:
         return self.indexes is None or index in self.indexes
 
 
-class Keys:
+class KeyRing:
     """The keys of a server. Without any, every request may do everything.
 
     Parameters

@@ -26,7 +26,7 @@ from .workers import WorkerSlot
 
 if TYPE_CHECKING:
     from .batcher import Batcher
-    from .budget import Budget
+    from .budget import ByteBudget
 
 
 _BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -121,7 +121,7 @@ class Metrics:
             "hopfuse_reload_failures", "States of an index that could not be served.", ("index",), **named
         )
 
-    def watch(self, batcher: Batcher, budget: Budget) -> None:
+    def watch(self, batcher: Batcher, budget: ByteBudget) -> None:
         """Report the queue of a batcher, and the bytes that requests hold."""
         self._queue["requests"].set_function(lambda: batcher.requests)
         self._queue["queries"].set_function(lambda: batcher.queries)

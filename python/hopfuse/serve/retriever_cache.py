@@ -20,7 +20,7 @@ from .batcher import stopping
 from .config import ServeConfig
 from .errors import RefusalError, in_request
 from .searches import Search
-from .snapshots import Snapshot
+from .snapshots import IndexSnapshot
 from .threads import DaemonThreads
 
 
@@ -66,7 +66,7 @@ class RetrieverCache:
 
     def __init__(self, config: ServeConfig, maker: Desk) -> None:
         self._config, self._maker = config, maker
-        self._made: OrderedDict[tuple[Snapshot, str, bytes], _Make] = OrderedDict()
+        self._made: OrderedDict[tuple[IndexSnapshot, str, bytes], _Make] = OrderedDict()
         self._pending = Counter[str]()
 
     async def of(self, search: Search, deadline: float) -> Retriever:
@@ -112,7 +112,7 @@ class RetrieverCache:
                 raise error.about("index") from None
             raise in_request(error, "options") from None
 
-    def _begin(self, key: tuple[Snapshot, str, bytes], options: Mapping[str, Any], owner: str) -> None:
+    def _begin(self, key: tuple[IndexSnapshot, str, bytes], options: Mapping[str, Any], owner: str) -> None:
         """Begin to make a retriever. At the limit, the key with most loses the one that was used longest ago."""
         most = self._config.limits.option_sets
         if self._pending[owner] >= most:
@@ -131,7 +131,7 @@ class RetrieverCache:
             owners = Counter(one.owner for one in self._made.values())
             del self._made[next(key for key, one in self._made.items() if owners[one.owner] == max(owners.values()))]
 
-    def _ended(self, key: tuple[Snapshot, str, bytes], made: _Make, task: asyncio.Task[Retriever]) -> None:
+    def _ended(self, key: tuple[IndexSnapshot, str, bytes], made: _Make, task: asyncio.Task[Retriever]) -> None:
         self._pending -= Counter((made.owner,))
         if (task.cancelled() or task.exception()) and self._made.get(key) is made:
             del self._made[key]

@@ -18,7 +18,7 @@ End = tuple[str, Any]
 
 
 @dataclass
-class Touched:
+class TouchedKeys:
     """Keys of rows that may have been inserted, updated or deleted.
 
     Attributes
@@ -40,14 +40,14 @@ class Touched:
 
 
 @dataclass(frozen=True)
-class Changes:
+class RowChanges:
     """The rows that were touched between two states of a store, as batches of :class:`Snapshot`'s tables.
 
     ``edges`` and ``facts`` also have the rows of touched passages and entities: deleting these deletes their edges and
     facts, which must then be added again.
     """
 
-    touched: Touched
+    touched: TouchedKeys
     passages: Sequence[Any]
     entities: Sequence[Any]
     edges: Sequence[Any]
@@ -72,7 +72,7 @@ class KnownRows:
         self.has_graph, self.has_facts = index.graph is not None, index.facts is not None
 
 
-def apply_changes(change: Change, known: KnownRows, changes: Changes) -> Callable[[], None]:
+def apply_changes(change: Change, known: KnownRows, changes: RowChanges) -> Callable[[], None]:
     """Add changes of a store to a change of the index; return a function that updates ``known``, to call after commit.
 
     Raises

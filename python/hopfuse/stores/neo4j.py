@@ -283,7 +283,7 @@ def _row_batches(table: str, rows: Iterable[_Row]) -> Iterator[Any]:
         A value has another type than those before it, or only some rows have vectors.
     """
     waiting: dict[tuple[str, ...], list[_Row]] = {}
-    batches = _Batches(table)
+    batches = _BatchMaker(table)
     for row in rows:
         group = waiting.setdefault(tuple(row), [])
         group.append(row)
@@ -297,7 +297,7 @@ def _row_batches(table: str, rows: Iterable[_Row]) -> Iterator[Any]:
         yield empty_batch(pa.schema([(name, pa.string()) for name in names]))
 
 
-class _Batches:
+class _BatchMaker:
     """Makes the record batches of one table, all with the same types."""
 
     def __init__(self, table: str) -> None:

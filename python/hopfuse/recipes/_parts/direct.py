@@ -35,7 +35,7 @@ ALONE = {"dense": (0.6, 1.0), "lexical": (0.75, 1.0)}
 KEPT_AMONG = 5
 
 
-class Ranking(NamedTuple):
+class WeightedRanking(NamedTuple):
     """The hits of a batch, and why: how far each question is left to direct retrieval, (B,), what each place of each
     list adds to a score, by name of list, and the questions whose best direct hit was moved up."""
 
@@ -260,7 +260,7 @@ def keep(hits: Hits, best: Hits, k: int) -> tuple[Hits, NDArray[np.bool_]]:
 # ---- A search --------------------------------------------------------------------------------------------------------
 
 
-class Outcome(NamedTuple):
+class FusedOutcome(NamedTuple):
     """A search of a batch over lists that weights fuse: its inputs, and its results."""
 
     seeds: Sequence[Sequence[Seed]]  # that each question names; empty without a graph

@@ -26,7 +26,7 @@ _LISTS = (list, tuple)
 _OF_VECTORS = ("dtype", "finite", "shape", "zero")
 
 
-class Asked(NamedTuple):
+class QuestionBatch(NamedTuple):
     """The questions of a batch. None stands for what a question is asked without; what a search reads is complete.
 
     Attributes
@@ -55,7 +55,7 @@ class Asked(NamedTuple):
     encoded: NDArray[Any] | None = None
     edge_weights: NDArray[Any] | None = None
 
-    def with_names(self, matcher: Matcher | None, num_entities: int) -> Asked:
+    def with_names(self, matcher: Matcher | None, num_entities: int) -> QuestionBatch:
         """Return the questions with the matcher's mentions where none are given."""
         rows = _gaps(self.mentions, self.size)
         if not rows and self.mentions is not None:
@@ -68,7 +68,7 @@ class Asked(NamedTuple):
             mentions[b] = read_row(row, f"entities[{b}]", num_entities)
         return self._replace(mentions=mentions, matched=frozenset(rows))
 
-    def with_vectors(self, encoder: Encoder | None, index: Index, *, encoded: bool) -> Asked:
+    def with_vectors(self, encoder: Encoder | None, index: Index, *, encoded: bool) -> QuestionBatch:
         """Return the questions with the encoder's vectors where none are given; ``encoded``: and with all of its own.
 
         The encoder reads texts with the names among their mentions (:func:`spelled`).
@@ -138,9 +138,9 @@ class Asked(NamedTuple):
         return range(self.size) if encoded else _gaps(self.vectors, self.size)
 
 
-def read_asked(
+def read_questions(
     queries: Any, vectors: Any, entities: Any, needs: Needs, *, dim: int | None, num_entities: int, name: str
-) -> Asked:
+) -> QuestionBatch:
     """Return the questions of a batch as they are given.
 
     Parameters
@@ -166,7 +166,9 @@ def read_asked(
         if given is not None:
             size = len(given) if size < 0 else size
             check_length(len(given), field, size, "query")
-    return Asked(max(size, 0), texts, None if _is_nothing(rows) else rows, None if _is_nothing(mentions) else mentions)
+    return QuestionBatch(
+        max(size, 0), texts, None if _is_nothing(rows) else rows, None if _is_nothing(mentions) else mentions
+    )
 
 
 def _read_texts(queries: Any) -> list[Any]:
@@ -228,13 +230,13 @@ def _gaps(rows: Any, size: int) -> Sequence[int]:
 
 
 def notes_of(
-    asked: Asked, seeds: Sequence[Collection[Any]] | None, unknown: Collection[str], *words: Hits | None
+    asked: QuestionBatch, seeds: Sequence[Collection[Any]] | None, unknown: Collection[str], *words: Hits | None
 ) -> list[list[InputError]]:
     """Return the notes of each question.
 
     Parameters
     ----------
-    asked : Asked
+    asked : QuestionBatch
     seeds : sequence of B collections, or None
         The entities that each question names; None for a recipe that reads none.
     unknown : collection of str

@@ -36,8 +36,8 @@ from ...ops.vectors import check_queries
 from ...types import Corpus, Graph, Hits, Incidence, Seeds
 from .._parts.direct import (
     KEPT_AMONG,
-    Ranking,
     Rarest,
+    WeightedRanking,
     best_direct,
     direct_terms,
     direct_weights,
@@ -51,14 +51,14 @@ from .._parts.filters import View
 from .._parts.hits import widened
 from .._parts.lexical import LexicalLeg, lexical_pool
 from .._parts.mentions import Matcher
-from .._parts.questions import Asked, notes_of
+from .._parts.questions import QuestionBatch, notes_of
 from .._parts.recorded import RecordedCores, RecordedRecipe, RowOf
 from .._parts.seeding import EntitySeeder, Seed, padded
 from .._parts.spelling import other_words, spelled
 from ..protocol import Needs, Words
 from ..results import SearchResult
 from .config import FIRST_K, WORD_K, GuidedWalkConfig
-from .trace import Outcome, trace_queries
+from .trace import GuidedOutcome, trace_queries
 
 
 def guided_walk(
@@ -298,7 +298,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         words = self._lexical_k is not None or self._word_k is not None
         return Needs(vectors=True, entities=True, words=words)
 
-    def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> GuidedWalkResult:
+    def _search(self, asked: QuestionBatch, view: View | None, k: int, trace: bool) -> GuidedWalkResult:
         assert asked.mentions is not None
         backend, records = placement()
         seeds, unknown = self._seeder.seeds(asked.mentions, asked.vectors, backend=backend, threads=self.threads)
@@ -324,7 +324,9 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         rarest = rarest_seeds(seeds, names, self.index)
         ranking = self._ranked(lists, words if texts is not None else None, rarest, k)
         starts = add_entity_seeds(named, first, self._shares, self.config.second_mass)
-        outcome = Outcome(steering, self._shares, seeds, named, others, boosted, first, lists, ranking, rarest, view)
+        outcome = GuidedOutcome(
+            steering, self._shares, seeds, named, others, boosted, first, lists, ranking, rarest, view
+        )
         traces = trace_queries(self.index, self.config, outcome, self.threads) if trace else None
         notes = notes_of(asked, seeds, unknown, words, boosted)
         return GuidedWalkResult(
@@ -332,7 +334,9 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
             direct=ranking.direct,
         )  # fmt: skip
 
-    def _ranked(self, lists: dict[str, Hits], words: Hits | None, rarest: Sequence[Rarest | None], k: int) -> Ranking:
+    def _ranked(
+        self, lists: dict[str, Hits], words: Hits | None, rarest: Sequence[Rarest | None], k: int
+    ) -> WeightedRanking:
         """Return the hits, by weights of each question or of all."""
         legs: tuple[str, ...] = ("guided", "dense", "lexical")
         fused = {name: lists[name] for name in legs if name in lists}
@@ -341,14 +345,14 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         if not self.config.by_question:
             counts = self.config.weights(tuple(fused))
             hits = fuse(list(fused.values()), method=ranks, weights=tuple(counts.values()), k=k, **how)
-            return Ranking(
+            return WeightedRanking(
                 hits, np.zeros(len(hits)), {name: rank_terms(fused[name], ranks, counts[name]) for name in fused}
             )
         direct = direct_weights(rarest, self.index.num_passages)
         terms = direct_terms(fused, words, direct, ranks, self.index.num_passages)
         hits = rank_by_terms(fused, terms, k=max(k, KEPT_AMONG), threads=self.threads)
         hits, moved = keep(hits, best_direct(fused, ranks, self.threads), k)
-        return Ranking(hits, direct, terms, moved)
+        return WeightedRanking(hits, direct, terms, moved)
 
     @property
     def encodes_all(self) -> bool:

@@ -14,7 +14,7 @@ from ...ops.ppr import ppr
 from ...ops.seeding import add_entity_seeds
 from ...ops.similarity import similarity_weights
 from ...types import Corpus, Graph, Hits, Incidence, Seeds
-from .._parts.direct import KEPT_AMONG, Ranking, Rarest, direct_trace
+from .._parts.direct import KEPT_AMONG, Rarest, WeightedRanking, direct_trace
 from .._parts.facts import named_node, named_passage
 from .._parts.filters import View
 from .._parts.paths import Step, Transitions, path_records, seed_shares
@@ -22,7 +22,7 @@ from .._parts.seeding import Seed, seed_trace
 from .config import GuidedWalkConfig
 
 
-class Outcome(NamedTuple):
+class GuidedOutcome(NamedTuple):
     """A search of a batch: its inputs, and the core's results."""
 
     vectors: NDArray[Any]  # that steer the walk
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
     boosted: Hits | None  # the passages that have them; None if words raise no weights
     first: Hits
     lists: Mapping[str, Hits]
-    ranking: Ranking
+    ranking: WeightedRanking
     rarest: Sequence[Rarest | None]
     view: View | None
 
@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
 
 
 def trace_queries(
-    index: Index, config: GuidedWalkConfig, outcome: Outcome, threads: int | None
+    index: Index, config: GuidedWalkConfig, outcome: GuidedOutcome, threads: int | None
 ) -> list[dict[str, Any]]:
     """Return a trace per question: seeds, lists, and for each hit its ranks, weight, seeds and paths."""
     starts, weights = _starts(config, outcome), _weights(index, config, outcome, threads)
@@ -103,7 +103,7 @@ class _Walk:
         return self._transitions.paths(dict(zip(self.nodes.tolist(), self.mass.tolist(), strict=True)), ends)
 
 
-def _starts(config: GuidedWalkConfig, outcome: Outcome) -> list[_Start]:
+def _starts(config: GuidedWalkConfig, outcome: GuidedOutcome) -> list[_Start]:
     """Return the parts of each question's restart."""
     none = Seeds(np.full((len(outcome.named), 0), -1), np.zeros((len(outcome.named), 0)))
     second = add_entity_seeds(none, outcome.first, outcome.mentions, config.second_mass)
@@ -122,7 +122,9 @@ def _rows(seeds: Seeds) -> list[dict[int, float]]:
     return [{node: weight for node, weight in zip(*row, strict=True) if node >= 0 and weight > 0} for row in rows]
 
 
-def _weights(index: Index, config: GuidedWalkConfig, outcome: Outcome, threads: int | None) -> NDArray[np.float64]:
+def _weights(
+    index: Index, config: GuidedWalkConfig, outcome: GuidedOutcome, threads: int | None
+) -> NDArray[np.float64]:
     """Return each question's weight of every node, (B, N)."""
     assert index.corpus is not None
     assert index.graph is not None
@@ -140,7 +142,7 @@ def _type_weights(graph: Graph, config: GuidedWalkConfig) -> list[float]:
 def _trace(
     index: Index,
     config: GuidedWalkConfig,
-    outcome: Outcome,
+    outcome: GuidedOutcome,
     b: int,
     start: _Start,
     weights: NDArray[np.float64],
@@ -180,7 +182,7 @@ def _trace(
     }
 
 
-def _second(index: Index, outcome: Outcome, b: int, start: _Start) -> list[dict[str, Any]]:
+def _second(index: Index, outcome: GuidedOutcome, b: int, start: _Start) -> list[dict[str, Any]]:
     """Return the second seeds with their shares of the restart, largest first, and the passages they come from."""
     indptr, indices, first = outcome.mentions.indptr, outcome.mentions.indices, index.num_passages
     of: dict[int, list[int]] = {}
@@ -210,7 +212,7 @@ def _leg(index: Index, found: Hits, b: int) -> dict[int, dict[str, Any]]:
 
 def _hit(
     index: Index,
-    outcome: Outcome,
+    outcome: GuidedOutcome,
     b: int,
     passage: int,
     score: float,
@@ -224,7 +226,7 @@ def _hit(
     return {**named_passage(index, passage), "score": score, "ranks": ranks, "contributions": contributions, **kept}
 
 
-def _direct(index: Index, config: GuidedWalkConfig, outcome: Outcome, b: int) -> dict[str, Any]:
+def _direct(index: Index, config: GuidedWalkConfig, outcome: GuidedOutcome, b: int) -> dict[str, Any]:
     """Return how far the question is left to direct retrieval, and why."""
     if not config.by_question:
         return {}

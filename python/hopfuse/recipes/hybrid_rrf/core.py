@@ -32,12 +32,12 @@ from ...text import fold, spaced, unaccented
 from ...types import Corpus, Graph, Hits, Seeds
 from .._parts.base import BaseRecipe
 from .._parts.config import needed
-from .._parts.direct import Outcome, Rarest, direct_weights, name_seeds, rarest_seeds
+from .._parts.direct import FusedOutcome, Rarest, direct_weights, name_seeds, rarest_seeds
 from .._parts.filters import View, only
 from .._parts.hits import fall_back
 from .._parts.lexical import LexicalLeg, lexical_pool
 from .._parts.mentions import Matcher
-from .._parts.questions import Asked, notes_of
+from .._parts.questions import QuestionBatch, notes_of
 from .._parts.seeding import EntitySeeder, Seed, padded
 from ..protocol import Needs, Words
 from ..results import SearchResult
@@ -210,7 +210,7 @@ class HybridRRF(BaseRecipe[SearchResult]):
             words=words,
         )
 
-    def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> SearchResult:
+    def _search(self, asked: QuestionBatch, view: View | None, k: int, trace: bool) -> SearchResult:
         backend, seen = placement().backend, None if view is None else view.allow
         seeds, starts, unknown = list[list[Seed]](), None, set[str]()
         if asked.mentions is not None:
@@ -230,7 +230,7 @@ class HybridRRF(BaseRecipe[SearchResult]):
         hits = fuse(list(lists.values()), k=k, backend=backend, threads=self.threads, **how)
         traces = None
         if trace:
-            outcome = Outcome(seeds, starts, rarest, direct, lists, hits, view, fell_back)
+            outcome = FusedOutcome(seeds, starts, rarest, direct, lists, hits, view, fell_back)
             traces = trace_ranks(self.index, self.config, outcome)
         notes = notes_of(asked, seeds, unknown, words, titles)
         return SearchResult(hits, self.index, lists, traces, None if starts is None else fell_back, notes)

@@ -3,7 +3,7 @@
 from .._parts.facts import MAX_PASSAGES, facts_between
 from .._parts.paths import MAX_PATHS, MIN_EXTRA_VISITS, Step, Transitions
 from .config import Policy
-from .gate import FoundFact, Verdict, judge, stems
+from .gate import FoundFact, GateDecision, judge, stems
 from .graph import TYPES, PolicyGraph
 from .path_evidence import PathEvidence, families_between
 from .search import PolicyRAG, PolicyRAGResult
@@ -14,6 +14,7 @@ __all__ = [
     "MIN_EXTRA_VISITS",
     "TYPES",
     "FoundFact",
+    "GateDecision",
     "PathEvidence",
     "Policy",
     "PolicyGraph",
@@ -21,7 +22,6 @@ __all__ = [
     "PolicyRAGResult",
     "Step",
     "Transitions",
-    "Verdict",
     "facts_between",
     "families_between",
     "judge",

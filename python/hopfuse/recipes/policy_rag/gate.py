@@ -81,7 +81,7 @@ class Candidate(Protocol):
     def specificity(self) -> float: ...
 
 
-class Verdict(NamedTuple):
+class GateDecision(NamedTuple):
     """The gate's decision on a fact."""
 
     fact: int
@@ -99,7 +99,7 @@ def judge(
     queries: Sequence[str],
     found: Sequence[Sequence[FoundFact]],
     candidates: Sequence[Mapping[int, Candidate]],
-) -> list[list[Verdict]]:
+) -> list[list[GateDecision]]:
     """Return a verdict on each fact of each question: the kept facts first, in the order of selection."""
     if not policy.switches.gate:
         return [[_verdict(fact, True, "no gate") for fact in row] for row in found]
@@ -112,13 +112,13 @@ def judge(
 
 def _by_rules(
     policy: Policy, query: str, found: Sequence[FoundFact], candidates: Mapping[int, Candidate]
-) -> list[Verdict]:
+) -> list[GateDecision]:
     """Keep facts greedily, in the order of the rules, if they are no duplicates and cover something new.
 
     A fact covers the candidates at its ends, and the words of the question that it contains.
     """
     words = stems(query)
-    kept, dropped, covered = list[Verdict](), list[Verdict](), set[Any]()
+    kept, dropped, covered = list[GateDecision](), list[GateDecision](), set[Any]()
     for fact in sorted(found, key=lambda fact: _order(fact, words, candidates)):
         same = next((one for one in kept if _is_duplicate(fact, one, policy.facts.duplicate)), None)
         covers = {end for end in (fact.head, fact.tail) if end in candidates} | (words & stems(fact.text))
@@ -154,7 +154,7 @@ def _why(fact: FoundFact, words: frozenset[str], candidates: Mapping[int, Candid
     return f"{kind}, {'no bridge' if bridges == 0 else 'one bridge' if bridges == 1 else 'two bridges'}"
 
 
-def _is_duplicate(fact: FoundFact, kept: Verdict, bound: float) -> bool:
+def _is_duplicate(fact: FoundFact, kept: GateDecision, bound: float) -> bool:
     """Return whether two facts have the same ends, and relations whose Dice coefficient is at least ``bound``."""
     if {fact.head, fact.tail} != {kept.head, kept.tail}:
         return False
@@ -173,7 +173,7 @@ def stems(text: str) -> frozenset[str]:
 
 def _by_model(
     policy: Policy, llm: LanguageModel, queries: Sequence[str], found: Sequence[Sequence[FoundFact]]
-) -> list[list[Verdict]]:
+) -> list[list[GateDecision]]:
     texts = [[fact.text for fact in row] for row in found]
     chosen = chosen_facts(llm, policy.answers.filter_prompt, policy.facts.keep, queries, texts)
     rows = []
@@ -184,5 +184,5 @@ def _by_model(
     return rows
 
 
-def _verdict(fact: FoundFact, kept: bool, reason: str) -> Verdict:
-    return Verdict(fact.fact, fact.head, fact.relation, fact.tail, fact.score, kept, reason)
+def _verdict(fact: FoundFact, kept: bool, reason: str) -> GateDecision:
+    return GateDecision(fact.fact, fact.head, fact.relation, fact.tail, fact.score, kept, reason)

@@ -17,11 +17,11 @@ from typing import Any
 from ...errors import InputError, StoreError
 from ...index import Index, LiveIndex
 from ...index.contents import passage_vectors
-from ..applying import Changes, End, KnownRows, Touched, apply_changes
+from ..applying import End, KnownRows, RowChanges, TouchedKeys, apply_changes
 from .connection import TransientError, connect, database_errors, snapshot_connection
-from .followable import State
-from .pgoutput import UNCHANGED, Row, Transaction, Values, position_text, transactions
-from .queries import ENDS, Query, describe, quoted
+from .followable import FollowState
+from .pgoutput import UNCHANGED, LogRow, Transaction, Values, position_text, transactions
+from .queries import ENDS, SqlQuery, describe, quoted
 from .slot import KEYS, Slot, check_followable, shape_of
 from .source import PostgresSnapshot
 
@@ -61,7 +61,7 @@ class PostgresFollower:
         self.directory, self._url, self._encoder = Path(directory), url, encoder
         self._connection: Any = None
         self._slot: Slot
-        self._state: State
+        self._state: FollowState
         self._known: KnownRows
         self._seen = -1
         self._live: LiveIndex[Index] = Index.open(directory, writable=True, encoder=encoder)
@@ -190,9 +190,9 @@ class PostgresFollower:
             self._seen = end
         return seq
 
-    def _read_log(self, end: int, visible: _Visible, queries: Sequence[Query]) -> tuple[Touched, int, bool]:
+    def _read_log(self, end: int, visible: _Visible, queries: Sequence[SqlQuery]) -> tuple[TouchedKeys, int, bool]:
         """Return the touched keys, the position up to which the snapshot shows all, and if a table was truncated."""
-        touched, position, truncated = Touched(), end, False
+        touched, position, truncated = TouchedKeys(), end, False
         for one in transactions(self._slot.messages(end)):
             if one.end <= self._state.position:
                 continue
@@ -203,7 +203,7 @@ class PostgresFollower:
             _note_rows(touched, one.rows, queries)
         return touched, max(position, self._state.position), truncated
 
-    def _apply(self, changes: Changes, position: int, shape: Mapping[str, str]) -> int:
+    def _apply(self, changes: RowChanges, position: int, shape: Mapping[str, str]) -> int:
         with self._live.change() as change:
             update_known = apply_changes(change, self._known, changes)
             change.set_source(self._state.text(position, shape))
@@ -220,7 +220,7 @@ class PostgresFollower:
                 change.set_source(self._state.text(position, shape))
             self._advance(position, shape)
 
-    def _build_anew(self, connection: Any, queries: Sequence[Query], position: int, shape: Mapping[str, str]) -> int:
+    def _build_anew(self, connection: Any, queries: Sequence[SqlQuery], position: int, shape: Mapping[str, str]) -> int:
         """Write a new generation from all rows: a table was truncated, altered or rewritten."""
         old, source = self._live.refresh(), _OpenSource(PostgresSnapshot(connection, self._url, queries))
         columns = (column for query in queries if query.table == "passages" for column in query.columns.values())
@@ -260,7 +260,7 @@ class PostgresFollower:
         return self._live.seq
 
     def _advance(self, position: int, shape: Mapping[str, str]) -> None:
-        self._state = State(self._state.slot, position, self._state.queries, shape)
+        self._state = FollowState(self._state.slot, position, self._state.queries, shape)
         self._slot.advance(position)
 
     def _check_position(self, position: int) -> None:
@@ -285,7 +285,7 @@ class PostgresFollower:
 
     def _open_index(self) -> None:
         index = self._live.refresh()
-        self._state = State.of(index.source, self.directory)
+        self._state = FollowState.of(index.source, self.directory)
         self._known = KnownRows(index)
         self._seen = -1
 
@@ -343,19 +343,19 @@ class _OpenSource:
         return nullcontext(self._snapshot)
 
 
-def _changes(snapshot: PostgresSnapshot, queries: Sequence[Query], touched: Touched) -> Changes:
+def _changes(snapshot: PostgresSnapshot, queries: Sequence[SqlQuery], touched: TouchedKeys) -> RowChanges:
     found: dict[str, list[Any]] = {"passages": [], "entities": [], "edges": [], "facts": []}
     for query in queries:
         condition = _condition_of(query, touched)
         if condition is not None:
             found[query.table] += snapshot.read([(query, condition)])
-    return Changes(touched, **found)
+    return RowChanges(touched, **found)
 
 
 # ---- Rows that changed -----------------------------------------------------------------------------------------------
 
 
-def _note_rows(touched: Touched, rows: Sequence[Row], queries: Sequence[Query]) -> None:
+def _note_rows(touched: TouchedKeys, rows: Sequence[LogRow], queries: Sequence[SqlQuery]) -> None:
     """Add the keys of changed rows, before and after the change, to ``touched``."""
     for row in rows:
         for query in queries:
@@ -365,7 +365,7 @@ def _note_rows(touched: Touched, rows: Sequence[Row], queries: Sequence[Query]) 
                     _note(touched, query, {name: _value(query, name, values) for name in names})
 
 
-def _versions(row: Row) -> Iterator[Values]:
+def _versions(row: LogRow) -> Iterator[Values]:
     """Yield the row before and after the change; unchanged values that are not sent are those before."""
     if row.old is not None:
         yield row.old
@@ -374,7 +374,7 @@ def _versions(row: Row) -> Iterator[Values]:
         yield {name: before.get(name, value) if value is UNCHANGED else value for name, value in row.new.items()}
 
 
-def _value(query: Query, name: str, values: Values) -> Any:
+def _value(query: SqlQuery, name: str, values: Values) -> Any:
     column = query.columns[name]
     found = values.get(column.attribute)
     if found is UNCHANGED:
@@ -388,7 +388,7 @@ def _value(query: Query, name: str, values: Values) -> Any:
     return found if found is None else column.key(str(found))
 
 
-def _note(touched: Touched, query: Query, values: dict[str, Any]) -> None:
+def _note(touched: TouchedKeys, query: SqlQuery, values: dict[str, Any]) -> None:
     if query.table == "passages" and values["id"] is not None:
         touched.passages.add(values["id"])
     elif query.table == "entities" and values["name"] is not None:
@@ -407,7 +407,7 @@ def _note(touched: Touched, query: Query, values: dict[str, Any]) -> None:
         touched.edges.update((src, dst) for src in ends[0] for dst in ends[1])
 
 
-def _condition_of(query: Query, touched: Touched) -> str | None:
+def _condition_of(query: SqlQuery, touched: TouchedKeys) -> str | None:
     """Return the condition on the rows to read again; None if there are none.
 
     It includes the edges and facts of touched passages and entities, since the index deletes them with these.

@@ -16,7 +16,7 @@ from ...recipes.results import Hit, SearchResult
 from .. import tables
 from ..tables import TableReader, check_queries
 from .connection import connect, database_errors, driver, is_connected, snapshot_connection, unavailable, wrong_query
-from .queries import Query, describe, quoted
+from .queries import SqlQuery, describe, quoted
 
 
 class PostgresSource:
@@ -86,7 +86,7 @@ class PostgresSource:
 class PostgresSnapshot(TableReader):
     """One state of the database: see :class:`hopfuse.io.source.Snapshot`. It reads one table at a time."""
 
-    def __init__(self, connection: Any, url: str, queries: Sequence[Query]) -> None:
+    def __init__(self, connection: Any, url: str, queries: Sequence[SqlQuery]) -> None:
         super().__init__(self._table)
         self._connection, self._url, self._queries = connection, url, queries
         self._reading = ""
@@ -95,7 +95,7 @@ class PostgresSnapshot(TableReader):
         queries = [query for query in self._queries if query.table == table]
         return self.read([(query, None) for query in queries]) if queries else None
 
-    def read(self, wanted: Sequence[tuple[Query, str | None]]) -> Iterator[Any]:
+    def read(self, wanted: Sequence[tuple[SqlQuery, str | None]]) -> Iterator[Any]:
         """Yield the batches of queries, each restricted to the rows that meet its condition, if it has one."""
         for query, condition in wanted:
             if self._reading:

@@ -9,7 +9,7 @@ from typing import Any
 
 import hopfuse as hf
 import pytest
-from hopfuse.extract import Extraction, Spoken, WordReader
+from hopfuse.extract import Extraction, PassageLanguages, WordReader
 
 for package in ("Stemmer", "bm25s"):
     pytest.importorskip(package, reason=f"words need {package} (extra lexical)")
@@ -21,8 +21,8 @@ CHINESE = [f"{town}的港口比城市本身更古老，它建在海边。" for t
 SHORT = [f"{town} harbour" for town in TOWNS]
 
 
-def spoken(*texts: str, tag: str | None = None) -> Spoken:
-    return Spoken([Extraction(at, "", text, language=tag) for at, text in enumerate(texts)])
+def spoken(*texts: str, tag: str | None = None) -> PassageLanguages:
+    return PassageLanguages([Extraction(at, "", text, language=tag) for at, text in enumerate(texts)])
 
 
 def rows(*texts: str) -> list[dict[str, Any]]:
