@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from .. import Index
-from .._validation import counted
+from .._validation import check_unused, counted
 from ..adapters.hipporag_folder import SYNONYMS, is_folder, read_folder
 from ..encoders import open_encoder
 from ..errors import InputError
@@ -318,13 +318,9 @@ def _save_store(
     def build(source: Source) -> Index:
         options = {name: given[name] for name in ("metric", "storage")} | {"lexical": lexical}
         index = Index.build(source, metadata_types=read_types(given["metadata_types"]), scratch=scratch, **options)
-        if encoder is None:
-            return index
         if index.dim is not None:
-            raise InputError(
-                "unused", "encoder", "{field} is given, but the store's passages have vectors; leave it out"
-            )
-        return index.with_encoder(open_encoder(encoder))
+            check_unused("encoder", encoder, "the store's passages have vectors")
+        return index if encoder is None else index.with_encoder(open_encoder(encoder))
 
     if given["slot"] is None:
         save(build(source))

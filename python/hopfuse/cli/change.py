@@ -15,7 +15,7 @@ import click
 from rich.progress import Progress, TaskID
 
 from .. import Corpus, Index, LiveIndex
-from .._validation import check_length, counted
+from .._validation import check_length, check_unused, counted
 from ..encoders import Encoder
 from ..errors import EndpointError, InputError, StoreError
 from ..index.build import ORDERED
@@ -63,10 +63,8 @@ def add(
     writable=True).
     """
     index = Index.open(directory)
-    if index.dim is None and vectors is not None:
-        raise InputError(
-            "unused", "vectors", "{field} is given, but the index has no vectors of passages; leave it out"
-        )
+    if index.dim is None:
+        check_unused("vectors", vectors, "the index has no vectors of passages")
     given_here = {**reading, "passages": passages, "vectors": vectors, "encoder": encoder}
     reader = AddedPassageReader(index, given_here)
     failed = FailedFile(reading["failed"], {"passages": passages, "vectors": vectors})
@@ -125,8 +123,7 @@ def _encoder(index: Index, name: str | None, vectors: Path | None, *, names_are_
     """Return the encoder of what is added, or None if nothing needs one."""
     of_entities = names_are_read and index.info()["entity_dim"] is not None
     if index.dim is None and not of_entities:
-        if name is not None:
-            raise InputError("unused", "encoder", "{field} is given, but the index has no vectors; leave it out")
+        check_unused("encoder", name, "the index has no vectors")
         return None
     return None if name is None and vectors is not None and not of_entities else encoder_for(index, name)
 
