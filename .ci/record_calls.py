@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,27 +16,9 @@ import numpy as np
 from hopfuse import _native
 from hopfuse.backends import cpu, cpu_push, prepared_graph
 
-OUTPUTS = {
-    "ppr": ("scores", "iterations", "residual", "bound", "converged"),
-    "ppr_topk": (
-        *("ids", "scores", "counts", "score_bounds", "proven"),
-        *("iterations", "residual", "bound", "converged"),
-    ),
-    "ppr_push": (
-        *("ids", "scores", "counts", "score_bounds", "proven"),
-        *("iterations", "residual", "bound", "converged", "rounds", "rows", "entries"),
-    ),
-    "dense_topk": ("ids", "scores", "counts"),
-    "calibrate": ("out",),
-    "fuse": ("out_ids", "out_scores", "out_counts"),
-    "ising": ("out_ids", "out_scores", "out_counts"),
-    "dice": ("scores",),
-    "similarity": ("out",),
-    "project": ("status", "out"),
-    "project_topk": ("status", "out_ids", "out_scores", "out_counts"),
-}
-# Outputs of dense_encode, which the replay computes again.
-CODES = ("codes", "scale", "error", "norm_code", "norm")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from native_kernels import COSTS, KERNELS
 
 
 class Recorder:
@@ -48,28 +31,39 @@ class Recorder:
         self.kept: list[Any] = []
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(_native, name)
+        return partial(self.call, name) if name in KERNELS else getattr(_native, name)
+
+    def call(self, op: str, *positional: Any, **fields: Any) -> Any:
+        result = getattr(_native, op)(*positional, **fields)
+        given = {**dict(zip(KERNELS[op].arguments, positional, strict=False)), **fields}
+        self.add(op, self.flat({name: value for name, value in given.items() if name not in COSTS}))
+        return result
 
     def add(self, op: str, values: dict[str, Any]) -> None:
-        outputs = OUTPUTS.get(op, ())
+        outputs, codes = KERNELS[op][1:] if op in KERNELS else ((), ())  # the replay makes the codes of vectors again
         fields = [
-            self.field(name, value, name in outputs or (op == "dense_topk" and name in CODES))
+            self.field(name, value, name in outputs or name in codes)
             for name, value in values.items()
             if value is not None
         ]
         self.calls.append(self.text(op) + struct.pack("<I", len(fields)) + b"".join(fields))
         self.expected += [values[name].tobytes() for name in values if name in outputs]
 
-    @staticmethod
-    def flat(fields: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields with those of dicts as name.key; numbers in dicts are float64."""
-        inner = {
-            f"{name}.{key}": value if isinstance(value, np.ndarray) else float(value)
-            for name, given in fields.items()
-            if isinstance(given, dict)
-            for key, value in given.items()
-        }
-        return {name: value for name, value in fields.items() if not isinstance(value, dict)} | inner
+    def flat(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields with those of dicts and lists as name.key, and graphs by the numbers of their calls.
+
+        Numbers in dicts are float64.
+        """
+        found: dict[str, Any] = {}
+        for name, value in fields.items():
+            if isinstance(value, dict):
+                for key, one in value.items():
+                    found[f"{name}.{key}"] = one if isinstance(one, np.ndarray) else float(one)
+            elif isinstance(value, list):
+                found |= {f"{name}.{at}": one for at, one in enumerate(value)}
+            else:
+                found[name] = self.graphs[id(value)] if isinstance(value, _native.PreparedGraph) else value
+        return found
 
     @staticmethod
     def text(value: str) -> bytes:
@@ -87,58 +81,6 @@ class Recorder:
         self.graphs[id(made)] = len(self.calls)
         self.add("graph", fields)
         return made
-
-    def ppr(self, graph: Any, **fields: Any) -> tuple[int, int]:
-        course = _native.ppr(graph, **fields)
-        self.add("ppr", {"graph": self.graphs[id(graph)], **fields})
-        return course
-
-    def ppr_topk(self, graph: Any, **fields: Any) -> tuple[int, int]:
-        course = _native.ppr_topk(graph, **fields)
-        self.add("ppr_topk", {"graph": self.graphs[id(graph)], **fields})
-        return course
-
-    def ppr_push(self, graph: Any, **fields: Any) -> None:
-        _native.ppr_push(graph, **fields)
-        self.add("ppr_push", {"graph": self.graphs[id(graph)], **fields})
-
-    def dense_topk(self, vectors: Any, **fields: Any) -> None:
-        _native.dense_topk(vectors, **fields)
-        del fields["rescored"]
-        self.add("dense_topk", {"vectors": vectors, **fields})
-
-    def calibrate(self, scores: Any, counts: Any, **fields: Any) -> None:
-        _native.calibrate(scores, counts, **fields)
-        self.add("calibrate", {"scores": scores, "counts": counts, **self.flat(fields)})
-
-    def fuse(self, ids: list[Any], scores: list[Any], counts: list[Any], **fields: Any) -> None:
-        _native.fuse(ids, scores, counts, **fields)
-        lists = {
-            f"{name}.{i}": array
-            for name, arrays in (("ids", ids), ("scores", scores), ("counts", counts))
-            for i, array in enumerate(arrays)
-        }
-        self.add("fuse", {**lists, **self.flat(fields)})
-
-    def ising(self, **fields: Any) -> None:
-        _native.ising(**fields)
-        self.add("ising", fields)
-
-    def dice(self, **fields: Any) -> None:
-        _native.dice(**fields)
-        self.add("dice", fields)
-
-    def similarity(self, vectors: Any, **fields: Any) -> None:
-        _native.similarity(vectors, **fields)
-        self.add("similarity", {"vectors": vectors, **fields})
-
-    def project(self, **fields: Any) -> None:
-        _native.project(**fields)
-        self.add("project", fields)
-
-    def project_topk(self, **fields: Any) -> None:
-        _native.project_topk(**fields)
-        self.add("project_topk", fields)
 
 
 # ---- The calls -----------------------------------------------------------------------------------------------

@@ -216,7 +216,14 @@ void bind_device_place(Module& m) {
         .def_static(
             "open", &open_device, nb::arg("ordinal"), nb::arg("code"),
             "Open a device; `code` returns the image of a unit of kernels, its origin, and what else to load or None.")
-        .def_static("counting", &Device::counting, "A device on which nothing runs: it counts memory.")
+        .def_static(
+            "counting",
+            [](std::optional<int> like) {
+                if (!like) return Device::counting();
+                return Device::counting(Device::properties_of(native::driver(), *like));
+            },
+            nb::arg("like") = nb::none(),
+            "A device on which nothing runs: it counts the memory of the device with this number, or of a large one.")
         .def_prop_ro("ordinal", [](const Device& device) { return device.properties().ordinal; })
         .def_prop_ro("name", [](const Device& device) { return device.properties().name; })
         .def_prop_ro("uuid", [](const Device& device) { return device.properties().uuid; })

@@ -1,9 +1,8 @@
-"""README.md names every operation, every extra and a page for each recipe; its links are valid."""
+"""README.md names every operation and every recipe; its links are valid."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
 import hopfuse as hf
@@ -33,18 +32,10 @@ def test_the_table_of_operations_has_every_function() -> None:
         assert f"hf.{name}(" in README or f"hopfuse {name}" in README, name
 
 
-def test_every_extra_is_named() -> None:
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    listed = README.split("\nExtras: ")[1].split("\n\n")[0]
-    named = set(re.findall(r"`([a-z0-9]+)`", listed))
-    assert set(declared) == named
-
-
 def test_pages_that_it_links_are_there_and_each_recipe_has_one() -> None:
     linked = set(re.findall(r"\]\(((?:docs|examples)/[\w-]+\.\w+)\)", README))
     assert [page for page in sorted(linked) if not (ROOT / page).is_file()] == []
-    recipes = {"guided-walk", "phase-graph", "policy-rag", "hybrid-rrf", "triple-hybrid"}
-    assert {f"docs/{recipe}.md" for recipe in recipes} <= linked
+    assert set(re.findall(r"`([\w-]+)` \| \[", README)) == set(hf.recipes.RECIPES)
 
 
 def test_the_first_example_prints_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,8 @@ import variants
 from devices import on_device
 from hopfuse import _native, backends
 from hopfuse.backends import cpu
-from hopfuse.backends.calls import Backend
+from hopfuse.backends.cuda import DeviceOps
+from native_kernels import KERNELS
 
 
 def kernel_of(different: str | None) -> Any:
@@ -53,8 +54,12 @@ def test_a_kernel_that_a_variant_has_from_another_is_called_once(every_isa: list
 
 def test_every_kernel_of_the_native_module_is_compared() -> None:
     """Kernels take a number of threads; so do two functions that are compiled once."""
-    kernels = {name for name in dir(_native) if "threads: int" in str(getattr(_native, name).__doc__)}
-    assert kernels - {"first_unscorable", "ppr_lanes"} == set(variants.KERNELS)
+    functions = {name for name in dir(_native) if "threads: int" in str(getattr(_native, name).__doc__)}
+    assert functions - set(KERNELS) == {"first_unscorable", "ppr_lanes"}
+    assert KERNELS["dice"].outputs == ("scores",)
+    assert KERNELS["dense_topk"].outputs == ("ids", "scores", "counts", "rescored")
+    assert KERNELS["dense_topk"].optional_outputs == ("codes", "scale", "error", "norm_code", "norm")
+    assert KERNELS["fuse"].arguments[:4] == ("ids", "scores", "counts", "pools")
 
 
 def test_the_fixture_compares_what_the_ops_call(variant: str) -> None:
@@ -66,8 +71,8 @@ def test_the_fixture_compares_what_the_ops_call(variant: str) -> None:
 
 
 def test_every_op_of_a_device_is_compared() -> None:
-    ops = {name for name in vars(Backend) if not name.startswith("_")}
-    assert ops - {"add_entity_seeds", "device", "explain", "unusable_reason"} == set(variants.OPS)
+    ops = {name for name in dir(DeviceOps) if not name.startswith("_") and hasattr(cpu, name)}
+    assert ops - {"add_entity_seeds", "device", "explain", "unusable"} == set(variants.OPS)
 
 
 @pytest.mark.emulator

@@ -13,6 +13,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import isfunction
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,12 @@ from emulated_device import SIMT, SimtRuntime, builder, driver, no_real_device
 from hopfuse import _native, backends
 from hopfuse._arrays import codes
 from hopfuse.backends import cpu
-from hopfuse.backends.calls import PprQueries
+from hopfuse.backends.calls import Backend, PprQueries
 from hopfuse.backends.cuda import DeviceOps
 from hopfuse.backends.first_use import FirstUse
 from hopfuse.errors import BackendError
 from hopfuse_simt.errors import SimtBuildError
+from native_kernels import COSTS, KERNELS
 
 CPU = "cpu"
 CUDA = "cuda"
@@ -38,38 +40,9 @@ ORDERS = {"forward": 0, "reverse": 0, "shuffle": 1}
 SANITIZERS = ("asan", "tsan")
 SANITIZED = [pytest.param(build, marks=pytest.mark.full) for build in SANITIZERS]
 #: The ops that a device is to answer with the CPU's bits; ``add_entity_seeds`` may have more empty places there.
-OPS = (
-    "add_passage_seeds",
-    "boost_weights",
-    "calibrate",
-    "cover_seeds",
-    "dense_topk",
-    "dice",
-    "fuse",
-    "ising",
-    "ppr",
-    "ppr_topk",
-    "project",
-    "project_topk",
-    "similarity_weights",
-)
-#: The native functions that are compiled once per instruction set.
-KERNELS = (
-    "calibrate",
-    "dense_encode",
-    "dense_topk",
-    "dice",
-    "fuse",
-    "ising",
-    "ppr",
-    "ppr_push",
-    "ppr_topk",
-    "project",
-    "project_topk",
-    "similarity",
-)
-#: Outputs about a call's cost, in which instruction sets may differ (kernels/include/hopfuse/dense_topk.h).
-COSTS = {"rescored"}
+OPS = sorted(name for name, op in vars(Backend).items() if isfunction(op) and name[0] != "_")
+for _apart in ("add_entity_seeds", "explain"):
+    OPS.remove(_apart)
 
 
 class EveryInstructionSet:

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "state.h"
 
@@ -13,6 +14,8 @@ namespace {
 
 // Bytes that a multiprocessor gathers from the L2 cache in a cycle (on an H200, 3.8 TB/s).
 constexpr double L2_BYTES_PER_CYCLE = 16;
+// Of any device.
+constexpr int MOST_MULTIPROCESSORS = 256;
 // Of the device's memory, the part that the pool keeps for later calls.
 constexpr size_t KEPT_PART = 8;
 
@@ -101,37 +104,50 @@ Current::~Current() {
 
 // ---- The device
 
-Device::State::State(const Driver& driver, int ordinal, Code code) : driver(driver), code(std::move(code)) {
-    account.cap = memory_limit();
-    check(driver.cuDeviceGet(&number, ordinal), [&] { return "looking for device " + std::to_string(ordinal); });
+Device::Properties Device::properties_of(const Driver& driver, int ordinal) {
+    CUdevice number = 0;
+    device::check(driver, driver.cuDeviceGet(&number, ordinal), "looking for device " + std::to_string(ordinal));
     const auto attribute = [&](CUdevice_attribute which) {
         int value = 0;
         return driver.cuDeviceGetAttribute(&value, which, number) == CUDA_SUCCESS ? value
                                                                                   : 0;  // 0: this driver does not tell
     };
+    Properties found{};
     char name[256] = {};
-    check(driver.cuDeviceGetName(name, sizeof name, number), "asking for the device's name");
+    device::check(driver, driver.cuDeviceGetName(name, sizeof name, number), "asking for the device's name");
     CUuuid uuid{};
-    check(driver.cuDeviceGetUuid(&uuid, number), "asking for the device's identity");
-    check(driver.cuDeviceTotalMem(&properties.total_bytes, number), "asking for the device's memory");
-    properties.ordinal = ordinal;
-    properties.name = name;
-    properties.uuid = text_of(uuid);
-    properties.capability = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
-                            attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-    properties.driver_version = driver.version;
-    properties.multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    properties.l2_bytes = static_cast<size_t>(attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
+    device::check(driver, driver.cuDeviceGetUuid(&uuid, number), "asking for the device's identity");
+    device::check(driver, driver.cuDeviceTotalMem(&found.total_bytes, number), "asking for the device's memory");
+    found.ordinal = ordinal;
+    found.name = name;
+    found.uuid = text_of(uuid);
+    found.capability = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+                       attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    found.driver_version = driver.version;
+    found.multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    found.l2_bytes = static_cast<size_t>(attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
     // From clocks in kHz and a width in bits.
     const double memory = 2.0 * attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) *
                           attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
-    const double l2 = L2_BYTES_PER_CYCLE * attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * properties.multiprocessors;
-    properties.l2_speedup = memory > 0 ? std::max(1.0, l2 / memory) : 1.0;
+    const double l2 = L2_BYTES_PER_CYCLE * attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * found.multiprocessors;
+    found.l2_speedup = memory > 0 ? std::max(1.0, l2 / memory) : 1.0;
+    found.has_pools = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0;
+    found.has_cooperative = attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
+    found.is_exclusive = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
+    return found;
+}
+
+Device::State::State(const Driver& driver, int ordinal, Code code)
+    : driver(driver), properties(properties_of(driver, ordinal)), code(std::move(code)) {
+    account.cap = memory_limit();
+    check(driver.cuDeviceGet(&number, ordinal), "looking for the device");
+    const auto attribute = [&](CUdevice_attribute which) {
+        int value = 0;
+        return driver.cuDeviceGetAttribute(&value, which, number) == CUDA_SUCCESS ? value : 0;
+    };
     keeps_apart = keeps_arrays_apart();
     makes_codes = wants_codes();
-    properties.has_pools = !keeps_apart && attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0;
-    properties.has_cooperative = attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
-    properties.is_exclusive = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
+    properties.has_pools = properties.has_pools && !keeps_apart;
     most_shared = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     most_kept = keeps_apart ? 0 : std::min(properties.total_bytes / KEPT_PART, account.cap);
 
@@ -212,16 +228,19 @@ std::shared_ptr<Device> Device::open(const Driver& driver, int ordinal, Code cod
     return made;
 }
 
-std::shared_ptr<Device> Device::counting() {
+std::shared_ptr<Device> Device::counting(const std::optional<Properties>& like) {
     std::shared_ptr<Device> made = open(counting_driver(), 0, [](const std::string& unit) -> Image {
         throw std::logic_error("a counting device has no kernels, such as those of " + unit);
     });
     State& state = *made->state_;
     state.is_counting = true;
-    state.account.cap = SIZE_MAX;
-    // Blocks of the most lanes need the most memory.
-    state.properties.l2_bytes = 0;
-    state.properties.l2_speedup = 1;
+    // Blocks of the most lanes need the most memory, and the most blocks at once.
+    Properties& own = state.properties;
+    own.multiprocessors = like ? like->multiprocessors : MOST_MULTIPROCESSORS;
+    own.l2_bytes = like ? like->l2_bytes : 0;
+    own.l2_speedup = like ? like->l2_speedup : 1;
+    if (like) own.total_bytes = like->total_bytes;
+    own.total_bytes = std::min(own.total_bytes, std::exchange(state.account.cap, SIZE_MAX));
     made->cooperative = false;
     return made;
 }

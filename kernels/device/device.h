@@ -76,8 +76,6 @@ public:
     using Code = std::function<Image(const std::string& unit)>;
 
     static std::shared_ptr<Device> open(const Driver& driver, int ordinal, Code code);
-    // A device on which nothing runs: it only counts memory, for estimates. Every queue of it is `fixed`.
-    static std::shared_ptr<Device> counting();
     ~Device();
 
     struct Properties {
@@ -91,6 +89,11 @@ public:
         bool has_pools, has_cooperative;
         bool is_exclusive;  // whether one process at a time may use it; under MPS, several may nevertheless
     };
+    // Of a device that need not be open.
+    static Properties properties_of(const Driver& driver, int ordinal);
+    // A device on which nothing runs: it only counts memory, for estimates. Every queue of it is `fixed`. Workspaces and codes are those
+    // of a device with these properties, whose memory nobody else uses; without any, of a device on which they are largest.
+    static std::shared_ptr<Device> counting(const std::optional<Properties>& like = std::nullopt);
     const Properties& properties() const;
     const Driver& driver() const;
     CUcontext context() const;

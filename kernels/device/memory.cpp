@@ -323,6 +323,7 @@ std::shared_ptr<std::byte[]> Device::pinned(size_t nbytes) {
 }
 
 size_t Device::State::free_bytes() {
+    if (is_counting) return properties.total_bytes - std::min(properties.total_bytes, account.used());
     size_t free = 0, total = 0;
     check(driver.cuMemGetInfo(&free, &total), "asking for free memory");
     if (pool) {
@@ -345,7 +346,7 @@ size_t Device::free_bytes() {
 
 void Device::require(size_t bytes, const std::string& what) {
     const Current current(*this);
-    if (state_->free_bytes() >= bytes) return;
+    if (state_->is_counting || state_->free_bytes() >= bytes) return;
     state_->run_collector();
     if (const size_t free = state_->free_bytes(); free < bytes) throw NoRoom(what, bytes, free);
 }

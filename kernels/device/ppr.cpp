@@ -126,7 +126,7 @@ Array<float> ScoreTarget::part(Queue& queue, size_t first, size_t size) const {
 }
 
 void ScoreTarget::begin(Queue& queue, const Array<float>& scores, size_t first) {
-    if (there_) return;
+    if (there_ || queue.device().is_counting()) return;
     first_ = first, size_ = scores.size();
     if (scores.nbytes() <= MOST_ON_WAY) on_way_ = queue.begin_read(scores.data(), scores.nbytes());
     if (on_way_) return;

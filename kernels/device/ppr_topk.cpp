@@ -15,7 +15,6 @@ constexpr KernelOf<FinishKernel> finish_kernel{{"ppr_topk_f32", "ppr_finish"}};
 
 constexpr int64_t WARP = 32, TILE_STATES = 128;  // 512 bytes of a state
 constexpr int64_t BLOCKS_PER_MULTIPROCESSOR = 8;
-constexpr int64_t MOST_MULTIPROCESSORS = 256;  // of any device, for estimates of memory
 
 int64_t divided(int64_t items, int64_t by) { return (items + by - 1) / by; }
 
@@ -65,11 +64,8 @@ TopkSearch::TopkSearch(Queue& queue, std::shared_ptr<const DeviceGraph> on, int6
 // The groups of a scan: few if few hits are requested, so that about as much is read of groups as, again, of the candidates of
 // the best of them; at most as many as a device runs at once.
 int64_t TopkSearch::group_count(Queue& queue, const PprBlock& block) const {
-    const Device& device = queue.device();
     int64_t most = queue.sizes().split_blocks;
-    if (most == 0)
-        most = BLOCKS_PER_MULTIPROCESSOR *
-               (device.is_counting() ? MOST_MULTIPROCESSORS : device.properties().multiprocessors);
+    if (most == 0) most = BLOCKS_PER_MULTIPROCESSOR * queue.device().properties().multiprocessors;
     const int64_t tiles = divided(count_ * block.lanes, TILE_STATES);
     const int64_t groups = std::min(square_root(count_ * (k + 1)), tiles);
     return SCAN_WARPS * std::max<int64_t>(1, std::min(divided(groups, SCAN_WARPS), most));

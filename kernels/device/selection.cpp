@@ -62,11 +62,9 @@ int64_t tile_rows(Queue& queue, int64_t queries, int64_t rows) {
 
 int64_t split_count(Queue& queue, int64_t queries, int64_t columns) {
     const Sizes& sizes = queue.sizes();
-    int64_t most = std::min(columns / sizes.split_rows, sizes.most_splits);
     const int64_t blocks =
         sizes.split_blocks > 0 ? sizes.split_blocks : int64_t{8} * queue.device().properties().multiprocessors;
-    if (!queue.device().is_counting()) most = std::min(most, blocks / queries);  // else as many as any device makes
-    return std::max<int64_t>(1, most);
+    return std::max<int64_t>(1, std::min({columns / sizes.split_rows, sizes.most_splits, blocks / queries}));
 }
 
 int64_t power_of_two(int64_t least) {

@@ -302,8 +302,10 @@ class Device:
         """
 
     @staticmethod
-    def counting() -> Device:
-        """A device on which nothing runs: it counts memory."""
+    def counting(like: int | None = None) -> Device:
+        """
+        A device on which nothing runs: it counts the memory of the device with this number, or of a large one.
+        """
 
     @property
     def ordinal(self) -> int: ...

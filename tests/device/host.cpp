@@ -486,6 +486,18 @@ CASE(a_counting_device_counts) {
     CHECK(machine().calls("cuInit") == 0);
 }
 
+CASE(a_counting_device_has_the_sizes_of_another) {
+    const Device::Properties like = Device::properties_of(driver(), 0);
+    const auto device = Device::counting(like);
+    const Device::Properties& own = device->properties();
+    CHECK(own.multiprocessors == like.multiprocessors && own.l2_bytes == like.l2_bytes);
+    CHECK(own.total_bytes == like.total_bytes && device->free_bytes() == like.total_bytes);
+    Queue queue(device, device->own_stream());
+    device->require(like.total_bytes + 1, "more than there is");  // an estimate says so by its number
+    const Array<char> made = queue.empty<char>(like.total_bytes + 1);
+    CHECK(device->free_bytes() == 0 && device->used_bytes() > like.total_bytes);
+}
+
 // ---- Kernels
 
 CASE(a_unit_is_loaded_at_the_first_launch_of_a_kernel) {

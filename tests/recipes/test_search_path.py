@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from hopfuse.backends import resolve
 from hopfuse.extract import Match
+from native_kernels import KERNELS
 from recipes.policy_world import PASSAGES, PolicyWorld
 from recipes.worlds import Encoder, lists_of, random_questions, random_world
-from variants import KERNELS
 
 MAX_ROOMS = 4
 """Recipes, operations, backends and bindings."""

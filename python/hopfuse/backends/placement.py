@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .. import _native
 from .._arrays.codes import code_bytes
 from .._arrays.convert import is_on_device
 from .._arrays.mapped import mapping_of
+from .._validation import check_whole
 from ..errors import InputError
 from ..types import Corpus, Graph, Incidence, LabelSets
 from ..types.continued_corpus import ContinuedCorpus
 from . import _backends, automatic, opened, resolve
+from .driver import no_driver
 
 if TYPE_CHECKING:  # imported only when a device is used, to keep ``import hopfuse`` fast
     from .cuda import DeviceOps, Recordings
@@ -54,11 +57,21 @@ def recordings(
     return Recordings(device, core, shapes, sizes)
 
 
-def estimate(graph: Graph | None, corpus: Corpus | None, *, batch: int, k: int, seeds: int) -> dict[str, int]:
-    """Return the estimated bytes on a device, by use."""
+def estimate(
+    graph: Graph | None, corpus: Corpus | None, *, batch: int, k: int, seeds: int, proves: bool, device: int | None
+) -> dict[str, int]:
+    """Return the estimated bytes on a device, by use; by default on the one that a call of this thread would use."""
     from .cuda.estimate import estimate
 
-    return estimate(graph, corpus, batch=batch, k=k, seeds=seeds)
+    missing = no_driver()
+    if missing is not None:
+        if device is not None:
+            raise missing
+        return estimate(graph, corpus, batch=batch, k=k, seeds=seeds, proves=proves, like=None)
+    like = _native.current_device() or 0
+    if device is not None:
+        like = check_whole(device, "device", _native.count_devices() - 1, least=0)
+    return estimate(graph, corpus, batch=batch, k=k, seeds=seeds, proves=proves, like=like)
 
 
 def on_host(corpus: Corpus | None) -> dict[str, int]:

@@ -13,85 +13,33 @@ from typing import Any
 
 from .._validation import check_choice
 from ..errors import InputError
+from . import mixtures, ranks, scores
 from .base import FusionMethod, ScoredList, Scores, held_by, refuse_options
 from .calibration import Calibration
 from .custom import Custom
-from .mixtures import Boltzmann, LogLinear, Quantum, Tsallis
+from .mixtures import *  # noqa: F403
 from .prior import Prior
-from .ranks import ISR, RBC, RRF, Borda, Condorcet, LogISR, PlackettLuce
-from .scores import (
-    WMNZ,
-    CombANZ,
-    CombMax,
-    CombMed,
-    CombMin,
-    CombMNZ,
-    CombSum,
-    Gumbel,
-    Linear,
-    Max,
-    PowerMean,
-)
+from .ranks import *  # noqa: F403
+from .scores import *  # noqa: F403
 
 __all__ = [
-    "ISR",
     "METHODS",
-    "RBC",
-    "RRF",
-    "WMNZ",
-    "Boltzmann",
-    "Borda",
     "Calibration",
-    "CombANZ",
-    "CombMNZ",
-    "CombMax",
-    "CombMed",
-    "CombMin",
-    "CombSum",
-    "Condorcet",
     "Custom",
     "FusionMethod",
-    "Gumbel",
-    "Linear",
-    "LogISR",
-    "LogLinear",
-    "Max",
-    "PlackettLuce",
-    "PowerMean",
     "Prior",
-    "Quantum",
     "ScoredList",
     "Scores",
-    "Tsallis",
     "held_by",
     "resolve",
 ]
+__all__ += mixtures.__all__
+__all__ += ranks.__all__
+__all__ += scores.__all__
 
-_MANY: tuple[type[FusionMethod], ...] = (
-    Boltzmann,
-    Linear,
-    Max,
-    RRF,
-    CombSum,
-    CombMNZ,
-    CombANZ,
-    CombMin,
-    CombMax,
-    CombMed,
-    ISR,
-    LogISR,
-    Borda,
-    RBC,
-    LogLinear,
-    PowerMean,
-    Tsallis,
-    Quantum,
-    PlackettLuce,
-    Gumbel,
-    Condorcet,
-    WMNZ,
-)
-METHODS: dict[str, type[FusionMethod]] = {method.name: method for method in _MANY}
+_METHODS = (vars(family)[name] for family in (mixtures, ranks, scores) for name in family.__all__)
+METHODS: dict[str, type[FusionMethod]] = {kind.name: kind for kind in sorted(_METHODS, key=lambda kind: kind.name)}
+"""All methods by their names; a class that its family names in ``__all__`` is one of them."""
 
 
 def resolve(method: str | FusionMethod | Callable[..., Any], options: dict[str, Any]) -> FusionMethod:

@@ -28,6 +28,13 @@ from .base import (
     weighted_sum,
 )
 
+__all__ = [
+    "Boltzmann",
+    "LogLinear",
+    "Quantum",
+    "Tsallis",
+]
+
 EPSILON = 1e-9
 
 

@@ -24,6 +24,16 @@ from .base import (
     weighted_sum,
 )
 
+__all__ = [
+    "ISR",
+    "RBC",
+    "RRF",
+    "Borda",
+    "Condorcet",
+    "LogISR",
+    "PlackettLuce",
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class RRF(UnitWeights):

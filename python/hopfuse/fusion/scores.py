@@ -28,6 +28,20 @@ from .base import (
     weighted_sum,
 )
 
+__all__ = [
+    "WMNZ",
+    "CombANZ",
+    "CombMNZ",
+    "CombMax",
+    "CombMed",
+    "CombMin",
+    "CombSum",
+    "Gumbel",
+    "Linear",
+    "Max",
+    "PowerMean",
+]
+
 #: exp(-LARGEST_EXPONENT) is a normal float32.
 LARGEST_EXPONENT = 87.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._validation import check_type, check_whole
+from .._validation import check_choice, check_type, check_whole
 from ..backends import placement
 from ..errors import InputError
 from ..types import Corpus, Graph, Incidence, LabelSets
@@ -23,8 +23,9 @@ class MemoryEstimate:
         Device memory held from the first call until :func:`free_device_memory`, or until the object is dropped. A
         corpus is held in the precision of its vectors, whatever its storage. If these take 64 MiB or more, it has
         8-bit codes too, unless ``HOPFUSE_CUDA_CODES=never``; a device without room for twice their size does without.
-    workspace : int
-        The most that a call allocates in addition; it returns to the pool at the end of the call.
+    ppr, ppr_topk, dense_topk : int
+        The most that a call of this function allocates in addition, with its results; it returns to the pool once the
+        results are dropped. :func:`ppr_topk` takes less if no list needs further passes to be proven.
     host_vectors : int
         Host memory of the corpus's vectors: 0 if they are in a mapped file, whose pages the system may evict.
     host_codes : int
@@ -34,9 +35,16 @@ class MemoryEstimate:
 
     graph: int
     corpus: int
-    workspace: int
+    ppr: int
+    ppr_topk: int
+    dense_topk: int
     host_vectors: int
     host_codes: int
+
+    @property
+    def workspace(self) -> int:
+        """The most that one of these calls allocates in addition."""
+        return max(self.ppr, self.ppr_topk, self.dense_topk)
 
     @property
     def total(self) -> int:
@@ -45,17 +53,30 @@ class MemoryEstimate:
 
 
 def estimate_device_memory(
-    graph: Graph | None = None, corpus: Corpus | None = None, *, batch: int = 32, k: int = 100, seeds: int = 8
+    graph: Graph | None = None,
+    corpus: Corpus | None = None,
+    *,
+    batch: int = 32,
+    k: int = 100,
+    seeds: int = 8,
+    stop: str = "proven",
+    device: int | None = None,
 ) -> MemoryEstimate:
     """Estimate the memory that a graph, a corpus and searches take on a GPU, and a corpus on the host. Needs no GPU.
 
-    The allocations of the calls are counted in a dry run. Fragmentation of the pool is not included.
+    The allocations of the calls are counted in a dry run, for batches on the host, on a GPU whose memory nobody else
+    uses. Fragmentation of the pool, and masks and node weights of queries, are not included.
 
     Parameters
     ----------
     graph, corpus : Graph, Corpus, optional
     batch, k, seeds : int
         Queries per call, and hits and seeds per query.
+    stop : {"proven", "tol"}
+        As in :func:`ppr_topk`.
+    device : int, optional
+        The number of the GPU. By default it is the one that calls of this thread use or, on a machine without one, a
+        GPU on which calls take the most.
 
     Returns
     -------
@@ -64,7 +85,9 @@ def estimate_device_memory(
     Raises
     ------
     InputError
-        Neither a graph nor a corpus, or numbers below 1.
+        Neither a graph nor a corpus, numbers below 1, or a GPU that does not exist.
+    BackendError
+        ``device`` is given, and there is no driver.
 
     Examples
     --------
@@ -81,7 +104,9 @@ def estimate_device_memory(
             check_type(held, name, kind, f"a {kind.__name__}")
     sizes = {"batch": batch, "k": k, "seeds": seeds}
     numbers = {name: check_whole(number, name, MOST) for name, number in sizes.items()}
-    return MemoryEstimate(**placement.estimate(graph, corpus, **numbers), **placement.on_host(corpus))
+    proves = check_choice(stop, "stop", ("proven", "tol")) == "proven"
+    on_device = placement.estimate(graph, corpus, **numbers, proves=proves, device=device)
+    return MemoryEstimate(**on_device, **placement.on_host(corpus))
 
 
 def free_device_memory(held: Graph | Corpus | LabelSets | Incidence | None = None, *, backend: str = "auto") -> None:

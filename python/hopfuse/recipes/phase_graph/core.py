@@ -127,7 +127,7 @@ class PhaseGraphResult(SearchResult):
 
 
 class PhaseGraph(RecordedRecipe[PhaseGraphResult]):
-    """The PhaseGraph retrieval system over an index.
+    """A dense list and a walk from the question's entities, fused by the Boltzmann distributions of their scores.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class PolicyRAGResult(SearchResult):
 
 
 class PolicyRAG(BaseRecipe[PolicyRAGResult]):
-    """The PolicyRAG retrieval system over an index with a graph and, optionally, facts.
+    """A walk by a policy that a person edits; every score is attributed to seeds and paths.
 
     Parameters
     ----------
