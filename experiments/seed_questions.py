@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
-from hopfuse.extract.function_words import ENGLISH
+from hopfuse.extract import FUNCTION_WORDS
 
 from examples.atlas import Atlas
 
@@ -64,7 +64,7 @@ def seed_questions(atlas: Atlas, count: int = COUNT) -> list[SeedQuestion]:
     """
     countries = dict(_countries(atlas))
     inside = {head: tail for head, kind, tail, _ in atlas.fact_rows.tolist() if atlas.relations[kind] == "in"}
-    words = {word for text in atlas.texts for word in re.findall(r"\b[a-z]+\b", text)} | ENGLISH | set(COMMON)
+    words = {word for text in atlas.texts for word in re.findall(r"\b[a-z]+\b", text)} | FUNCTION_WORDS | set(COMMON)
     row_of = {id: row for row, id in enumerate(atlas.ids)}
     places = sorted(inside, key=lambda entity: _hash(atlas.entities[entity]))
     plain = [entity for entity in places if not re.search(r"[,(]", atlas.entities[entity])]

@@ -133,7 +133,7 @@ def nodes(source: str) -> list[ast.AST]:
 
 @cache
 def imports_of(source: str, module: str, is_package: bool) -> list[Import]:
-    """Return every import statement, and every import_module("a name")."""
+    """Return every import statement, every import_module("a name"), and every import_extra of one."""
     return list(_walk(nodes(source)[0], module.split(".") if is_package else module.split(".")[:-1], False, False))
 
 
@@ -147,7 +147,7 @@ def _walk(node: ast.AST, package: list[str], lazy: bool, typing_only: bool) -> I
         stem = ".".join([*base, *([node.module] if node.module else [])])
         for alias in node.names:
             yield Import(f"{stem}.{alias.name}", alias.asname or alias.name, node.lineno, lazy, typing_only)
-    elif isinstance(node, ast.Call) and _called(node) == "import_module" and node.args:
+    elif isinstance(node, ast.Call) and _called(node) in ("import_module", "import_extra") and node.args:
         name = node.args[0]
         if isinstance(name, ast.Constant) and isinstance(name.value, str):
             yield Import(name.value, "", node.lineno, lazy, typing_only)
@@ -453,14 +453,15 @@ PLANTED = [
     ("hopfuse.recipes.phase_graph.core", "open('file')"),
     ("hopfuse.recipes.phase_graph.core", "from ...llm import ChatEndpoint"),
     ("hopfuse.encoders.protocol", "from ..index import Index"),
-    ("hopfuse.cli.run.score", "from ... import _native"),
-    ("hopfuse.cli.run.score", "from ...backends import backend_info"),
-    ("hopfuse.cli.run.score", "import pyarrow"),
+    ("hopfuse.cli.score", "from .. import _native"),
+    ("hopfuse.cli.score", "from ..backends import backend_info"),
+    ("hopfuse.cli.score", "import pyarrow"),
     ("hopfuse.recipes.phase_graph.core", "from ...lexical import BM25"),
     ("hopfuse.index.change", "from ..extract import canonical_key"),
     ("hopfuse.lexical.bm25", "import bm25s"),
     ("hopfuse.encoders.word_llama", "import wordllama"),
     ("hopfuse.encoders.word_llama", "if True:\n    import wordllama"),
+    ("hopfuse.types.graph", "def f():\n    import_extra('scipy', 'reading')"),
     ("hopfuse.evaluate.metrics", "from .._native import ppr"),
     ("hopfuse.extract.gazetteer", "from ..backends.cpu import thread_count"),
     ("hopfuse", "from . import _native"),
@@ -479,8 +480,9 @@ ALLOWED = [
         "hopfuse.recipes.phase_graph.core",
         "from ._seeding import Seed\nfrom ..index import Index\nfrom ..ops.ppr import ppr",
     ),
-    ("hopfuse.cli.run.score", "import click\nfrom ... import Hits, Index\nfrom ...recipes import PhaseGraph"),
+    ("hopfuse.cli.score", "import click\nfrom .. import Hits, Index\nfrom ..recipes import PhaseGraph"),
     ("hopfuse.encoders.word_llama", "def f():\n    import_module('wordllama')"),
+    ("hopfuse.encoders.word_llama", "def f():\n    import_extra('wordllama', 'WordLlamaEncoder')"),
     ("hopfuse.index.index", "def f():\n    import_module('hopfuse.extract.building')"),
 ]
 
@@ -564,7 +566,7 @@ def test_planted_circles_are_found(files: dict[str, str], expected: list[list[st
         ("hopfuse.recipes.phase_graph.walk", "async def walk(one: 'hf.recipes.PolicyRAG'): ..."),
         ("hopfuse.recipes.phase_graph.walk", "walk = lambda recipe: recipe.index"),
         ("hopfuse.diagnose.stability", "def stability(recipe: HybridRRF): ..."),
-        ("hopfuse.cli.evaluate", "def judge(recipe: Sequence[TripleHybrid]): ..."),
+        ("hopfuse.cli.eval", "def judge(recipe: Sequence[TripleHybrid]): ..."),
     ],
 )
 def test_a_planted_recipe_among_parameters_is_caught(module: str, source: str) -> None:
@@ -576,7 +578,7 @@ def test_a_planted_recipe_among_parameters_is_caught(module: str, source: str) -
     ("module", "source"),
     [
         ("hopfuse.recipes.phase_graph.core", "class PhaseGraph:\n    def search(self, config: PhaseGraphConfig): ..."),
-        ("hopfuse.cli.evaluate", "def judge(recipe: Recipe): ..."),
+        ("hopfuse.cli.eval", "def judge(recipe: Recipe): ..."),
         ("hopfuse.recipes.phase_graph.core", "def rank(index: Index, config: PhaseGraphConfig) -> PhaseGraph: ..."),
     ],
 )
@@ -591,7 +593,7 @@ def test_configs_and_the_protocol_outside_are_let_through(module: str, source: s
         ('print(name in ("a", "triple-hybrid"))', "hopfuse.cli.recipes", 1),
         ("print(isinstance(recipe, PolicyRAG))", "hopfuse.offline.scoring", 1),
         ("print(kind is Recipes.PolicyRAG, kind is PolicyRAG)", "hopfuse.cli.recipes", 1),
-        ('print(name == "guided-walk")', "hopfuse.retriever.choices", 0),
+        ('print(name == "guided-walk")', "hopfuse.retriever.collaborators", 0),
         ('TABLE = {"graph": Ranking("phase-graph")}', "hopfuse.diagnose.rankings", 0),
     ],
 )

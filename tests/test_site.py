@@ -12,7 +12,7 @@ from typing import Any
 import hopfuse
 import pytest
 from hopfuse.cli import app
-from hopfuse.cli.run.score import STAGES
+from hopfuse.cli.score import STAGES
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGES = (DOCS / "start.md", DOCS / "retriever.md", *sorted((DOCS / "guides").glob("*.md")))

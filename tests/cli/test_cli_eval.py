@@ -275,7 +275,7 @@ def test_json_needs_a_page(refused_here, judged, tmp_path, monkeypatch, command)
     def fails(*_, **__):
         raise InputError("failed", None, "no page can be made")
 
-    monkeypatch.setattr(import_module("hopfuse.cli.evaluate.results"), "evaluation_page", fails)
+    monkeypatch.setattr(import_module("hopfuse.cli.judgements"), "evaluation_page", fails)
     args = (command, *arguments(judged)[1:], "--metric", "mrr", "--baseline", "dense")
     assert refused_here(*args, "--out", tmp_path / "r.json", "--html", tmp_path / "r.html") == about("failed")
     assert list(tmp_path.iterdir()) == []

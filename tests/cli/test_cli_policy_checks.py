@@ -37,7 +37,7 @@ def test_diagnose_reads_the_policy_before_it_searches(index, tmp_path, refused_h
 
 def test_diagnose_makes_every_recipe_before_it_searches(index, tmp_path, refused_here, monkeypatch):
     searched = []
-    module = import_module("hopfuse.cli.diagnose.diagnose")
+    module = import_module("hopfuse.cli.diagnose")
     monkeypatch.setattr(module, "search_legs", lambda *asked, **options: searched.append(asked))
     scope = policy(tmp_path, "scope.toml", '[facts]\nscope = "all"')
     message = refused_here(*stability(index, tmp_path, "--stability", "phase-graph", "--policy", scope))

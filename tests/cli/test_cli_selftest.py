@@ -42,7 +42,7 @@ def test_a_difference_is_shown_and_the_exit_code_is_1(monkeypatch, more):
     same = hf.selftest("cpu", quick=True)
     wrong = replace(same.checks[0], equal=False, differing=3)
     different = replace(same, checks=(wrong, same.checks[1]))
-    monkeypatch.setattr("hopfuse.cli.about.selftest.run_selftest", lambda backend, quick: different)
+    monkeypatch.setattr("hopfuse.cli.selftest.run_selftest", lambda backend, quick: different)
     done = run_here("selftest", *more)
     assert done.returncode == 1
     if more:

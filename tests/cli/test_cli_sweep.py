@@ -208,7 +208,7 @@ def test_other_metrics_are_checked_before_the_sweep(refused_here, legs, monkeypa
     def never(*_, **__):
         raise AssertionError("swept")
 
-    monkeypatch.setattr(import_module("hopfuse.cli.evaluate.sweep"), "sweep", never)
+    monkeypatch.setattr(import_module("hopfuse.cli.sweep"), "sweep", never)
     assert refused_here(*arguments(legs), "--also", "recal@5") == about("choice", "metric", given="recal@5")
     message = refused_here(*arguments(legs), "--also", "answer_em")
     assert message == about("missing", "answers")

@@ -19,6 +19,8 @@ PACKAGE = Path(errors.__file__).parent
 FOLDER = Path(__file__).parent / "messages"
 #: The errors of a room that it defines itself.
 OWN = {"RefusalError", "TransientError", "_UnsupportedError"}
+#: What raises or returns a MissingExtraError.
+MISSING = {"MissingExtraError", "import_extra", "missing_extra"}
 ERRORS = {name for name in errors.__all__ if name.endswith("Error")} | OWN
 
 
@@ -64,8 +66,8 @@ def _sentences(path: Path) -> Iterator[Sentence]:
             continue
         kind = called(node)
         place = f"{path.relative_to(PACKAGE)}:{node.lineno}"
-        if kind == "MissingExtraError":
-            yield Sentence(place, kind, "missing_extra", "-", " ".join(map(ast.unparse, node.args)))
+        if kind in MISSING:
+            yield Sentence(place, "MissingExtraError", "missing_extra", "-", " ".join(map(ast.unparse, node.args)))
         elif kind in ERRORS:
             given = (*node.args, *[ast.Constant(0)] * 3)[:3]
             code, (field, template) = _code(given[0]), map(_literal, given[1:])

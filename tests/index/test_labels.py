@@ -89,14 +89,13 @@ def test_arrow_gives_the_index_of_files(documents: list[Any], size: int, tmp_pat
 
 def test_a_store_that_is_followed_gives_the_index_of_its_rows(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow", reason="Arrow tables need pyarrow (extra arrow)")
-    from hopfuse.stores.applying import KnownRows, apply_changes
-    from hopfuse.stores.touched import Changes, Touched
+    from hopfuse.stores.applying import KnownRows, RowChanges, TouchedKeys, apply_changes
 
     hf.Index.build(passages=rows()[:1]).save(tmp_path)
     table = pa.Table.from_pylist(rows())
     with hf.Index.open(tmp_path, writable=True) as live:
         with live.change() as change:
-            changes = Changes(Touched(passages=set(table["id"].to_pylist())), table.to_batches(), [], [], [])
+            changes = RowChanges(TouchedKeys(passages=set(table["id"].to_pylist())), table.to_batches(), [], [], [])
             apply_changes(change, KnownRows(live.index), changes)
         assert differences(live.refresh(), hf.Index.build(passages=rows())) == []
 

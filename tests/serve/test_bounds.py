@@ -479,7 +479,9 @@ def test_an_answer_holds_its_bytes_until_it_is_read(long_texts, protocol):
             assert error["code"] == "overloaded"  # there is room for one such answer
             gc.collect()
             kinds = [type(kept) for kept in gc.get_objects()]
-            assert not [one for one in kinds if (one.__module__, one.__name__) == ("hopfuse.serve.searches", "Answer")]
+            assert not [
+                one for one in kinds if (one.__module__, one.__name__) == ("hopfuse.serve.searches", "SearchAnswer")
+            ]
             nbytes = metric(url, "hopfuse_queue_bytes")
             status, found = bounds.reply(one)
             assert status == 200

@@ -12,7 +12,7 @@ import httpx
 import numpy as np
 import pytest
 from hopfuse.index import where
-from hopfuse.serve import Query, Search, Service, new_key
+from hopfuse.serve import Search, SearchQuery, Service, new_key
 from serve.served import CITIES, DIM, Letters, configured, running, save, within
 
 TEXTS = [f"What is far from {city}?" for city in CITIES]
@@ -34,7 +34,7 @@ def search(service: Service, asked: list[tuple[str, dict[str, Any] | None]], **m
         str(allow): None if allow is None else np.flatnonzero(snapshot.index.mask(where(**allow))) for _, allow in asked
     }
     return Search(
-        snapshot=snapshot, queries=[Query(text, allow=rows[str(allow)]) for text, allow in asked], k=5, **more
+        snapshot=snapshot, queries=[SearchQuery(text, allow=rows[str(allow)]) for text, allow in asked], k=5, **more
     )
 
 
@@ -90,7 +90,11 @@ def test_questions_with_vectors_and_with_texts_share_a_part_and_no_batch(service
     async def test(service: Service) -> None:
         snapshot, vectors = service.snapshot("cities"), Letters().encode_queries(TEXTS)
         rows = np.flatnonzero(snapshot.index.mask(where(number__ge=3)))
-        queries = [Query(TEXTS[0], allow=rows), Query(vector=vectors[1], entities=[], allow=rows), Query(TEXTS[2])]
+        queries = [
+            SearchQuery(TEXTS[0], allow=rows),
+            SearchQuery(vector=vectors[1], entities=[], allow=rows),
+            SearchQuery(TEXTS[2]),
+        ]
         together = await service.search(Search(snapshot=snapshot, queries=queries, k=5))
         assert (snapshot.index.parts.made, together.timings.batch) == (1, 1)
         alone = [await service.search(Search(snapshot=snapshot, queries=[one], k=5)) for one in queries]

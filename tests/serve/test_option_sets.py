@@ -10,7 +10,7 @@ from typing import Any
 import hopfuse as hf
 import pytest
 from hopfuse.errors import InputError
-from hopfuse.serve import KeyConfig, Query, RefusalError, Search, Service
+from hopfuse.serve import KeyConfig, RefusalError, Search, SearchQuery, Service
 from refusals import refused
 from serve.served import configured, within
 
@@ -44,7 +44,7 @@ def serving(path):
 def ask(service: Service, owner: str, damping: float, timeout_ms: int = 60_000) -> asyncio.Task[Any]:
     """Send a search with options of its own."""
     snapshot, options = service.snapshot("cities"), {"damping": damping}
-    queries = [Query("What is far from Ankara?")]
+    queries = [SearchQuery("What is far from Ankara?")]
     search = Search(snapshot=snapshot, queries=queries, options=options, owner=owner, timeout_ms=timeout_ms)
     return asyncio.ensure_future(service.search(search))
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from .._validation import wrong_type
 from ..errors import InputError, MissingExtraError
-from .conditions import Filter, as_where, condition, joined
-from .searcher import QuestionHits, Searcher, passage_metadata, refuse_settings
+from .searcher import Filter, QuestionHits, Searcher, as_where, condition, joined, passage_metadata, refuse_settings
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.convert import is_on_device, same_library, to_numpy
-from .._validation import check_choice, check_excludes, check_length, check_weights, is_whole, wrong_type
+from .._validation import check_choice, check_excludes, check_length, check_unused, check_weights, is_whole, wrong_type
 from ..errors import InputError
 from ..ops.ppr import ppr
 from ..types import Graph
@@ -128,8 +128,7 @@ def personalized_pagerank(
     >>> [round(score, 3) for score in personalized_pagerank(path, reset_vertices=[0], damping=0.5)]
     [0.583, 0.333, 0.083]
     """
-    if arpack_options is not None:
-        raise InputError("unused", "arpack_options", "{field} is given, and hopfuse does not use ARPACK; leave it out")
+    check_unused("arpack_options", arpack_options, "hopfuse does not use ARPACK")
     check_choice(implementation, "implementation", ("prpack", "arpack"))  # one walk here
     _check_graph(graph)
     read = _walk(graph, weights, bool(directed))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import and_, or_
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from weakref import finalize
 
 import numpy as np
@@ -300,3 +302,48 @@ def refuse_settings(given: Mapping[str, Any], source: str) -> None:
     """Raise if a setting is given that a source of this kind does not take."""
     for name, value in given.items():
         check_excludes(name, value, "source", source, f"which is {source}")
+
+
+# ---- Filters of other frameworks -------------------------------------------------------------------------------------
+
+
+Filter = Mapping[str, Any] | Where
+
+
+def condition(column: str, operator: str, value: Any) -> Filter:
+    """Return a condition on a column. Missing values meet ``ne`` and ``nin``, as in the frameworks.
+
+    Examples
+    --------
+    >>> condition("year", "ge", 2020)
+    {'year__ge': 2020}
+    >>> condition("year", "ne", 2020)
+    ~where(year=2020)
+    """
+    if operator == "ne":
+        return ~where(**{column: value})
+    if operator == "nin":
+        return ~where(**{f"{column}__in": value})
+    return {f"{column}__{operator}": value}
+
+
+def joined(parts: Sequence[Filter], how: Literal["and", "or"]) -> Filter:
+    """Return the conjunction or the disjunction of filters, as a mapping if that can express it.
+
+    Examples
+    --------
+    >>> joined([{"year__ge": 2020}, {"tenant__eq": "a"}], "and")
+    {'year__ge': 2020, 'tenant__eq': 'a'}
+    >>> joined([{"year__ge": 2020}, {"tenant__eq": "a"}], "or")
+    (where(year__ge=2020) | where(tenant='a'))
+    """
+    mappings = [part for part in parts if isinstance(part, Mapping)]
+    names = [name for part in mappings for name in part]
+    if len(mappings) == len(parts) and (how == "and" or len(parts) == 1) and len(set(names)) == len(names):
+        return {name: value for part in mappings for name, value in part.items()}
+    return reduce(and_ if how == "and" else or_, map(as_where, parts))
+
+
+def as_where(part: Filter) -> Where:
+    """Return a filter as a Where."""
+    return part if isinstance(part, Where) else where(**part)

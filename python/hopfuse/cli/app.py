@@ -11,24 +11,21 @@ import click
 
 from .. import __version__
 from ..errors import HopfuseError
-from .about.bench import bench
-from .about.info import info
-from .about.selftest import selftest
-from .build.command import build
-from .change.commands import add, compact, delete, log_command, merge_command, snapshot
-from .change.follow import follow
-from .diagnose.compare import compare
-from .diagnose.diagnose import diagnose
-from .evaluate.eval import evaluate_runs
-from .evaluate.sweep import sweep_command
+from .build import build
+from .change import add, compact, delete, follow, log_command, merge_command, snapshot
+from .compare import compare
+from .diagnose import diagnose
+from .eval import evaluate_runs
 from .failures import leave_with, wants_json
-from .naming import Names, usage_error
-from .run.mcp import mcp_command
-from .run.policy import policy
-from .run.score import score
-from .run.search import search
-from .run.serve import serve
-from .run.trace import trace
+from .info import info
+from .naming import ArgumentNames, usage_error
+from .policy import policy
+from .score import score
+from .search import search
+from .selftest import bench, selftest
+from .serve import mcp_command, serve
+from .sweep import sweep_command
+from .trace import trace
 
 
 class _Sections(click.Group):
@@ -89,4 +86,4 @@ def run(args: Sequence[str] | None) -> None:
     try:
         app.main(args=words, prog_name="hopfuse")
     except (HopfuseError, OSError) as error:
-        leave_with(error, Names(app, words))
+        leave_with(error, ArgumentNames(app, words))

@@ -33,7 +33,7 @@ OTHER_NAMES = {
 SETTINGS = {"settings": "--option", "further": "--option", "where": "--where"}
 
 
-class Names:
+class ArgumentNames:
     """The names of a command's arguments.
 
     Parameters
@@ -45,7 +45,7 @@ class Names:
     Examples
     --------
     >>> from hopfuse.cli.app import app
-    >>> names = Names(app, ["search", "index", "Who?", "--option", "hops=9"])
+    >>> names = ArgumentNames(app, ["search", "index", "Who?", "--option", "hops=9"])
     >>> names("dense_k"), names("hops"), names("entities[3]"), names("queries"), names("rows")
     ('--dense-k', '--option hops', '--entity[3]', 'QUESTION', 'rows')
     """
@@ -54,7 +54,7 @@ class Names:
         self._read(*_parsed(app, words))
 
     @classmethod
-    def here(cls) -> Names:
+    def here(cls) -> ArgumentNames:
         """Return the names of the arguments of the command that runs."""
         names, context = cls.__new__(cls), click.get_current_context()
         names._read(context.command, given_parameters(context), context.params)
@@ -133,7 +133,7 @@ def _code(error: click.UsageError, kind: Any) -> str:
 
 def left_out_lines(left_out: Mapping[str, HopfuseError]) -> list[str]:
     """Return a line for each reason why rankings are left out, in the words of the command that runs."""
-    names = Names.here()
+    names = ArgumentNames.here()
     said = {name: why.sentence(names) for name, why in left_out.items()}
     return [
         f"Left out: {', '.join(name for name in said if said[name] == why)}: {why}"

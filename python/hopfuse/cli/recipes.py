@@ -14,11 +14,10 @@ from .._validation import check_needs
 from ..llm import ChatEndpoint
 from ..recipes import RECIPES, apply_options
 from ..retriever import WORDS, recipe_class
-from .checks import Rule, check_rules
 from .config_options import option_files, read_options
 from .filters import read_filter
-from .options import ENDPOINT_OPTIONS, FILE, endpoint_options, make_endpoint
-from .run.policy import read_policy
+from .options import ENDPOINT_OPTIONS, FILE, Rule, check_rules, endpoint_options, make_endpoint
+from .policy import read_policy
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 from typing import Any, Unpack
 
-from ..errors import MissingExtraError
+from .._validation import import_extra
 from .results import Found, FoundIds, Passage, PassagesPage
 from .steps import (
     ChangeOptions,
@@ -347,7 +346,4 @@ def _options(url: str, key: str | None, connections: int) -> dict[str, Any]:
 
 
 def _httpx() -> Any:
-    try:
-        return import_module("httpx")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("httpx", "client", "hopfuse.client") from error
+    return import_extra("httpx", "hopfuse.client")

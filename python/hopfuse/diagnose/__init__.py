@@ -4,17 +4,24 @@ Imports the public API and ``evaluate``; SciPy is imported when it is first need
 """
 
 from ..text import language_of, script_of
-from .aliases import substitute_aliases
-from .cached_encoder import CachedEncoder
-from .comparison import RecipeComparison, compare_recipes
+from .aliases import rewritings, substitute_aliases
+from .comparison import CachedEncoder, RecipeComparison, compare_recipes
 from .diagnosis import Legs, diagnose, search_legs
 from .faults import Fault, find_faults
-from .graph import MassSpread, connected_components, hub_nodes, mass_spread, shared_names
 from .indication import JUDGED, Indication, indicate, judge, over_all, searchable
-from .legs import error_correlation, overlap, pool_loss, rank_biased_overlap
+from .measures import (
+    MassSpread,
+    connected_components,
+    error_correlation,
+    hub_nodes,
+    mass_spread,
+    overlap,
+    pool_loss,
+    rank_biased_overlap,
+    shared_names,
+)
 from .rankings import RANKINGS, Questions, Ranking, by_mention
 from .rewriting import Rewriting, paraphrase
-from .rewritings import rewritings
 from .samples import Sample, drawn_rows, one_passage_sample, two_passage_sample
 from .similar_names import LookAlikes, look_alikes
 from .stability import RankStability, rank_stability, stability_rows

@@ -17,8 +17,7 @@ from ..index import Index
 from ..ops.ppr import ppr, ppr_topk
 from ..retriever import Retriever
 from ..types import Candidates, Graph, Hits
-from .graph import connected_components, hub_nodes, mass_spread, shared_names
-from .legs import error_correlation, overlap, pool_loss
+from .measures import connected_components, error_correlation, hub_nodes, mass_spread, overlap, pool_loss, shared_names
 from .rankings import RANKINGS, WALK, Questions, retriever_of
 
 if TYPE_CHECKING:

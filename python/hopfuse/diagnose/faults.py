@@ -12,7 +12,7 @@ import numpy as np
 
 from .._validation import counted
 from ..errors import HopfuseError, MissingExtraError
-from ..extract.function_words import ENGLISH
+from ..extract import FUNCTION_WORDS
 from ..index import Index
 from ..index.contents import text_to_index
 from ..lexical import listed_stopwords
@@ -325,7 +325,7 @@ def _stop_words(language: str) -> frozenset[str]:
         listed = frozenset(listed_stopwords(language))
     except MissingExtraError:
         listed = frozenset(function_words(language))
-    return listed | ENGLISH if language == "english" else listed
+    return listed | FUNCTION_WORDS if language == "english" else listed
 
 
 _CHECKS: tuple[Callable[[_Data], Fault | None], ...] = (

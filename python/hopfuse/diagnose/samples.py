@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..evaluate import Qrels
-from ..extract import EntityLinker, WordMatcher, canonical_key
-from ..extract.function_words import ENGLISH
+from ..extract import FUNCTION_WORDS, EntityLinker, WordMatcher, canonical_key
 from ..index import Index
 from ..lexical import BM25
 from ..retriever import Retriever
@@ -320,7 +319,7 @@ def _general_words(text: str, known: str, frequency: Counter[str]) -> list[str]:
     """Return the most frequent words of the first sentence that are neither names nor known, in their order."""
     sentence = _first_sentence(text)[0] or text[: LENGTHS.stop]
     left_out = set(_WORD.findall(known.lower()))
-    words = [w for w in dict.fromkeys(_WORD.findall(sentence)) if w.islower() and w not in ENGLISH | left_out]
+    words = [w for w in dict.fromkeys(_WORD.findall(sentence)) if w.islower() and w not in FUNCTION_WORDS | left_out]
     chosen = sorted(words, key=lambda word: (-frequency[word], word))[:CLUES]
     return [word for word in words if word in chosen]
 

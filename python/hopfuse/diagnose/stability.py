@@ -17,7 +17,7 @@ from ..evaluate.qrels import Qrels, query_rows
 from ..evaluate.runs import gold_ranks, join_hits
 from ..retriever import Retriever
 from ..types import Hits
-from .legs import check_persistence, overlap, rank_biased_overlap
+from .measures import check_persistence, overlap, rank_biased_overlap
 from .rankings import Questions
 from .rewriting import Rewriting
 

@@ -8,8 +8,7 @@ from .endpoint import EndpointEncoder
 from .fastembed import FastEmbedEncoder
 from .named import open_encoder, recorded_encoder
 from .protocol import Encoder, as_encoder
-from .reranker import Reranker, rerank
-from .sentence_transformers import CrossEncoderReranker, SentenceTransformerEncoder
+from .sentence_transformers import CrossEncoderReranker, Reranker, SentenceTransformerEncoder, rerank
 from .word_llama import WordLlamaEncoder
 
 __all__ = [

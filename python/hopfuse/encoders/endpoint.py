@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from importlib import import_module
-from os import PathLike
+from os import PathLike, fspath
 from threading import Event, Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import address_and_key, check_number, check_text, check_whole, checked_texts, without_key
-from ..errors import EndpointError, MissingExtraError
+from .._validation import (
+    address_and_key,
+    check_number,
+    check_text,
+    check_whole,
+    checked_texts,
+    import_extra,
+    without_key,
+)
+from ..errors import EndpointError, InputError
 from .protocol import NamedEncoder
-from .vector_cache import VectorCache
 
 #: The largest number of texts in a request: OpenAI's limit.
 MAX_BATCH = 2048
@@ -103,7 +112,7 @@ class EndpointEncoder(NamedEncoder):
         self._batch_size = check_whole(batch_size, "batch_size", MAX_BATCH)
         self._concurrency = check_whole(concurrency, "concurrency")
         self._options = {"dimensions": self._dim} if ask_dim else {}
-        self._cache = None if cache is None else VectorCache(cache, self._dim)
+        self._cache = None if cache is None else _VectorCache(cache, self._dim)
         self._key, self._client = _client(base_url, api_key, retries, timeout)
 
     def try_passages(self, texts: Sequence[str], failed: Callable[[int, EndpointError], None]) -> NDArray[np.float32]:
@@ -286,10 +295,77 @@ def _client(base_url: str | None, api_key: str | None, retries: int, timeout: fl
     url, key = address_and_key(base_url, api_key)
     check_whole(retries, "retries", least=0)
     check_number(timeout, "timeout", above=0, below=86400)
-    try:
-        library = import_module("openai")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("openai", "llm", "EndpointEncoder") from error
+    library = import_extra("openai", "EndpointEncoder")
     http = library.DefaultHttpxClient(follow_redirects=False)
     client = library.OpenAI(base_url=url, api_key=key, timeout=timeout, max_retries=retries, http_client=http)
     return key, client
+
+
+# ---- Vectors that are kept -------------------------------------------------------------------------------------------
+
+#: Keys in one SQLite query, which accepts at most 32,766 values.
+_KEYS = 10_000
+
+
+class _VectorCache:
+    """A SQLite file of float32 vectors, without their texts. Threads and processes may share it.
+
+    Parameters
+    ----------
+    path : str or path
+        Created if absent.
+    dim : int
+        Entries of a vector.
+
+    Raises
+    ------
+    InputError
+        The file is not a SQLite database or cannot be created; later, it cannot be read or written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> cache = _VectorCache(f"{tempfile.mkdtemp()}/vectors.db", 2)
+    >>> cache.write([b"a"], np.array([[1.0, 2.0]], np.float32))
+    >>> cache.read([b"a", b"b"])
+    {b'a': array([1., 2.], dtype=float32)}
+    """
+
+    def __init__(self, path: str | PathLike[str], dim: int) -> None:
+        self._path, self._bytes = fspath(path), 4 * dim
+        with self._connected() as db:
+            db.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID")
+
+    def read(self, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
+        """Return the cached vectors by key; a vector of another length counts as absent."""
+        found: dict[bytes, NDArray[np.float32]] = {}
+        with self._connected() as db:
+            for at in range(0, len(keys), _KEYS):
+                part = list(keys[at : at + _KEYS])
+                marks = ",".join("?" * len(part))
+                for key, vector in db.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", part):
+                    if len(vector) == self._bytes:
+                        found[key] = np.frombuffer(vector, "<f4").astype(np.float32)
+        return found
+
+    def write(self, keys: Sequence[bytes], rows: NDArray[np.float32]) -> None:
+        """Store vectors: all of them or, if the process is killed, none."""
+        pairs = [(key, row.astype("<f4").tobytes()) for key, row in zip(keys, rows, strict=True)]
+        with self._connected() as db:
+            db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", pairs)
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        """Yield a connection; commit its changes unless an exception is raised."""
+        try:
+            with closing(sqlite3.connect(self._path, timeout=600)) as db, db:
+                yield db
+        except sqlite3.Error as error:
+            raise InputError(
+                "failed",
+                "cache",
+                "{field} is {given!r}, which cannot be used as a file of vectors: {error}",
+                given=self._path,
+                error=error,
+            ) from None

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import import_module
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_whole
-from ..errors import InputError, MissingExtraError
+from .._validation import check_whole, import_extra
+from ..errors import InputError
 from .protocol import NamedEncoder, check_methods, local_folder, model_dim, refuse_of_loaded
 
 
@@ -94,10 +93,7 @@ def _loaded(model: Any, folder: Any, threads: int | None) -> Any:
         check_methods(model, ("query_embed", "passage_embed"), "a name of FastEmbed's list with a folder")
         return model
     where = local_folder(folder, "folder")
-    try:
-        package = import_module("fastembed")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("fastembed", "fastembed", "FastEmbedEncoder") from error
+    package = import_extra("fastembed", "FastEmbedEncoder")
     try:
         return package.TextEmbedding(model, specific_model_path=str(where), threads=threads, local_files_only=True)
     except ValueError as error:

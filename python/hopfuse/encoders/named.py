@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, MissingExtraError
+from .._validation import missing_extra
+from ..errors import InputError
 from .endpoint import EndpointEncoder
 from .protocol import Encoder
 from .sentence_transformers import SentenceTransformerEncoder
@@ -85,7 +86,7 @@ def recorded_encoder(name: str, dim: int, normalize: bool) -> Encoder:
             name=name,
         )
     if find_spec("wordllama") is None:
-        raise MissingExtraError("wordllama", "demo", "WordLlamaEncoder")
+        raise missing_extra("wordllama", "WordLlamaEncoder")
     return _RecordedEncoder(dim, normalize)
 
 

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_dtype, check_length, check_shape, check_whole, checked_texts, wrong_type
-from ..errors import InputError, MissingExtraError
+from .._validation import (
+    check_dtype,
+    check_length,
+    check_shape,
+    check_whole,
+    checked_texts,
+    counted,
+    import_extra,
+    wrong_type,
+)
+from ..errors import InputError
+from ..types import Hits
 from .protocol import NamedEncoder, check_methods, local_folder, model_dim, model_name, refuse_of_loaded
 
 
@@ -218,8 +227,96 @@ def _local_model(model: Any, device: str | None, *, kind: str, method: str, user
 
 def _load(model: str | PathLike[str], device: str | None, kind: str, user: str) -> Any:
     folder = local_folder(model, "model")
-    try:
-        package = import_module("sentence_transformers")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("sentence-transformers", "encode", user) from error
+    package = import_extra("sentence_transformers", user)
     return getattr(package, kind)(str(folder), device=device, local_files_only=True)
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """An object that scores texts against a query, reading both together; higher is better.
+
+    A class need not inherit from this one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hopfuse.encoders import Reranker
+    >>> class SharedWords:
+    ...     def score(self, queries, candidates):
+    ...         pairs = zip(queries, candidates, strict=True)
+    ...         return [np.array([len(set(q.split()) & set(t.split())) for t in row], np.float32) for q, row in pairs]
+    >>> isinstance(SharedWords(), Reranker)
+    True
+    """
+
+    def score(self, queries: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
+        """Return a score for each of the n_b candidates of each of B queries: B arrays of float32, shape (n_b,)."""
+        ...
+
+
+def rerank(hits: Hits, queries: Sequence[str], texts: Sequence[str], reranker: Reranker, *, k: int) -> Hits:
+    """Return the first k hits of each query in a reranker's order, with its scores.
+
+    The reranker reads k texts for each query; later hits are dropped. The result can be returned, or fused with the
+    original list (``hf.fuse([hits, reranked], ...)``).
+
+    Parameters
+    ----------
+    hits : Hits
+        B rows, ids 0 .. P - 1.
+    queries : sequence of str, B entries
+    texts : sequence of str, P entries
+        The text of every passage.
+    reranker : Reranker
+    k : int, at least 1
+
+    Returns
+    -------
+    Hits
+        ids int64 and scores float32 of shape (B, min(k, width of hits)). Order: higher score, then lower id.
+
+    Raises
+    ------
+    InputError
+        Another number of queries than rows, one string as ``texts``, a hit without a text, k below 1, or scores of
+        another shape or that are not finite in float32.
+
+    References
+    ----------
+    Nogueira and Cho, Passage Re-ranking with BERT, arXiv:1901.04085 (2019).
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> import numpy as np
+    >>> from hopfuse.encoders import rerank
+    >>> class Lengths:
+    ...     def score(self, queries, candidates):
+    ...         return [np.array([len(text) for text in row], np.float32) for row in candidates]
+    >>> hits = hf.Hits([[0, 2, 1]], [[0.9, 0.8, 0.1]])
+    >>> rerank(hits, ["how long?"], ["a", "bb", "ccc"], Lengths(), k=2).row(0)
+    [(2, 3.0), (0, 1.0)]
+    """
+    first = hits.head(check_whole(k, "k"))
+    asked = checked_texts(queries, "queries")
+    check_length(len(asked), "queries", len(hits), "row")
+    if isinstance(texts, str):
+        raise wrong_type(texts, "texts", "a list with the text of every passage")
+    largest = int(first.ids.max(initial=-1))
+    if largest >= len(texts):
+        raise InputError(
+            "unknown",
+            "hits",
+            "{field} has the passage {given}; {@texts} has {allowed}: give the text of every passage",
+            given=largest,
+            allowed=counted(len(texts), "entry"),
+        )
+    rows = [first.ids[b, :n].tolist() for b, n in enumerate(first.counts.tolist())]
+    scored = reranker.score(asked, [[texts[i] for i in row] for row in rows])
+    check_length(len(scored), "reranker", len(rows), "query")
+    scores = np.zeros(first.ids.shape, np.float32)
+    for b, (row, found) in enumerate(zip(rows, scored, strict=True)):
+        check_shape(np.shape(found), f"reranker[{b}]", (len(row),), reason="one score for each text of the query")
+        with np.errstate(over="ignore"):  # becomes infinite, which Hits refuses
+            scores[b, : len(row)] = found
+    return Hits(first.ids, scores, first.counts)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from .._validation import check_whole
-from ..errors import InputError, MissingExtraError
+from .._validation import check_whole, import_extra
+from ..errors import InputError
 from .protocol import NamedEncoder
 
 DIMS = (64, 128, 256)
@@ -79,12 +77,9 @@ class WordLlamaEncoder(NamedEncoder):
         return self._model.embed(texts, norm=False, batch_size=self._batch_size)
 
 
-def _import() -> ModuleType:
-    try:
-        with _root_logger_kept():
-            return import_module("wordllama")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("wordllama", "demo", "WordLlamaEncoder") from error
+def _import() -> Any:
+    with _root_logger_kept():
+        return import_extra("wordllama", "WordLlamaEncoder")
 
 
 @contextmanager

@@ -3,23 +3,39 @@
 Imports the public API and ``io``; SciPy is imported when it is first needed.
 """
 
-from .answers import answer_supported, answer_values, exact_match, findable_answers, normalise_answer, token_f1
 from .comparison import Comparison, compare
-from .curves import Curve, Grid, option_curves, sweep_grid
-from .distributions import (
+from .curves import (
+    Curve,
+    Grid,
     Reliability,
     ScoreDistribution,
+    option_curves,
     reliability,
     score_distribution,
     score_distributions,
+    sweep_grid,
 )
-from .evaluation import DEFAULT_METRICS, Estimate, Evaluation, Group, WithoutGold, evaluate, summarise
+from .evaluation import (
+    DEFAULT_METRICS,
+    Estimate,
+    Evaluation,
+    Group,
+    WithoutGold,
+    differing_queries,
+    evaluate,
+    query_trace,
+    summarise,
+    traces,
+)
 from .exchange import qrels_dict, qrels_from, run_dict, run_from, write_qrels, write_run
-from .fused_legs import FusedLegs, fusion_trials
 from .metric_names import Metric, parse_metric
 from .metrics import (
+    answer_supported,
+    answer_values,
     average_precision,
     distractor_suppression,
+    exact_match,
+    findable_answers,
     full_support,
     gains,
     hit,
@@ -27,17 +43,19 @@ from .metrics import (
     last_hop,
     last_hop_recall,
     ndcg,
+    normalise_answer,
     precision,
     r_precision,
     recall,
     reciprocal_rank,
     relevance,
+    token_f1,
 )
 from .passages import PassageNames, read_texts
 from .qrels import Qrels, RelevantPairs, read_qrels
-from .resampling import bootstrap_interval, randomisation_test
 from .runs import Run, gold_ranks, join_hits, read_run
 from .significance import (
+    bootstrap_interval,
     detectable_difference,
     detectable_mean_difference,
     discordant_odds_ratio,
@@ -45,11 +63,11 @@ from .significance import (
     mcnemar_exact,
     mcnemar_power,
     queries_needed,
+    randomisation_test,
     wilson_interval,
 )
-from .sweep import SPLITS, Sweep, Trial, in_test_half, split_rows, sweep
+from .sweep import SPLITS, FusedLegs, Sweep, Trial, fusion_trials, in_test_half, split_rows, sweep
 from .sweep_sets import JudgedSet, SetResult, SetsSweep, SetsTrial, sweep_sets
-from .traces import differing_queries, query_trace, traces
 
 __all__ = [
     "DEFAULT_METRICS",

@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 
 from .._validation import check_shape
 from ..errors import InputError
-from .resampling import bootstrap_interval, randomisation_test
-from .significance import detectable_difference, detectable_mean_difference, discordant_odds_ratio, mcnemar_exact
+from .significance import (
+    bootstrap_interval,
+    detectable_difference,
+    detectable_mean_difference,
+    discordant_odds_ratio,
+    mcnemar_exact,
+    randomisation_test,
+)
 
 
 @dataclass(frozen=True)

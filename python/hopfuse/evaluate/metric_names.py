@@ -9,11 +9,13 @@ from functools import partial
 
 from ..errors import InputError
 from ..types import Hits
-from .answers import answer_supported, answer_values, exact_match, token_f1
 from .metrics import (
     Values,
+    answer_supported,
+    answer_values,
     average_precision,
     distractor_suppression,
+    exact_match,
     full_support,
     hit,
     hops_recovered,
@@ -24,6 +26,7 @@ from .metrics import (
     r_precision,
     recall,
     reciprocal_rank,
+    token_f1,
 )
 from .qrels import Qrels
 from .runs import Run

@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..io.runs import Rankings, read_run_file
 from ..types import Hits
 from ..types.hits import PAD_ID, PAD_SCORE
-from .answers import Texts
+from .metrics import Texts
 from .passages import PassageNames
 from .qrels import Qrels, query_rows
 

@@ -4,23 +4,19 @@ May import the public API; spaCy, pyahocorasick, PyStemmer and bm25s are importe
 """
 
 from ..text import canonical_key
-from .abbreviations import abbreviations
+from ._evidence import ENGLISH as FUNCTION_WORDS
+from .building import PassageLanguages
 from .endpoint_reader import EndpointReader
 from .extraction import Extraction, Words
-from .facts import Fact, FactConflict
-from .function_words import ENGLISH as FUNCTION_WORDS
+from .fact_files import described, read_openie, read_triples
 from .gazetteer import Gazetteer, Match
 from .linker import EntityLinker
-from .memory import Memory
+from .memory import Fact, FactConflict, Memory
 from .memory_build import build_memory
-from .openie import read_openie
 from .question_matcher import QuestionMatcher
 from .relations import Predicates
 from .spacy_reader import SpacyReader
-from .spoken import Spoken
-from .synonym_bounds import synonym_bounds, synonym_pairs
-from .synonyms import similar_pairs
-from .triple_files import described, read_triples
+from .synonyms import abbreviations, similar_pairs, synonym_bounds, synonym_pairs
 from .words import Word, WordMatcher, WordReader
 
 __all__ = [
@@ -33,10 +29,10 @@ __all__ = [
     "Gazetteer",
     "Match",
     "Memory",
+    "PassageLanguages",
     "Predicates",
     "QuestionMatcher",
     "SpacyReader",
-    "Spoken",
     "Word",
     "WordMatcher",
     "WordReader",

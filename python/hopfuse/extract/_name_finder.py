@@ -22,7 +22,7 @@ from ..text import (
     unaccented,
     without_signs,
 )
-from ._spelling_table import SpellingTable
+from .gazetteer import SpellingTable
 
 #: A word with an elided article before it ("l'eau"), or with a possessive or a verb after it ("Bob's", "we'll").
 _TWO_WORDS = re.compile(r"(?:[cdjlmnst]|qu)'\w+|\w+'(?:s|t|d|m|ll|re|ve)", re.IGNORECASE)

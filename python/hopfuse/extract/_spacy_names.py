@@ -18,7 +18,7 @@ EDGES = " \t\n\"'“”‘’.,;:"
 _IN_PARENTHESES = re.compile(r"\s*\([^()]*\)\s*$")
 
 
-class Mention(NamedTuple):
+class SpacyMention(NamedTuple):
     """A name's place in a text, and the kind of thing that it names, if known."""
 
     start: int
@@ -60,12 +60,12 @@ class TitleLinks:
         """Return the name of a title and, if titles share their bare form, that form too."""
         return list(dict.fromkeys((self._name[title], bare(title)))) if title else []
 
-    def find(self, text: str, own: str) -> list[Mention]:
+    def find(self, text: str, own: str) -> list[SpacyMention]:
         """Return the mentions in the text of the passage with the title ``own``."""
         matches = self._gazetteer.match([text])[0]
         groups = groupby(matches, key=lambda match: (match.start, match.end))
         found = ((place, self._sure(list(group), own)) for place, group in groups)
-        return [Mention(*place, self._name[title]) for place, title in found if title]
+        return [SpacyMention(*place, self._name[title]) for place, title in found if title]
 
     def _sure(self, matches: list[Match], own: str) -> str | None:
         """Return the passage's own title, else a whole title, else the only title with this bare form.
@@ -81,7 +81,7 @@ class TitleLinks:
         return titles[0] if len(titles) == 1 and len(matches[0].surface.split()) > 1 else None
 
 
-def places(doc: Any, linked: list[Mention], recognised: list[Mention]) -> dict[int, str]:
+def places(doc: Any, linked: list[SpacyMention], recognised: list[SpacyMention]) -> dict[int, str]:
     """Return the name that each word is part of; the longest mention wins, and a title wins a tie."""
     named: dict[int, str] = {}
     for start, end, name, _ in sorted([*linked, *recognised], key=lambda one: one.start - one.end):
@@ -91,7 +91,7 @@ def places(doc: Any, linked: list[Mention], recognised: list[Mention]) -> dict[i
     return named
 
 
-def label_at(place: Mention, surface: str, recognised: list[tuple[Any, str]]) -> str:
+def label_at(place: SpacyMention, surface: str, recognised: list[tuple[Any, str]]) -> str:
     """Return the label of a recognised entity with the same name at this place, else an empty string."""
     key = canonical_key(surface)
     same = (
@@ -107,7 +107,7 @@ def is_meaningful(name: str) -> bool:
     return any(map(str.isalnum, name)) and name.lower() not in ("the", "a", "an")
 
 
-def is_within(ent: Any, linked: list[Mention]) -> bool:
+def is_within(ent: Any, linked: list[SpacyMention]) -> bool:
     """Return whether an entity is a title or part of one, like "Harry" in "When Harry Met Sally"."""
     return any(one.start <= ent.start_char and ent.end_char <= one.end for one in linked)
 

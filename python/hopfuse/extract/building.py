@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -23,13 +25,12 @@ from ..index.derive import ENGLISH, Terms, terms_of
 from ..index.input import Inputs
 from ..io.readers import read_table
 from ..io.source import ORDERED
-from .abbreviations import abbreviations
+from ..text import language_named, language_of, resembles
 from .extraction import Extraction, Progress, listed_extractions
 from .memory import Memory
 from .memory_build import build_memory
 from .spacy_reader import SpacyReader
-from .spoken import Spoken
-from .synonym_bounds import Bounds, synonym_bounds, synonym_pairs
+from .synonyms import Bounds, abbreviations, synonym_bounds, synonym_pairs
 from .words import WordReader
 
 WORDS, SPACY = "words", "spacy"
@@ -52,11 +53,11 @@ class Reader(Protocol):
         ...
 
 
-class Found(NamedTuple):
+class ReaderResult(NamedTuple):
     """What readers found in passages, the languages of these, and the share of their text that no reader is for."""
 
     memory: Memory
-    spoken: Spoken
+    languages: PassageLanguages
     unread: float
 
 
@@ -70,7 +71,7 @@ class Readers(NamedTuple):
     words: WordReader | None = None
     guess: bool = False
 
-    def read(self, passages: Any, bar: Bar) -> tuple[Found, Readers]:
+    def read(self, passages: Any, bar: Bar) -> tuple[ReaderResult, Readers]:
         """Return what they find in passages, and the readers in the language that they read."""
         found: Sequence[Extraction]
         if self.facts is None:
@@ -78,16 +79,16 @@ class Readers(NamedTuple):
         else:
             with bar("Reading") as progress:
                 found = self.facts.read(passages, progress=progress)
-        spoken, words = Spoken(found), self.words
+        shares, words = PassageLanguages(found), self.words
         if words is not None:
-            if self.guess and (language := spoken.main(ENGLISH)) != words.language:
+            if self.guess and (language := shares.main(ENGLISH)) != words.language:
                 words = WordReader(language)
             with bar("Reading words") if self.facts is None else nullcontext() as progress:
                 found = words.add(found, progress=progress)
         languages = [getattr(one, "language", None) for one in (self.facts, words) if one is not None]
         known = [language for language in languages if language is not None]
-        unread = spoken.unread(known) if len(known) == len(languages) else 0.0  # a reader without a language is for any
-        return Found(build_memory(found), spoken, unread), self._replace(words=words)
+        unread = shares.unread(known) if len(known) == len(languages) else 0.0  # a reader without a language is for any
+        return ReaderResult(build_memory(found), shares, unread), self._replace(words=words)
 
     @property
     def terms(self) -> Terms:
@@ -110,7 +111,7 @@ class Built:
     memory : Memory
     joined : mapping of str to int
         How many pairs of entities were joined, by the reason.
-    spoken : Spoken
+    languages : PassageLanguages
         The languages of the passages.
     unread : float
         The share of the text in languages that no reader is for.
@@ -121,7 +122,7 @@ class Built:
     index: Index
     memory: Memory
     joined: Mapping[str, int]
-    spoken: Spoken
+    languages: PassageLanguages
     unread: float
     language: str | None
 
@@ -225,7 +226,7 @@ def build_index(given: Inputs, readers: Readers, bar: Bar = lambda what: nullcon
     found, readers = readers.read(_rows(passages), bar)
     memory = found.memory
     if terms is not None and given.lexical in (None, True):
-        terms = readers.terms if readers.words is not None else Terms.of(found.spoken.main(ENGLISH))
+        terms = readers.terms if readers.words is not None else Terms.of(found.languages.main(ENGLISH))
     names = None
     if namer is not None and memory.num_names:
         names = np.asarray(namer.encode_passages(list(memory.entities)))  # of words, too: one for each entity
@@ -235,7 +236,7 @@ def build_index(given: Inputs, readers: Readers, bar: Bar = lambda what: nullcon
     if terms is not None:
         index = index.with_lexical(terms.matrix(index.texts_to_index()))
     language = None if readers.words is None else readers.words.language
-    return Built(index, memory, joined, found.spoken, found.unread, language)
+    return Built(index, memory, joined, found.languages, found.unread, language)
 
 
 def index_of(given: Inputs) -> Index:
@@ -249,7 +250,7 @@ def index_of(given: Inputs) -> Index:
     built = build_index(given, readers_of(given.reader, given.language))
     built.warn()
     if built.unread >= MANY:
-        told = ", ".join(f"{language} {share:.0%}" for language, share in built.spoken.shares.items())
+        told = ", ".join(f"{language} {share:.0%}" for language, share in built.languages.shares.items())
         warnings.warn(
             f"{built.unread:.0%} of the text is in languages that no reader is for ({told}): give the language of "
             "words, or a model of spaCy that is for them",
@@ -295,3 +296,86 @@ def _synonyms(
     pairs = np.concatenate([short, similar[fresh]])
     weights = np.concatenate([np.ones(len(short)), similarities[fresh]])
     return pairs, weights.tolist(), {"abbreviated": len(short), "similar": int(fresh.sum())}
+
+
+# ---- Languages -------------------------------------------------------------------------------------------------------
+
+
+#: Passages, evenly spaced, whose language is told.
+_SAMPLE = 2_000
+#: A language is that of an index's words if it has this share of the letters whose language is told, and these are at
+#: least the other share of all.
+_MOST, _LEAST = 0.5, 0.1
+
+
+class _PassageLanguage(NamedTuple):
+    text: str
+    letters: int
+    language: str | None
+
+
+class PassageLanguages:
+    """The languages of passages: of their tags or, for a passage without one, told by its words and its script.
+
+    Parameters
+    ----------
+    extractions : sequence of Extraction
+        At most :data:`_SAMPLE` of them are read, evenly spaced.
+
+    Examples
+    --------
+    >>> from hopfuse.extract import Extraction, PassageLanguages
+    >>> text = "Le port de la ville est plus vieux que la ville, et il est sur la mer."
+    >>> languages = PassageLanguages([Extraction("a", "", text)])
+    >>> languages.shares, languages.main("english"), languages.unread(["english"]), languages.unread(["french"])
+    ({'french': 1.0}, 'french', 1.0, 0.0)
+    """
+
+    def __init__(self, extractions: Sequence[Extraction]) -> None:
+        self._extractions = extractions[:: -(-len(extractions) // _SAMPLE) or 1]
+
+    @cached_property
+    def _passages(self) -> list[_PassageLanguage]:
+        return list(map(_passage_language, self._extractions))
+
+    @cached_property
+    def _letters(self) -> int:
+        return sum(one.letters for one in self._passages)
+
+    @cached_property
+    def shares(self) -> Mapping[str, float]:
+        """The share of each language in the letters of all passages, the largest first; the rest is not told."""
+        counts = Counter[str]()
+        for one in self._passages:
+            if one.language is not None:
+                counts[one.language] += one.letters
+        return {language: count / self._letters for language, count in counts.most_common() if count}
+
+    def main(self, default: str) -> str:
+        """Return the language of most of what is told, if that is enough to tell, else ``default``."""
+        told = sum(self.shares.values())
+        language, share = next(iter(self.shares.items()), (default, 0.0))
+        return language if told >= _LEAST and share >= _MOST * told else default
+
+    def unread(self, languages: Collection[str]) -> float:
+        """Return the share of letters in passages whose language is told, and is like none of these."""
+        letters = sum(one.letters for one in self._of_others(languages))
+        return letters / self._letters if letters else 0.0
+
+    def _of_others(self, languages: Collection[str]) -> Iterator[_PassageLanguage]:
+        for one in self._passages:
+            if one.language is not None and not any(resembles(one.text, each, one.language) for each in languages):
+                yield one
+
+
+def _passage_language(one: Extraction) -> _PassageLanguage:
+    text = f"{one.title}\n{one.text}"
+    return _PassageLanguage(text, sum(map(str.isalpha, text)), _tagged(one.language) or language_of(text))
+
+
+def _tagged(tag: str | None) -> str | None:
+    """Return the language of a tag, or None for one that is not listed."""
+    try:
+        return None if tag is None else language_named(tag)
+    except InputError:
+        return None

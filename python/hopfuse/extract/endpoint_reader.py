@@ -13,8 +13,19 @@ from typing import Any
 from .._validation import check_type, wrong_value
 from ..errors import HopfuseError, InputError
 from ..llm import ChatEndpoint
-from .extraction import Extraction, Passage, Progress, extracted, listed_passages, name_of, names_in, well_formed
-from .skips import SKIP_FAILED, Skips, check_share
+from .extraction import (
+    SKIP_FAILED,
+    Extraction,
+    Passage,
+    Progress,
+    Skips,
+    check_share,
+    extracted,
+    listed_passages,
+    name_of,
+    names_in,
+    well_formed,
+)
 
 PROMPTS = Path(__file__).with_name("prompts")
 #: The prompt files, and the placeholders that each must contain.

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .._validation import (
     check_id,
     check_length,
     check_list,
+    check_number,
     check_type,
     check_whole,
     checked_texts,
+    counted,
     is_whole,
     wrong_type,
     wrong_value,
 )
-from ..errors import InputError
+from ..errors import HopfuseError, InputError
 from ..index import WordInfo
 from ..index.contents import PassageId
 from ..io.readers import read_table
 from ..io.source import ORDERED
 from ..io.tables import integers_or_none, language_tag, languages, names_or_numbers, row_ids, texts
-from ._sequence import neighbours
+from ..text import canonical_key
 
 Triple = tuple[str, str, str]
 Progress = Callable[[int, int], None]
@@ -258,3 +265,202 @@ def listed_passages(source: Any) -> list[Passage]:
     about = (documents, positions, languages(table, "language"))
     columns = (ids, texts(table, "title", default=""), texts(table, "text"), *about)
     return [Passage(*row) for row in zip(*columns, strict=True)]
+
+
+# ---- Passages that follow each other ---------------------------------------------------------------------------------
+
+
+def neighbours(
+    ids: Sequence[str | int], documents: Sequence[str | int | None], positions: Sequence[int | None]
+) -> NDArray[np.int64]:
+    """Return pairs of consecutive passages of a document.
+
+    A passage without a document has no neighbours. Passages without positions are in the order of the rows. Positions
+    need not be consecutive numbers.
+
+    Parameters
+    ----------
+    ids : sequence of str or of int, P entries
+        For error messages.
+    documents : sequence of str, int or None, P entries
+    positions : sequence of int or None, P entries
+
+    Returns
+    -------
+    ndarray of int64, shape (S, 2)
+        Rows of passages, the earlier one first; documents are in the order of first occurrence.
+
+    Raises
+    ------
+    InputError
+        A position without a document, or positions in a document that are repeated or incomplete.
+
+    Examples
+    --------
+    >>> neighbours("abcd", ["x", "y", "x", "x"], [2, None, 9, 1]).tolist()
+    [[3, 0], [0, 2]]
+    """
+    rows_of: dict[str | int, list[int]] = {}
+    for row, (document, position) in enumerate(zip(documents, positions, strict=True)):
+        if document is not None:
+            rows_of.setdefault(document, []).append(row)
+        elif position is not None:
+            raise InputError(
+                "missing",
+                "document",
+                "{field} of passage {passage!r} is missing, and its position {position} needs it; give both or none",
+                passage=ids[row],
+                position=position,
+            )
+    pairs = [pair for document, rows in rows_of.items() for pair in pairwise(_in_order(document, rows, ids, positions))]
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+def _in_order(
+    document: str | int, rows: list[int], ids: Sequence[str | int], positions: Sequence[int | None]
+) -> list[int]:
+    at = {row: position for row in rows if (position := positions[row]) is not None}
+    if not at:
+        return rows
+    for row in rows:
+        if row not in at:
+            other = next(iter(at))
+            raise InputError(
+                "missing",
+                "position",
+                "{field} of passage {passage!r} of document {document!r} is missing, and that of passage {other!r} is "
+                "{position}; give positions to all passages of a document, or to none",
+                passage=ids[row],
+                other=ids[other],
+                document=document,
+                position=at[other],
+            )
+    ordered = sorted(rows, key=at.__getitem__)
+    for one, other in pairwise(ordered):
+        if at[one] == at[other]:
+            raise InputError(
+                "duplicate",
+                "position",
+                "passages {passage!r} and {other!r} of document {document!r} have the {field} {given}; give one each",
+                given=at[one],
+                document=document,
+                passage=ids[one],
+                other=ids[other],
+            )
+    return ordered
+
+
+# ---- Names and labels by majority ------------------------------------------------------------------------------------
+
+
+class NameCounts:
+    """Numbers names by their keys, in the order of first occurrence."""
+
+    def __init__(self) -> None:
+        self._number: dict[str, int] = {}
+        self._surfaces: list[Counter[str]] = []
+
+    def __len__(self) -> int:
+        return len(self._surfaces)
+
+    def add(self, name: str) -> int:
+        """Count an occurrence of a name, and return its number."""
+        surface = " ".join(name.split())
+        number = self._number.setdefault(canonical_key(surface), len(self._surfaces))
+        if number == len(self._surfaces):
+            self._surfaces.append(Counter())
+        self._surfaces[number][surface] += 1
+        return number
+
+    def number(self, name: str) -> int:
+        """Return the number of a name without counting it; a new name is added."""
+        known = self._number.get(canonical_key(name))
+        return self.add(name) if known is None else known
+
+    def names(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        """Return each number's most frequent spelling (in a tie the first one), and the others."""
+        ordered = [tuple(_by_frequency(counts)) for counts in self._surfaces]
+        return tuple(row[0] for row in ordered), tuple(row[1:] for row in ordered)
+
+
+class LabelCounts:
+    """Counts labels of things, and returns the most frequent one.
+
+    Examples
+    --------
+    >>> labels = LabelCounts()
+    >>> for label in ("ORG", "PERSON", "", "", "", "PERSON"):
+    ...     labels.add("Ada", label)
+    >>> labels.of("Ada"), labels.of("Bob")
+    ('PERSON', '')
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[Hashable, Counter[str]] = {}
+
+    def add(self, key: Hashable, label: str) -> None:
+        """Count a label; blank labels are ignored."""
+        if label.strip():
+            self._counts.setdefault(key, Counter())[label] += 1
+
+    def of(self, key: Hashable) -> str:
+        """Return the most frequent label, in a tie the first one, or ``""``."""
+        counts = self._counts.get(key)
+        return "" if counts is None else counts.most_common(1)[0][0]
+
+
+def _by_frequency(counts: Counter[str]) -> Iterable[str]:
+    return (name for name, _ in counts.most_common())  # most_common keeps the order of first occurrence in ties
+
+
+# ---- Passages that a reader cannot read ------------------------------------------------------------------------------
+
+
+#: The share of passages, in per cent, that a reader leaves out by default before it stops.
+SKIP_FAILED = 10.0
+
+
+def check_share(skip_failed: Any) -> float:
+    """Return a share in per cent that an argument ``skip_failed`` states."""
+    return check_number(skip_failed, "skip_failed", low=0, high=100)
+
+
+class Skips:
+    """Counts the passages that are left out of those of one call of a reader, or of several.
+
+    Parameters
+    ----------
+    share : float
+        Per cent of the passages that may be left out. One passage may be left out of any number above one, unless the
+        share is 0. If all are, it is not the passages.
+    total : int
+    """
+
+    def __init__(self, share: float, total: int) -> None:
+        self._share, self._total, self._failed = share, total, 0
+        self._most = min(total - 1, max(1, int(total * share / 100)) if share else 0)
+
+    def add(self, error: HopfuseError) -> str:
+        """Count a passage that is left out, and return the reason, which an error states.
+
+        Raises
+        ------
+        HopfuseError
+            Of the error's class: more passages are left out than may be; or the error itself, if none may be.
+        """
+        self._failed += 1
+        if self._most <= 0:
+            raise error
+        if self._failed > self._most:
+            stops = InputError(
+                "limit",
+                "skip_failed",
+                "{given} of {total} could not be read, and {field} allows {allowed:g} %; the last reason: {reason}. "
+                "Mend the cause, or allow more with {field}",
+                given=self._failed,
+                total=counted(self._total, "passage"),
+                allowed=self._share,
+                reason=str(error),
+            )
+            raise stops.about(kind=type(error))
+        return str(error)

@@ -18,12 +18,22 @@ from ..index import Index, IndexPart
 from ..index.search_filter import read_allow
 from ..text import SIGNS, fold, prefix_before, read_words, script_of
 from ..types import Incidence
-from ._casing import EMPHASISED, Casing, casing_of, fits, has_capital, in_capitals
-from ._kept import Kept
+from ._evidence import (
+    EMPHASISED,
+    ENGLISH,
+    BoundedCache,
+    Casing,
+    PassageCounts,
+    casing_of,
+    fits,
+    has_capital,
+    in_capitals,
+    is_common_noun,
+    is_no_determiner,
+    is_no_preposition,
+    neighbours,
+)
 from ._name_finder import FoldedNames, Spelling, distance, spellings
-from ._passage_counts import PassageCounts
-from ._positions import is_common_noun, is_no_determiner, is_no_preposition, neighbours
-from .function_words import ENGLISH
 from .gazetteer import Gazetteer, Kind, Match
 
 LEAST_CONFIDENCE = 0.4
@@ -168,7 +178,7 @@ class EntityLinker:
         )
         self._counts: PassageCounts | None = None
         self._passages: Incidence | None = None
-        self._confidence: Kept[tuple[int, str, tuple[int, ...], float], float] = Kept()
+        self._confidence: BoundedCache[tuple[int, str, tuple[int, ...], float], float] = BoundedCache()
         self._whole: EntityLinker | None = None  # of a part: the linker of the whole index, whose tables it shares
         self._numbers: PartNumbers | None = None  # of a part: those of the entities in it
 
@@ -232,7 +242,7 @@ class EntityLinker:
             )
         other = copy(self)
         other._index, other._frequencies = part, part.passage_frequency
-        other._counts, other._passages, other._confidence = None, None, Kept()
+        other._counts, other._passages, other._confidence = None, None, BoundedCache()
         other._whole, other._numbers, other._surfaces = self, of.numbers(self._numbers), {}
         return other
 
@@ -259,7 +269,7 @@ class EntityLinker:
             )
         other = copy(self)
         other._index, other._frequencies = index, index.passage_frequency
-        other._counts, other._passages, other._confidence = None, None, Kept()
+        other._counts, other._passages, other._confidence = None, None, BoundedCache()
         return other
 
     def _link(self, text: str, allow: NDArray[np.bool_] | None) -> list[Match]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,116 @@ from ..index.contents import PassageId
 from ..text import canonical_key
 from ..types import EdgeStatements, Facts, Graph
 from ..types.edge_statements import NO_PASSAGE
-from ._edges import Edges, graph_of
-from .facts import Fact, FactConflict
 from .words import word_keys
 
+#: (head, relation, tail) and the passages that state it.
+_Stated = Mapping[tuple[int, str, int], list[int]]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A fact that some passages state.
+
+    Attributes
+    ----------
+    head, tail : int
+        Entities.
+    relation : str
+        The most frequent spelling.
+    family : str
+        The family of the predicate, which is the type of its edge.
+    passages : tuple of int
+        The passages that state it, ascending.
+    """
+
+    head: int
+    relation: str
+    tail: int
+    family: str
+    passages: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FactConflict:
+    """A functional predicate of a head with several tails in different passages, resolved by majority.
+
+    Attributes
+    ----------
+    head : int
+    relation : str
+        The key of the predicate.
+    kept : int
+        The tail that most passages state, in a tie the first one.
+    passages : tuple of int
+        The passages that state it.
+    dropped : dict of int to tuple of int
+        The other tails, with the passages that state them.
+    """
+
+    head: int
+    relation: str
+    kept: int
+    passages: tuple[int, ...]
+    dropped: dict[int, tuple[int, ...]]
+
+
+def resolve_conflicts(
+    stated: _Stated, is_functional: Callable[[str], bool]
+) -> tuple[dict[tuple[int, str, int], list[int]], tuple[FactConflict, ...]]:
+    """Return the facts that are kept, in order, and the conflicts.
+
+    Several tails in one passage are not a conflict: the passage means all of them.
+    """
+    tails: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for head, relation, tail in stated:
+        if is_functional(relation):
+            tails[head, relation].append(tail)
+    conflicts, lost = [], set[tuple[int, str, int]]()
+    for (head, relation), several in tails.items():
+        times = Counter(passage for tail in several for passage in stated[head, relation, tail])
+        if len(several) == 1 or max(times.values()) > 1:
+            continue
+        kept = max(several, key=lambda tail: len(stated[head, relation, tail]))  # the first of equal ones
+        dropped = {tail: tuple(stated[head, relation, tail]) for tail in several if tail != kept}
+        conflicts.append(FactConflict(head, relation, kept, tuple(stated[head, relation, kept]), dropped))
+        lost |= {(head, relation, tail) for tail in dropped}
+    return {fact: passages for fact, passages in stated.items() if fact not in lost}, tuple(conflicts)
+
+
+class _EdgeBlock(NamedTuple):
+    """Edges of one type: pairs of nodes, shape (n, 2), and weights, shape (n,)."""
+
+    name: str
+    pairs: NDArray[np.int64]
+    weight: NDArray[np.float64]
+
+
+def _graph_of(blocks: Sequence[_EdgeBlock], num_nodes: int) -> Graph:
+    """Return the undirected graph of some blocks; blocks with the same name have the same type.
+
+    Examples
+    --------
+    >>> pair = np.array([[0, 1]])
+    >>> _graph_of([_EdgeBlock("context", pair, np.ones(1)), _EdgeBlock("word", pair, np.ones(1))], 2).edge_type_names
+    ('context', 'word')
+    """
+    pairs = np.concatenate([block.pairs for block in blocks])
+    number = {name: at for at, name in enumerate(dict.fromkeys(block.name for block in blocks))}
+    return Graph.from_edges(
+        pairs[:, 0],
+        pairs[:, 1],
+        np.concatenate([block.weight for block in blocks]),
+        edge_type=np.concatenate([np.full(len(block.pairs), number[block.name]) for block in blocks]),
+        edge_type_names=list(number),
+        num_nodes=num_nodes,
+        directed=False,
+    )
+
+
 CONTEXT, SYNONYM, WORD, SEQUENCE = "context", "synonym", "word", "sequence"
+
+
+# ---- The memory ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,21 +241,21 @@ class Memory:
         blocks = [self._mentioned(CONTEXT, ~word)] if self.num_names or self.words is None else []
         blocks += self._stated()
         blocks += [
-            Edges(name, passages + rows[:, :2], rows[:, 2].astype(np.float64)) for name, rows in self.links.items()
+            _EdgeBlock(name, passages + rows[:, :2], rows[:, 2].astype(np.float64)) for name, rows in self.links.items()
         ]
         if len(pairs):
-            blocks.append(Edges(SYNONYM, passages + pairs, np.asarray(weights, np.float64)))
+            blocks.append(_EdgeBlock(SYNONYM, passages + pairs, np.asarray(weights, np.float64)))
         if self.words is not None:
             blocks.append(self._mentioned(WORD, word))
         if len(self.sequence):
-            blocks.append(Edges(SEQUENCE, self.sequence, np.ones(len(self.sequence))))
-        return graph_of(blocks, passages + len(self.entities))
+            blocks.append(_EdgeBlock(SEQUENCE, self.sequence, np.ones(len(self.sequence))))
+        return _graph_of(blocks, passages + len(self.entities))
 
-    def _mentioned(self, name: str, rows: NDArray[np.bool_]) -> Edges:
+    def _mentioned(self, name: str, rows: NDArray[np.bool_]) -> _EdgeBlock:
         pairs = self.mentions[rows] + np.array([0, len(self.ids)])
-        return Edges(name, pairs, np.ones(len(pairs)))
+        return _EdgeBlock(name, pairs, np.ones(len(pairs)))
 
-    def _stated(self) -> list[Edges]:
+    def _stated(self) -> list[_EdgeBlock]:
         """Return the edges of the facts, one block per family."""
         stated: dict[str, Counter[tuple[int, int]]] = {}
         for fact in self.facts:
@@ -159,7 +264,7 @@ class Memory:
         blocks = []
         for family, counts in stated.items():
             pairs = len(self.ids) + np.array(list(counts), np.int64)
-            blocks.append(Edges(family, pairs, np.array(list(counts.values()), np.float64)))
+            blocks.append(_EdgeBlock(family, pairs, np.array(list(counts.values()), np.float64)))
         return blocks
 
     def statements(self, graph: Graph) -> EdgeStatements | None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from .._validation import check_distinct, check_type
+from ..errors import InputError
+from ..index import WordInfo
 from ..text import canonical_key
-from ._sequence import neighbours
-from ._word_table import read_words
-from .canonical import Labels, NameTable
-from .extraction import Extraction, Triple, WordExtractions
-from .facts import Fact, resolve_conflicts
-from .memory import Memory
+from .extraction import Extraction, LabelCounts, NameCounts, Triple, WordExtractions, neighbours
+from .memory import Fact, Memory, resolve_conflicts
 from .relations import Predicates
 
 
@@ -60,7 +60,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
     for at, one in enumerate(read):
         check_type(one, f"extractions[{at}]", Extraction, "an Extraction")
     check_distinct((one.id for one in read), "extractions")
-    table, labels, mentions = NameTable(), Labels(), set[tuple[int, int]]()
+    table, labels, mentions = NameCounts(), LabelCounts(), set[tuple[int, int]]()
     linked: dict[str, Counter[tuple[int, int]]] = {}
     linking: dict[str, list[tuple[int, int, int]]] = {}
     left_out = Counter({"malformed": sum(one.malformed for one in read), "generic": 0, "loop": 0, "outvoted": 0})
@@ -93,7 +93,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
         written = writings[key].most_common(1)[0][0]
         facts.append(Fact(a, written, b, predicates.family(written), tuple(passages)))
     names, aliases = table.names()
-    words = read_words(read, len(names), extractions.info if isinstance(extractions, WordExtractions) else None)
+    words = _read_words(read, len(names), extractions.info if isinstance(extractions, WordExtractions) else None)
     columns = zip(*((one.id, one.title, one.text) for one in read), strict=True)
     ids, titles, texts = columns if read else ((), (), ())
     kinds = tuple(labels.of(entity) for entity in range(len(names)))
@@ -118,7 +118,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
     )
 
 
-def _links(links: Iterable[Triple], table: NameTable) -> dict[str, set[tuple[int, int]]]:
+def _links(links: Iterable[Triple], table: NameCounts) -> dict[str, set[tuple[int, int]]]:
     """Return a passage's distinct pairs of entities by type, the lower number first."""
     found: dict[str, set[tuple[int, int]]] = {}
     for kind, head, tail in links:
@@ -126,3 +126,49 @@ def _links(links: Iterable[Triple], table: NameTable) -> dict[str, set[tuple[int
         if a != b:
             found.setdefault(kind, set()).add((a, b))
     return found
+
+
+class _NumberedWords(NamedTuple):
+    """Words as entities: how they were read, the most frequent form of each, and their mentions (passage, entity)."""
+
+    info: WordInfo | None
+    names: tuple[str, ...]
+    mentions: list[tuple[int, int]]
+
+
+def _read_words(extractions: Sequence[Extraction], first: int, info: WordInfo | None = None) -> _NumberedWords:
+    """Return the words of all passages as the entities ``first``, ``first + 1``, ...
+
+    Words are numbered in the order of first occurrence. The name of a word is its most frequent form, in a tie the
+    first one. ``info`` describes how words are read if there are no passages.
+
+    Raises
+    ------
+    InputError
+        Words were read in different ways, or for some passages only.
+    """
+    number: dict[str, int] = {}
+    forms: list[Counter[str]] = []
+    mentions: list[tuple[int, int]] = []
+    if extractions:
+        info = None if extractions[0].words is None else extractions[0].words.info
+    for passage, one in enumerate(extractions):
+        if (None if one.words is None else one.words.info) != info:
+            raise InputError(
+                "conflict",
+                "extractions",
+                "{field} has passages {passage!r} and {other!r}, whose words were read in different ways; read all by "
+                "one WordReader",
+                passage=extractions[0].id,
+                other=one.id,
+            )
+        if one.words is None:
+            continue
+        for key, form in zip(one.words.keys, one.words.forms, strict=True):
+            at = number.setdefault(key, len(forms))
+            if at == len(forms):
+                forms.append(Counter())
+            forms[at][form] += 1
+            mentions.append((passage, first + at))
+    names = tuple(counts.most_common(1)[0][0] for counts in forms)
+    return _NumberedWords(None if info is None else replace(info, first=first), names, mentions)

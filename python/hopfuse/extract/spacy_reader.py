@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
 from os import PathLike
 from typing import Any
 
 from .._validation import check_choice, check_list, check_whole
 from ..errors import InputError
-from ..text import language_named
+from ..text import canonical_key, language_named
 from ._spacy_facts import facts_of
-from ._spacy_links import LINKS, TITLE, links_of
 from ._spacy_model import MODEL, loaded_model, too_long
 from ._spacy_names import (
     NUMBERS,
-    Mention,
+    SpacyMention,
     TitleLinks,
     in_full,
     is_meaningful,
@@ -24,9 +24,22 @@ from ._spacy_names import (
     places,
     trimmed,
 )
-from .canonical import Labels
-from .extraction import Extraction, Passage, Progress, extracted, listed_passages
-from .skips import SKIP_FAILED, Skips, check_share
+from .extraction import (
+    SKIP_FAILED,
+    Extraction,
+    LabelCounts,
+    Passage,
+    Progress,
+    Skips,
+    Triple,
+    check_share,
+    extracted,
+    listed_passages,
+)
+
+_TITLE, _SENTENCE = "title", "sentence"
+_LINKS = (_TITLE, _SENTENCE)
+_MAX_APART = 8  # names between the ends of a link: a list of 100 names then has 772 pairs, not 4,950
 
 
 class SpacyReader:
@@ -88,7 +101,7 @@ class SpacyReader:
         model: str | PathLike[str] | Any = MODEL,
         *,
         drop: Iterable[str] | None = None,
-        links: Collection[str] = (TITLE,),
+        links: Collection[str] = (_TITLE,),
         batch_size: int = 64,
         skip_failed: float = SKIP_FAILED,
     ) -> None:
@@ -168,27 +181,87 @@ class SpacyReader:
             if one.name == title or is_name(doc, one.start, one.end)
         ]
         kept = [
-            Mention(ent.start_char, ent.end_char, in_full(name, persons if ent.label_ == "PERSON" else []), ent.label_)
+            SpacyMention(
+                ent.start_char, ent.end_char, in_full(name, persons if ent.label_ == "PERSON" else []), ent.label_
+            )
             for ent, name in recognised
             if is_meaningful(name) and not is_within(ent, linked)
         ]
-        mentions, labels = sorted([*linked, *kept], key=lambda one: (one.start, -one.end)), Labels()
+        mentions, labels = sorted([*linked, *kept], key=lambda one: (one.start, -one.end)), LabelCounts()
         for one in mentions:
             labels.add(one.name, one.label)
         names = tuple(dict.fromkeys([*own, *(one.name for one in mentions)]))
         facts = facts_of(doc, places(doc, linked, kept), title)
-        joined = links_of(self._links, title, [sentence.end_char for sentence in doc.sents], mentions, facts)
+        joined = _links_of(self._links, title, [sentence.end_char for sentence in doc.sents], mentions, facts)
         kinds = tuple(map(labels.of, names))
         return extracted(passage, entities=names, triples=tuple(facts), labels=kinds, links=tuple(joined))
 
 
 def _checked_links(links: Any) -> tuple[str, ...]:
     for link in check_list(links, "links", "a list of types of links"):
-        check_choice(link, "links", LINKS)
-    return tuple(name for name in LINKS if name in links)
+        check_choice(link, "links", _LINKS)
+    return tuple(name for name in _LINKS if name in links)
 
 
 def _dropped(drop: Any, known: frozenset[str]) -> frozenset[str]:
     return frozenset(
         check_choice(label, "drop", sorted(known)) for label in check_list(drop, "drop", "a list of labels")
     )
+
+
+# ---- Links -----------------------------------------------------------------------------------------------------------
+
+
+def _links_of(
+    types: Sequence[str],
+    title: str,
+    sentence_ends: Sequence[int],
+    mentions: Sequence[SpacyMention],
+    facts: Iterable[Triple],
+) -> list[Triple]:
+    """Return the links (type, entity, entity) of a passage, each pair once per type.
+
+    Parameters
+    ----------
+    types : sequence of str
+        The types of links to return, of ``_LINKS``.
+    title : str
+        The entity of the passage's title, or ``""``.
+    sentence_ends : sequence of int
+        Offsets of the ends of the sentences, ascending.
+    mentions : sequence of SpacyMention
+        By ascending start.
+    facts : iterable of (str, str, str)
+        The facts of the passage; the pairs of their ends get no ``"sentence"`` link.
+
+    Examples
+    --------
+    >>> ada, bob = SpacyMention(0, 3, "Ada"), SpacyMention(8, 11, "Bob")
+    >>> _links_of(_LINKS, "Engine", [12], [ada, bob], [])
+    [('title', 'Engine', 'Ada'), ('title', 'Engine', 'Bob'), ('sentence', 'Ada', 'Bob')]
+    """
+    found: dict[tuple[str, frozenset[str]], Triple] = {}
+    stated = {frozenset((canonical_key(head), canonical_key(tail))) for head, _, tail in facts}
+
+    def add(kind: str, head: str, tail: str) -> None:
+        pair = frozenset((canonical_key(head), canonical_key(tail)))
+        if len(pair) == 2 and not (kind == _SENTENCE and pair in stated):
+            found.setdefault((kind, pair), (kind, head, tail))
+
+    if _TITLE in types and title:
+        for one in mentions:
+            add(_TITLE, title, one.name)
+    if _SENTENCE in types:
+        for names in _by_sentence(sentence_ends, mentions):
+            for at, name in enumerate(names):
+                for other in names[at + 1 : at + 1 + _MAX_APART]:
+                    add(_SENTENCE, name, other)
+    return list(found.values())
+
+
+def _by_sentence(ends: Sequence[int], mentions: Sequence[SpacyMention]) -> list[list[str]]:
+    """Return the distinct names of each sentence, in order; a name belongs to the sentence in which it begins."""
+    rows: dict[int, dict[str, None]] = {}
+    for one in mentions:
+        rows.setdefault(bisect_right(ends, one.start), {})[one.name] = None
+    return [list(names) for names in rows.values()]

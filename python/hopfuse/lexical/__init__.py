@@ -15,8 +15,7 @@ from ._tokenizer import (
     stemmer_of,
 )
 from .bm25 import BM25
-from .fts5 import FTS5
-from .legs import KINDS, leg_of, words_of
+from .fts5 import FTS5, KINDS, leg_of, words_of
 
 __all__ = [
     "BM25",

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
-from importlib import import_module
 from itertools import chain
 from typing import Any
 
-from .._validation import check_choice, check_list, check_type
-from ..errors import InputError, MissingExtraError
+from .._validation import check_choice, check_list, check_type, import_extra
+from ..errors import InputError
 from ..text import RULE, fold, function_words, language_named, question_words, read_words, unaccented
 
 #: A longer list of English stop words, which has question words.
@@ -18,10 +17,7 @@ ENGLISH_PLUS = "english_plus"
 
 def bm25s() -> Any:
     """Import bm25s, or raise an error that says how to install it."""
-    try:
-        return import_module("bm25s")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("bm25s", "lexical", "BM25") from error
+    return import_extra("bm25s", "BM25")
 
 
 def listed_stopwords(stopwords: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -269,7 +265,4 @@ def stemmer_of(language: str) -> str | None:
 
 
 def _stemmers(name: Any) -> Any:
-    try:
-        return import_module("Stemmer")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("PyStemmer", "lexical", f"stemming by {name!r}") from error
+    return import_extra("Stemmer", f"stemming by {name!r}")

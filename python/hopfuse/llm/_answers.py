@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
-from .._validation import check_type
-from ..errors import InputError, MissingExtraError
-from ._careless import MAX_DEPTH, BrokenError, TooDeepError, json_value
+from .._validation import check_type, import_extra
+from ..errors import InputError
+from ..io.json_lines import object_of
 
-TOO_DEEP = f"it is nested deeper than {MAX_DEPTH}"
+_MAX_DEPTH = 100  # of nested objects and lists, more than any schema needs
+TOO_DEEP = f"it is nested deeper than {_MAX_DEPTH}"
 MAX_SHOWN = 300  # characters of a problem, whose message may contain the whole value
 MAX_READ = 16  # times its length that a text is read from braces that begin no object
 _THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
@@ -45,10 +45,7 @@ class Schema:
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        try:
-            library, referencing = import_module("jsonschema"), import_module("referencing")
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("jsonschema", "llm", "ChatEndpoint.ask") from error
+        library, referencing = (import_extra(name, "ChatEndpoint.ask") for name in ("jsonschema", "referencing"))
         self.plain: dict[str, Any] = _plain_copy(schema)
         if self.plain.get("type") != "object":
             raise InputError(
@@ -128,7 +125,7 @@ def _plain(value: Any) -> Any:
 def object_in(text: str, schema: Schema, fit: Callable[[Any], Any] | None = None) -> Any:
     """Return the first JSON object in a text that is valid under the schema; skip a leading ``<think>…</think>``.
 
-    Objects are read as :func:`json_value` reads them. If none is valid, and no other brace is in the text, ``fit`` is
+    Objects are read as :func:`_json_value` reads them. If none is valid, and no other brace is in the text, ``fit`` is
     applied to each of them, and to the list that is the only JSON of the text.
 
     Parameters
@@ -152,7 +149,7 @@ def object_in(text: str, schema: Schema, fit: Callable[[Any], Any] | None = None
     values, problems, broken = list[Any](), list[str](), None
     try:
         for value in _objects(text):
-            if isinstance(value, BrokenError):
+            if isinstance(value, _BrokenError):
                 broken = broken or value
                 continue
             problem = _problem_of(value, schema)
@@ -165,7 +162,7 @@ def object_in(text: str, schema: Schema, fit: Callable[[Any], Any] | None = None
             fitted = [found for found in fitted if _problem_of(found, schema) is None]
             if fitted and all(one == fitted[0] for one in fitted):
                 return fitted[0]
-    except TooDeepError:
+    except _TooDeepError:
         raise UnusableError(TOO_DEEP) from None
     reason = "" if broken is None else f": {broken}"
     raise UnusableError(problems[0] if problems else f"there is no JSON object in the answer{reason}")
@@ -199,8 +196,8 @@ def _objects(text: str) -> Iterator[Any]:
     at, left = text.find("{"), MAX_READ * len(text)
     while at >= 0 and left > 0:
         try:
-            value, end = json_value(text, at)
-        except BrokenError as error:
+            value, end = _json_value(text, at)
+        except _BrokenError as error:
             value, end = error, at + 1
             left -= error.end - at
         yield value
@@ -213,7 +210,7 @@ def _only_list(text: str) -> Iterator[Any]:
     if at < 0 or "{" in text[:at]:
         return
     try:
-        value, end = json_value(text, at)
+        value, end = _json_value(text, at)
     except ValueError:
         return
     if not any(bracket in text[end:] for bracket in "[{"):
@@ -222,7 +219,7 @@ def _only_list(text: str) -> Iterator[Any]:
 
 def _is_deep(value: Any) -> bool:
     level = [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(_MAX_DEPTH + 1):
         level = [below for one in level for below in _children(one)]
         if not level:
             return False
@@ -245,3 +242,159 @@ def _unwritable(value: Any) -> str | None:
     except ValueError:
         return "it has a number that is not finite"
     return None
+
+
+# ---- JSON as models write it -----------------------------------------------------------------------------------------
+
+_SPACE = re.compile(r"(?:\s+|//[^\n]*|#[^\n]*|/\*.*?(?:\*/|\Z))*", re.DOTALL)  # an unclosed comment has the rest
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?![\w.])")
+_PLAIN = {quote: re.compile(rf"[^\\{quote}]*") for quote in "\"'"}
+_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|[\"\\/bfnrt'])")
+_CONSTANTS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
+
+
+class _BrokenError(ValueError):
+    """A text is no JSON; ``end`` is the place up to which it was read."""
+
+    def __init__(self, problem: str, end: int) -> None:
+        super().__init__(problem)
+        self.end = end
+
+
+class _TooDeepError(Exception):
+    """A value is nested deeper than :data:`_MAX_DEPTH`."""
+
+
+def _json_value(text: str, at: int) -> tuple[Any, int]:
+    r"""Return the object or list that begins at a place of a text, and the place after it.
+
+    Read are JSON, and what differs from it in one meaning only: a comma after the last entry, comments (``//``, ``#``,
+    ``/* */``), strings in single quotes, in which an apostrophe between letters ends nothing, keys without quotes,
+    Python's constants, and line breaks in strings.
+
+    Raises
+    ------
+    BrokenError
+        The text is something else, or an object has a key twice.
+    TooDeepError
+
+    Examples
+    --------
+    >>> _json_value("[1, 'O\\'Hara', 'Dan O'Bannon',] # names", 0)
+    ([1, "O'Hara", "Dan O'Bannon"], 31)
+    """
+    try:
+        return _DECODER.raw_decode(text, at)
+    except RecursionError:
+        raise _TooDeepError from None
+    except ValueError:
+        return _Careless(text, at).read()
+
+
+class _Careless:
+    """Reads a value from the place ``at`` of a text."""
+
+    def __init__(self, text: str, at: int) -> None:
+        self._text, self._at = text, at
+
+    def read(self) -> tuple[Any, int]:
+        """Return the value, and the place after it."""
+        try:
+            return self._value(0), self._at
+        except ValueError as error:
+            raise _BrokenError(str(error), self._at) from None
+
+    def _value(self, depth: int) -> Any:
+        if depth > _MAX_DEPTH:
+            raise _TooDeepError
+        match self._peek():
+            case "{":
+                return object_of(self._listed("}", lambda: self._member(depth)))
+            case "[":
+                return self._listed("]", lambda: self._value(depth + 1))
+            case '"' | "'":
+                return self._string()
+        number = _NUMBER.match(self._text, self._at)
+        if number is not None:
+            self._at = number.end()
+            return json.loads(number[0])
+        start, word = self._at, self._word()
+        if word not in _CONSTANTS:
+            self._at = start
+            self._refuse()
+        return _CONSTANTS[word]
+
+    def _listed(self, end: str, one: Callable[[], Any]) -> list[Any]:
+        """Return the entries up to a closing bracket."""
+        self._at += 1
+        found: list[Any] = []
+        while self._peek() != end:
+            found.append(one())
+            if self._peek() == ",":
+                self._at += 1
+            elif self._peek() != end:
+                self._refuse()
+        self._at += 1
+        return found
+
+    def _member(self, depth: int) -> tuple[str, Any]:
+        key = self._string() if self._peek() in ('"', "'") else self._word()
+        if self._peek() != ":":
+            self._refuse()
+        self._at += 1
+        return key, self._value(depth + 1)
+
+    def _string(self) -> str:
+        quote, parts = self._text[self._at], list[str]()
+        self._at += 1
+        while True:
+            plain = _PLAIN[quote].match(self._text, self._at)
+            assert plain is not None
+            parts.append(plain[0])
+            self._at = plain.end()
+            if self._text[self._at : self._at + 1] == quote:
+                self._at += 1
+                if quote == '"' or not self._is_apostrophe():
+                    return _joined("".join(parts))
+                parts.append(quote)
+                continue
+            escape = _ESCAPE.match(self._text, self._at)
+            if escape is None:
+                self._refuse()
+            parts.append("'" if escape[0] == "\\'" else json.loads(f'"{escape[0]}"'))
+            self._at = escape.end()
+
+    def _is_apostrophe(self) -> bool:
+        """Return whether the quote before the place is between two letters or digits."""
+        around = self._text[self._at - 2 : self._at + 1]
+        return len(around) == 3 and around[0].isalnum() and around[2].isalnum()
+
+    def _word(self) -> str:
+        word = _WORD.match(self._text, self._at)
+        if word is None:
+            self._refuse()
+        self._at = word.end()
+        return word[0]
+
+    def _peek(self) -> str:
+        """Return the next character after blanks and comments, or ``""`` at the end."""
+        blank = _SPACE.match(self._text, self._at)
+        assert blank is not None
+        self._at = blank.end()
+        return self._text[self._at : self._at + 1]
+
+    def _refuse(self) -> NoReturn:
+        raise ValueError(f"it is not JSON at {self._text[self._at : self._at + 20]!r}")
+
+
+def _joined(text: str) -> str:
+    """Return a text whose escaped surrogates of a pair are one character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+def _no_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=object_of, parse_constant=_no_constant)

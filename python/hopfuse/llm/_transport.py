@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from threading import Event
 from typing import Any
 
-from .._validation import without_key
-from ..errors import EndpointError, MissingExtraError
+from .._validation import import_extra, without_key
+from ..errors import EndpointError
 from ._answers import MAX_SHOWN, UnusableError
 
 Messages = Sequence[Mapping[str, str]]
@@ -67,10 +66,7 @@ class Transport:
     """
 
     def __init__(self, base_url: str | None, key: str, timeout: float, retries: int) -> None:
-        try:
-            self._library = import_module("openai")
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("openai", "llm", "ChatEndpoint") from error
+        self._library = import_extra("openai", "ChatEndpoint")
         self._key, self._timeout, self._retries = key, timeout, retries
         self._thread = threading.local()
         http = self._library.DefaultHttpxClient(follow_redirects=False, event_hooks={"request": [self._check_stop]})

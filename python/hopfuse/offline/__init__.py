@@ -4,21 +4,20 @@ The room imports the public API, and Ray in the package ``ray`` alone. docs/offl
 depend on the plan alone, so making a part twice gives the same part, and a killed run can be continued.
 """
 
-from .check import check_rows
 from .folder import Folder
-from .merge import Merged, merge
+from .merge import MergeCounts, merge
 from .parts import Output
-from .plan import Plan, make_plan, open_index, rows_a_part
-from .run import Made, run, verify
+from .plan import Plan, check_rows, make_plan, open_index, rows_a_part
+from .run import RunCounts, run, verify
 from .scoring import RetrieverScorer, Scorer
 
 __all__ = [
     "Folder",
-    "Made",
-    "Merged",
+    "MergeCounts",
     "Output",
     "Plan",
     "RetrieverScorer",
+    "RunCounts",
     "Scorer",
     "check_rows",
     "make_plan",

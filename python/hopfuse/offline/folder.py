@@ -15,9 +15,8 @@ from typing import Any
 
 from ..errors import InputError
 from ..io.files import no_link, sync_directory, write_whole
-from .files import check_inputs, stamps
 from .parts import Row, Seal, damaged, part_format, seal_of
-from .plan import Plan
+from .plan import Plan, check_inputs, stamps
 
 PLAN, STAMPS, LOCK, DRAFTS, PARTS = "plan.json", "stamps.json", "lock", "drafts", "parts"
 

@@ -19,7 +19,7 @@ from .parts import JsonlParts, ParquetParts
 STDOUT = Path("-")
 
 
-class Merged(NamedTuple):
+class MergeCounts(NamedTuple):
     """Counts of a merge: rows, rows without a hit, parts, and rows with notes; the first note if the parts hold it."""
 
     rows: int
@@ -29,7 +29,7 @@ class Merged(NamedTuple):
     note: str | None = None
 
 
-def merge(folder: Path, out: Path, *, tag: str = "hopfuse") -> Merged:
+def merge(folder: Path, out: Path, *, tag: str = "hopfuse") -> MergeCounts:
     """Merge all parts of a plan into one file; the folder stays.
 
     Parameters
@@ -44,7 +44,7 @@ def merge(folder: Path, out: Path, *, tag: str = "hopfuse") -> Merged:
 
     Returns
     -------
-    Merged
+    MergeCounts
 
     Raises
     ------
@@ -92,7 +92,7 @@ def merge(folder: Path, out: Path, *, tag: str = "hopfuse") -> Merged:
                     "again: the parts stay",
                 ) from error
     rows, empty, noted = (sum(getattr(one, name) for one in found) for name in ("rows", "empty", "noted"))
-    return Merged(rows, empty, len(found), noted, _first_note(place, [one.noted for one in found]))
+    return MergeCounts(rows, empty, len(found), noted, _first_note(place, [one.noted for one in found]))
 
 
 def _first_note(place: Folder, noted: Sequence[int]) -> str | None:

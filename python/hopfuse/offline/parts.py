@@ -7,12 +7,11 @@ import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from .._validation import check_choice
-from ..errors import FormatError, MissingExtraError
+from .._validation import check_choice, import_extra
+from ..errors import FormatError
 
 #: The result of a query: ``id``, ``hits``, further columns of the output, and ``notes`` if there are any, each with
 #: ``code``, ``field`` and ``message``. JSON lines hold the notes, Parquet files do not.
@@ -137,10 +136,8 @@ class ParquetParts:
     """A Parquet file of one row group, with the seal in its footer and a checksum for every page."""
 
     def __init__(self, output: Output) -> None:
-        try:
-            self._arrow, self._parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("pyarrow", "arrow", "writing results to a Parquet file") from error
+        names = ("pyarrow", "pyarrow.parquet")
+        self._arrow, self._parquet = (import_extra(name, "writing results to a Parquet file") for name in names)
         self.schema = self._schema(output)
 
     def _schema(self, output: Output) -> Any:

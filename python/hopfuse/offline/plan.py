@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .. import __version__
 from .._validation import check_whole
 from ..errors import FormatError, InputError
 from ..index import Index
 from ..index.log.state import reopened
-from ..io.queries import Query, query_file
-from .check import check_rows
-from .files import fingerprints
+from ..io.queries import JsonlQueries, ParquetQueries, Query, opened, query_file
 from .parts import Output
 
 #: Version of the formats of plan and parts.
@@ -308,3 +309,118 @@ def _plain(value: Any) -> Any:
 
 def _canonical(record: Mapping[str, Any]) -> bytes:
     return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+# ---- Check the rows of a file ----------------------------------------------------------------------------------------
+
+
+def check_rows(path: Path, check: Callable[[Query, str], object]) -> int:
+    """Read all rows; refuse malformed rows, repeated ids, and what ``check`` refuses.
+
+    Parameters
+    ----------
+    path : Path
+        A .jsonl or .parquet file.
+    check : function
+        Called with each query and its place in the file, for messages.
+
+    Returns
+    -------
+    int
+        Number of rows.
+
+    Raises
+    ------
+    InputError
+        A row is refused; the message names row, column and fix.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     path = Path(place, "queries.jsonl")
+    ...     size = path.write_text('{"id": "a", "text": "one"}\\n{"id": "b", "text": "two"}\\n')
+    ...     check_rows(path, lambda query, where: None)
+    2
+    """
+    file = query_file(path)
+    hashes = array("q")  # 8 bytes an id; ids with equal hashes are compared later
+    for where, query in file.rows():
+        check(query, where)
+        hashes.append(hash(query.id))
+    ordered = np.sort(np.frombuffer(hashes, np.int64)) if hashes else np.zeros(0, np.int64)
+    twice = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
+    if twice:
+        _refuse_repeated(file, twice)
+    return len(hashes)
+
+
+def _refuse_repeated(file: JsonlQueries | ParquetQueries, hashes: set[int]) -> None:
+    places: dict[str, str] = {}
+    for where, query in file.rows():
+        if hash(query.id) in hashes and places.setdefault(query.id, where) != where:
+            raise InputError(
+                "duplicate",
+                "id",
+                "{field} {given!r} is also that of {other}; give each query its own (a query without one has its row "
+                "number)",
+                given=query.id,
+                other=places[query.id],
+            ).at(where)
+
+
+# ---- Input files -----------------------------------------------------------------------------------------------------
+
+
+def fingerprints(files: Mapping[str, Path], known: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
+    """Return path, size and SHA-256 of each file.
+
+    Parameters
+    ----------
+    files : mapping of str to path
+        Paths, by the option or argument that names the file.
+    known : mapping, optional
+        Digests and stamps from :func:`stamps`; a file with the same stamp is not read.
+    """
+    found = {}
+    for name, path in files.items():
+        stamp = _stamp(path)
+        before = (known or {}).get(name)
+        if before is not None and before["stamp"] == stamp:
+            digest = before["sha256"]
+        else:
+            with opened(path) as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        found[name] = {"path": str(path.resolve()), "bytes": stamp[1], "sha256": digest}
+    return found
+
+
+def stamps(inputs: Mapping[str, Mapping[str, Any]]) -> bytes:
+    """Return the sizes and modification times of files, with their known digests, as JSON."""
+    found = {name: {"stamp": _stamp(Path(one["path"])), "sha256": one["sha256"]} for name, one in inputs.items()}
+    return json.dumps(found, indent=1, sort_keys=True).encode()
+
+
+def check_inputs(inputs: Mapping[str, Mapping[str, Any]], known: Mapping[str, Any]) -> None:
+    """Refuse files that have changed since the plan was made.
+
+    Raises
+    ------
+    InputError
+        A file has changed; the message names it.
+    """
+    now = fingerprints({name: Path(one["path"]) for name, one in inputs.items()}, known)
+    for name, one in inputs.items():
+        if now[name]["sha256"] != one["sha256"]:
+            raise InputError(
+                "changed",
+                name,
+                "{field}: {path} has changed since the plan was made; restore it, or plan again",
+                path=one["path"],
+            )
+
+
+def _stamp(path: Path) -> list[Any]:
+    with opened(path):
+        found = path.stat()
+    return [str(path.resolve()), found.st_size, found.st_mtime_ns]

@@ -16,7 +16,7 @@ from .scoring import OpenScorer, PartMaker
 from .workers import Workers
 
 
-class Made(NamedTuple):
+class RunCounts(NamedTuple):
     """The outcome of a run.
 
     Attributes
@@ -44,7 +44,7 @@ def run(
     chunk: int = CHUNK,
     alone: bool = False,
     progress: Callable[[int], object] = lambda rows: None,
-) -> Made:
+) -> RunCounts:
     """Make the missing parts of a plan.
 
     Any number of processes, on any number of machines that share the folder, may run shards of a plan at once. A killed
@@ -71,7 +71,7 @@ def run(
 
     Returns
     -------
-    Made
+    RunCounts
 
     Raises
     ------
@@ -95,7 +95,7 @@ def run(
     ...     plan = offline.make_plan(place / "q.jsonl", place / "index", scoring={}, part_rows=1)
     ...     offline.Folder(place / "run").create(plan)
     ...     offline.run(place / "run", lambda plan, threads: LengthScorer())
-    Made(parts=2, rows=2, replaced=0)
+    RunCounts(parts=2, rows=2, replaced=0)
     """
     place = Folder(folder)
     numbers = shard_parts(place.plan.num_parts, shard)
@@ -110,7 +110,7 @@ def run(
         for part in crew.make(missing, workers) if workers > 1 else _alone(place, open_scorer, threads, chunk, missing):
             made += _rows(place, part)
             progress(_rows(place, part))
-    return Made(len(missing), made, crew.replaced)
+    return RunCounts(len(missing), made, crew.replaced)
 
 
 def verify(

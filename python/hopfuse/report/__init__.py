@@ -4,11 +4,8 @@ Imports the public API and ``evaluate``; Rich, Jinja2 and matplotlib are importe
 """
 
 from .pages import evaluation_page, policy_page, seed_shares
-from .path_plot import subgraph_plot
-from .paths import Subgraph, arrow, fact_words, path_words, subgraph
+from .paths import Subgraph, arrow, fact_words, path_words, subgraph, subgraph_plot
 from .plots import curve_plot, difference_bars, heat_map, histogram, reliability_plot, stacked_bars
-from .progress import ProgressLines
-from .sets_tables import sets_tables
 from .tables import (
     Row,
     Table,
@@ -18,10 +15,11 @@ from .tables import (
     query_tables,
     score_table,
     section_tables,
+    sets_tables,
     sweep_tables,
     table,
 )
-from .text import p_text, printable
+from .text import ProgressLines, p_text, printable
 
 __all__ = [
     "ProgressLines",

@@ -11,17 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..evaluate.curves import Grid, option_curves
-from ..evaluate.distributions import ScoreDistribution, score_distributions
-from ..evaluate.evaluation import Evaluation
+from ..evaluate.curves import Grid, ScoreDistribution, option_curves, score_distributions
+from ..evaluate.evaluation import Evaluation, differing_queries, traces
 from ..evaluate.passages import PassageNames
 from ..evaluate.qrels import Qrels
 from ..evaluate.runs import Run
 from ..evaluate.sweep import Sweep
-from ..evaluate.traces import differing_queries, traces
 from ..fusion.calibration import CalibrationName
-from .path_plot import subgraph_plot
-from .paths import fact_words, path_words, subgraph
+from .paths import fact_words, path_words, subgraph, subgraph_plot
 from .plots import MAX_CURVES, curve_plot, difference_bars, heat_map, histogram, stacked_bars
 from .tables import Row, Table, comparison_tables, final_table, mean_tables, option_text, table, tune_table
 from .text import render

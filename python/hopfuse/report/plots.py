@@ -1,21 +1,131 @@
-"""Plots as inline SVG."""
+"""Plots as inline SVG that takes its colours from the page, in one style.
+
+Matplotlib is imported at the first plot; the extra ``report`` installs it.
+"""
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from importlib import import_module
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+from xml.etree import ElementTree
 
 import numpy as np
 
-from ..evaluate.curves import Curve, Grid
-from ..evaluate.distributions import Reliability, ScoreDistribution
-from .svg import INK, LOST, SERIES, WON, add_legend, as_svg, new_axes, new_figure, styled
+from .._validation import import_extra
+from ..evaluate.curves import Curve, Grid, Reliability, ScoreDistribution
 from .text import printable, shorten
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+#: Colours of the plots, and their names in the page's style sheet.
+INK, _GRID, PAPER, _LOST = "#1c1c1e", "#d0d0d1", "#fdfdfc", "#c0392b"
+SERIES = ("#1f6fb2", "#b85c00", "#1d8a5f", "#8a4fb0", "#b3263e", "#6b6b6b")
+WON = SERIES[2]
+_CSS = {INK: "currentColor", _GRID: "var(--rule)", PAPER: "var(--paper)", _LOST: "var(--lost)"}
+_CSS |= {colour: f"var(--c{at})" for at, colour in enumerate(SERIES)}
+_STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "hopfuse",
+    "text.parse_math": False,
+    "font.size": 10,
+    "font.sans-serif": ["DejaVu Sans"],
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": _GRID,
+    "legend.frameon": False,
+    "axes.titlesize": 10,
+    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+}
+
+
+def styled(draw: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Draw with the common style, without warnings of missing glyphs: the browser has more fonts than Matplotlib."""
+
+    @wraps(draw)
+    def drawn(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        matplotlib = import_extra("matplotlib", "drawing plots")
+        with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph")
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def _new_figure(width: float, height: float) -> Any:
+    figure = import_module("matplotlib.figure")
+    return figure.Figure(figsize=(width / 72, height / 72), layout="constrained")
+
+
+def new_axes(width: float, height: float) -> tuple[Any, Any]:
+    figure = _new_figure(width, height)
+    return figure, figure.add_subplot()
+
+
+def add_legend(figure: Any) -> None:
+    """Put a legend above the plot, if any artist has a label."""
+    handles, _ = figure.axes[0].get_legend_handles_labels()
+    if handles:
+        figure.legend(loc="outside upper left", ncols=4, fontsize=9)
+
+
+def as_svg(figure: Any, label: str, tips: Sequence[tuple[Any, str]] = ()) -> str:
+    """Return a figure as an ``<svg>`` element with tooltips and the page's colours."""
+    titles = {}
+    for at, (artist, words) in enumerate(tips):
+        artist.set_gid(f"tip{at}")
+        titles[f"tip{at}"] = printable(words)
+    drawn = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(drawn, format="svg", transparent=True, metadata=nothing)
+    root = ElementTree.fromstring(drawn.getvalue())
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag.rpartition("}")[2] in (
+                "metadata",
+                "clipPath",
+                "style",
+            ):  # a style would apply to the whole page
+                parent.remove(child)
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+        given = {name.replace("{http://www.w3.org/1999/xlink}", "xlink:"): v for name, v in element.attrib.items()}
+        element.attrib.clear()
+        element.attrib.update({name: v for name, v in given.items() if name not in ("clip-path", "version")})
+        if "style" in given:
+            element.set("style", _themed(given["style"]))
+        if given.get("id") in titles:
+            title = ElementTree.Element("title")
+            title.text = titles[given["id"]]
+            element.insert(0, title)
+    used = {element.get("xlink:href", "")[1:] for element in root.iter()}
+    for element in root.iter():
+        if element.get("id") not in (None, *used):
+            del element.attrib["id"]
+    for name in ("width", "height"):
+        del root.attrib[name]
+    root.attrib.update({"role": "img", "aria-label": printable(label)})
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _themed(style: str) -> str:
+    for colour, name in _CSS.items():
+        style = style.replace(colour, name)
+    return style
+
 
 #: Maximum number of curves: the page has this many colours.
 MAX_CURVES = 6
+
+
+# ---- Plots -----------------------------------------------------------------------------------------------------------
 
 
 @styled
@@ -49,7 +159,7 @@ def difference_bars(differences: Sequence[tuple[str, float]]) -> str:
         return "<p>No query differs.</p>"
     figure, axes = new_axes(640, 150)
     values = [d for _, d in shown]
-    bars = axes.bar(range(len(shown)), values, color=[WON if d > 0 else LOST for d in values])
+    bars = axes.bar(range(len(shown)), values, color=[WON if d > 0 else _LOST for d in values])
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.set(xlim=(-0.5, max(len(shown), 20) - 0.5), xticks=[])
     axes.spines["bottom"].set_visible(False)
@@ -260,7 +370,7 @@ def reliability_plot(found: Reliability, path: str | os.PathLike[str]) -> None:
     ...     path.exists()
     True
     """
-    figure = new_figure(360, 400)
+    figure = _new_figure(360, 400)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
     held = found.counts > 0
     share, score = found.relevant_share[held], found.mean_score[held]

@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ..errors import MissingExtraError
-from ..evaluate.curves import Curve, option_curves
-from ..evaluate.distributions import ScoreDistribution
+from .._validation import import_extra
+from ..evaluate.curves import Curve, ScoreDistribution, option_curves
 from ..evaluate.evaluation import Evaluation, Group
 from ..evaluate.sweep import Options, Sweep, Trial
+from ..evaluate.sweep_sets import SetsSweep, SetsTrial
 from .text import COMPARISON_COLUMNS, comparison_cells, estimate_cells, group_title, p_text, printable, render
 
 if TYPE_CHECKING:
     import rich.console
+
 
 #: Titles of sections whose name does not explain the columns.
 _TITLES = {"pools": "pools: share of the gold lost, by size"}
@@ -65,13 +66,12 @@ class Table:
         MissingExtraError
             Rich is not installed.
         """
-        try:
-            from rich.box import SIMPLE_HEAD
-            from rich.console import Group
-            from rich.table import Table as RichTable
-            from rich.text import Text
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("rich", "report", "showing tables in a terminal") from error
+        import_extra("rich", "showing tables in a terminal")
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Group
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
         made = RichTable(
             box=SIMPLE_HEAD,
             show_edge=False,
@@ -385,3 +385,64 @@ def _curves(title: str, option: str, curves: Sequence[Curve]) -> Table:
         for at, (value, estimate) in enumerate(curve.points)
     ]
     return table(title, ("method and other options", option, "mean", "95 %"), rows)
+
+
+# ---- Sweeps over several sets ----------------------------------------------------------------------------------------
+
+
+def sets_tables(found: SetsSweep, show: int = 15) -> list[Table]:
+    """Return a table of the trials with the smallest worst losses on the tune halves, and one of the test halves.
+
+    Parameters
+    ----------
+    found : SetsSweep
+    show : int
+        Maximum number of trials; the baseline, the selected trial and the best of each set are always included.
+
+    Examples
+    --------
+    >>> import hopfuse as hf
+    >>> import numpy as np
+    >>> from hopfuse.evaluate import JudgedSet, Qrels, sweep_sets
+    >>> from hopfuse.report import sets_tables
+    >>> def run(options, rows):
+    ...     found = np.where(rows % 10 < options["good"], rows, rows + 100)
+    ...     return hf.Hits(found[:, None], np.ones((rows.size, 1)))
+    >>> news = JudgedSet(run, Qrels([f"q{i}" for i in range(40)], [[i] for i in range(40)]))
+    >>> tables = sets_tables(sweep_sets({"news": news}, {"good": [2, 8]}, baseline={"good": 1}, metric="hit@1"))
+    >>> [table.title for table in tables]
+    ["hit@1, tune halves: loss against each set's best of 3 trials", 'hit@1, test halves: run once']
+    """
+    return [_tuned(found, show), _tested(found)]
+
+
+def _tuned(found: SetsSweep, show: int) -> Table:
+    order = sorted(found.trials, key=lambda trial: (trial.worst, trial.mean))
+    named = _named(found)
+    kept = [trial for at, trial in enumerate(order) if at < show or any(trial is one for one, _ in named)]
+    rows = []
+    for trial in kept:
+        words = [word for one, word in named if trial is one]
+        name = option_text(trial.options) or "defaults"
+        losses = [f"{100 * loss:.1f}" for loss in (trial.worst, trial.mean)]
+        means = [f"{100 * trial.means[one]:.1f}" for one in found.test]
+        rows.append([f"{', '.join(words)}: {name}" if words else name, *losses, *means])
+    title = f"{found.metric}, tune halves: loss against each set's best of {len(found.trials)} trials"
+    return table(title, ["options", "worst\nloss", "mean\nloss", *found.test], rows)
+
+
+def _named(found: SetsSweep) -> list[tuple[SetsTrial, str]]:
+    bests = [(trial, f"best on {name}") for name, trial in found.best.items()]
+    return [(found.trials[0], "baseline"), (found.selected, "selected"), (found.by_mean, "least mean"), *bests]
+
+
+def _tested(found: SetsSweep) -> Table:
+    rows = []
+    for name, one in found.test.items():
+        c = one.against_best
+        means = [f"{100 * one.estimates[who].mean:.1f}" for who in ("baseline", "selected", "by mean", "best")]
+        interval = "" if c.low is None or c.high is None else f"{100 * c.low:+.1f} to {100 * c.high:+.1f}"
+        difference = f"{100 * c.difference:+.1f}"
+        rows.append([name, str(c.n), *means, difference, interval, p_text(one.against_baseline.p_holm)])
+    columns = ["set", "n", "base", "selected", "least\nmean", "set's\nbest", "to best", "95 %", "p to base\n(Holm)"]
+    return table(f"{found.metric}, test halves: run once", columns, rows)

@@ -3,8 +3,7 @@
 May import the rooms around the API; ``cli``, ``serve``, ``offline``, ``adapters`` and ``diagnose`` import it.
 """
 
-from .choices import recipe_class
-from .collaborators import NAMES, WORDS
+from .collaborators import NAMES, WORDS, recipe_class
 from .description import Description
 from .encoding import EncoderCalls, calling
 from .retriever import Retriever

@@ -8,7 +8,7 @@ from typing import Any
 from ..extract import QuestionMatcher
 from ..lexical import BM25, FTS5
 from ..types import TermMatrix
-from .state import State
+from .state import RetrieverState
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Description:
         return "\n".join(lines)
 
 
-def describe(state: State, *, chosen: bool, reranker: Any) -> Description:
+def describe(state: RetrieverState, *, chosen: bool, reranker: Any) -> Description:
     """Return what a recipe over a state of an index uses and lacks."""
     needs, parts = state.needs, state.parts
     leg, reads_facts = getattr(state.recipe, "lexical", None), "fact_vectors" in state.kind.collaborators
@@ -99,7 +99,7 @@ def _leg_words(leg: Any, stored: TermMatrix | None) -> str:
     return "FTS5 built from the texts" if isinstance(leg, FTS5) else repr(leg)
 
 
-def _lacks(state: State) -> dict[str, str]:
+def _lacks(state: RetrieverState) -> dict[str, str]:
     """Return what is missing, and what that costs."""
     index, needs, parts, lacks = state.index, state.needs, state.parts, dict[str, str]()
     if needs.vectors and parts.encoder is None:

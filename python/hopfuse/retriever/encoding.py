@@ -1,4 +1,4 @@
-"""Share encoders among threads, and among retrievers of the same one; questions take precedence over passages."""
+"""Share encoders and other collaborators among threads and retrievers; questions take precedence over passages."""
 
 from __future__ import annotations
 
@@ -6,14 +6,83 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from functools import wraps
+from threading import Lock, RLock
+from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..encoders import Encoder
 from ..encoders.protocol import WrappedEncoder
-from .serialized import InUse
+
+_T = TypeVar("_T")
+
+
+class _InUse(Generic[_T]):
+    """Objects by key, each made once for all who use it at a time."""
+
+    def __init__(self) -> None:
+        self._found: WeakValueDictionary[Hashable, _T] = WeakValueDictionary()
+        self._lock = Lock()
+
+    def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """Return the object of a key, made if none is in use."""
+        with self._lock:
+            found = self._found.get(key)
+            if found is None:
+                found = self._found[key] = make()
+            return found
+
+
+class _Serialized:
+    """An object whose methods run one at a time. What ``part`` and ``of_state`` return is serialized with it."""
+
+    def __init__(self, inner: Any, lock: Any) -> None:
+        self._inner, self._lock = inner, lock
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._inner, name)
+        if not callable(value):
+            return value
+        method: Callable[..., Any] = value
+
+        @wraps(method)  # a leg's signature says whether it takes a filter
+        def in_turn(*args: Any, **options: Any) -> Any:
+            with self._lock:
+                found = method(*args, **options)
+            return _serialized(found, self._lock) if name in ("part", "of_state") else found
+
+        vars(self)[name] = in_turn
+        return in_turn
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return shared, (self._inner,)
+
+
+#: By the ids of objects, which those that are in use keep.
+_COLLABORATORS = _InUse[_Serialized]()
+
+
+def shared(collaborator: Any) -> Any:
+    """Return a collaborator that threads may share: this package's own are safe as they are.
+
+    An object has one lock, whichever retrievers share it.
+    """
+    if collaborator is None or type(collaborator).__module__.startswith("hopfuse."):
+        return collaborator
+    return _COLLABORATORS.get(id(collaborator), lambda: _serialized(collaborator, RLock()))
+
+
+def _serialized(inner: Any, lock: Any) -> _Serialized:
+    """Return an object serialized; its class has the name of the object's, which errors and reports give."""
+    kind: type[_Serialized] = type(type(inner).__name__, (_Serialized,), {})
+    return kind(inner, lock)
+
 
 #: Passages that are encoded in one turn, and so the most that a question waits for.
 AT_ONCE = 16
@@ -122,12 +191,12 @@ class SharedEncoder(WrappedEncoder):
         return _shared_again, (self._encoder,)
 
 
-_SHARED = InUse[SharedEncoder]()
+_ENCODERS = _InUse[SharedEncoder]()
 
 
 def shared_encoder(key: Hashable, make: Callable[[], Encoder]) -> SharedEncoder:
     """Return the one shared encoder of a key, such as a name, made when none of the key is in use."""
-    return _SHARED.get(key, lambda: SharedEncoder(make()))
+    return _ENCODERS.get(key, lambda: SharedEncoder(make()))
 
 
 def _shared_again(encoder: Encoder) -> SharedEncoder:

@@ -10,7 +10,7 @@ import numpy as np
 from .._arrays.convert import to_numpy
 from .._validation import check_length, check_type
 from ..errors import InputError
-from .state import State, is_there
+from .state import RetrieverState, is_there
 
 #: The argument of a search by the field of one question.
 _COLUMNS = {"text": "questions", "vector": "vectors", "entities": "entities"}
@@ -21,7 +21,7 @@ def has_gaps(rows: Any) -> bool:
     return isinstance(rows, list | tuple) and not all(map(is_there, rows))
 
 
-def check_rows(state: State, texts: Any, vectors: Any, entities: Any) -> None:
+def check_rows(state: RetrieverState, texts: Any, vectors: Any, entities: Any) -> None:
     """Refuse the first question that lacks an input which cannot be made."""
     columns = [rows if rows is None or has_gaps(rows) else True for rows in (texts, vectors, entities)]
     batch = max((len(one) for one in columns if isinstance(one, list | tuple)), default=0)
@@ -39,7 +39,7 @@ def check_rows(state: State, texts: Any, vectors: Any, entities: Any) -> None:
             raise lack[1].about()
 
 
-def unread_rows(state: State, batch: int, vectors: Any, entities: Any) -> list[tuple[int, InputError]]:
+def unread_rows(state: RetrieverState, batch: int, vectors: Any, entities: Any) -> list[tuple[int, InputError]]:
     """Return a note for each of a batch of questions with an input that the recipe does not read."""
     needs, unread = state.needs, dict[str, Any]()
     if vectors is not None and not needs.vectors:
@@ -56,7 +56,7 @@ def _unread(field: str) -> InputError:
     return InputError("unused", field, "{field} is given, and the recipe reads none over this index; leave it out")
 
 
-def read_inputs(state: State, texts: Any, vectors: Any, entities: Any) -> tuple[Any, Any]:
+def read_inputs(state: RetrieverState, texts: Any, vectors: Any, entities: Any) -> tuple[Any, Any]:
     """Return the vectors and entities that the recipe reads; refuse questions that lack an input nothing makes."""
     needs = state.needs
     vectors, entities = vectors if needs.vectors else None, entities if needs.entities else None
@@ -75,7 +75,7 @@ def raise_first(notes: Sequence[Sequence[InputError]]) -> None:
             raise note.about(f"{_COLUMNS.get(field, field)}[{b}]{bracket}{rest}")
 
 
-def prepared(state: State, texts: Any, vectors: Any, entities: Any) -> tuple[Any, list[Any] | None]:
+def prepared(state: RetrieverState, texts: Any, vectors: Any, entities: Any) -> tuple[Any, list[Any] | None]:
     """Return the vectors and the entities that a search would read, None for what it does not read."""
     vectors, entities = read_inputs(state, texts, vectors, entities)
     for b, vector in enumerate(() if vectors is None else vectors):

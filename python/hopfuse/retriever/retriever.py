@@ -18,13 +18,12 @@ from ..errors import HopfuseError, InputError
 from ..index import Index, LiveIndex
 from ..recipes import AllowScope, Needs, Recipe, SearchResult
 from ..types import Hits
-from .choices import recipe_class
-from .collaborators import Collaborators
+from .collaborators import Collaborators, recipe_class
 from .description import Description, describe
 from .documents import TitledTexts, first_of_documents, traces_of
+from .encoding import shared
 from .questions import has_gaps, prepared, raise_first, read_inputs, unread_rows
-from .serialized import shared
-from .state import Settings, State, renamed
+from .state import RetrieverSettings, RetrieverState, renamed
 
 #: Hits of each question that a reranker reads, at least.
 RERANKED = 50
@@ -112,11 +111,11 @@ class Retriever:
             raise wrong_type(reranker, "reranker", "an object with score(queries, candidates)")
         self._lock = RLock()
         config, options = _fields(config, options)
-        self._settings = Settings(
+        self._settings = RetrieverSettings(
             recipe, config, options, words, shared(reranker), llm, threads, check_flag(strict, "strict")
         )
         self._given = {"encoder": encoder, "names": names, "fact_vectors": fact_vectors}
-        self._state = State.make(Collaborators(first, encoder, names, fact_vectors), self._settings)
+        self._state = RetrieverState.make(Collaborators(first, encoder, names, fact_vectors), self._settings)
         self._state.check_read(**self._given, words=words, llm=llm, reranker=reranker)
         if recipe is None and (config is not None or options):  # they are those of the recipe that was chosen
             self._settings = replace(self._settings, recipe=self._state.kind, chosen=True)
@@ -443,7 +442,7 @@ class Retriever:
 
     def _search(
         self,
-        state: State,
+        state: RetrieverState,
         texts: Any,
         vectors: Any,
         entities: Any,
@@ -471,7 +470,7 @@ class Retriever:
             found.notes[b].append(note)
         return found
 
-    def _depth(self, state: State, texts: Any, k: int, per_document: int | None) -> int:
+    def _depth(self, state: RetrieverState, texts: Any, k: int, per_document: int | None) -> int:
         """Return the number of hits of which the first k are kept, after a reranker and the limit of a document."""
         reranker = self._settings.reranker
         if reranker is not None and (texts is None or has_gaps(texts)):
@@ -489,7 +488,7 @@ class Retriever:
             )
         return max(check_k(k), state.recipe.reach)
 
-    def _now(self, at_least: int | None = None, timeout: float = 10.0) -> State:
+    def _now(self, at_least: int | None = None, timeout: float = 10.0) -> RetrieverState:
         """Return the state that is searched; a live index's new snapshot is taken over."""
         state, live = self._state, self._live
         if live is None:
@@ -511,7 +510,7 @@ class Retriever:
         try:
             index = live.index  # another thread may have taken over a later one
             if self._state.index is not index:
-                self._state = State.make(self._state.parts.of_state(index), self._settings)
+                self._state = RetrieverState.make(self._state.parts.of_state(index), self._settings)
             return self._state
         finally:
             self._lock.release()
@@ -529,20 +528,20 @@ def _check_states(**given: Any) -> None:
 
 
 def _made(
-    parts: Collaborators, settings: Settings, given: dict[str, Any], live: LiveIndex[Index] | None = None
+    parts: Collaborators, settings: RetrieverSettings, given: dict[str, Any], live: LiveIndex[Index] | None = None
 ) -> Retriever:
     """Return a retriever of checked arguments; those of another one that this recipe does not read are kept."""
     made = object.__new__(Retriever)
     made._live, made._lock, made._settings, made._given = live, RLock(), settings, given
-    made._state = State.make(parts, settings)
+    made._state = RetrieverState.make(parts, settings)
     return made
 
 
-def _remade(index: Index, settings: Settings, given: dict[str, Any]) -> Retriever:
+def _remade(index: Index, settings: RetrieverSettings, given: dict[str, Any]) -> Retriever:
     return _made(Collaborators(index, **given), settings, given)
 
 
-def _reopened(directory: str, settings: Settings, given: dict[str, Any]) -> Retriever:
+def _reopened(directory: str, settings: RetrieverSettings, given: dict[str, Any]) -> Retriever:
     live = Index.open(directory, live=True)
     return _made(Collaborators(live.index, **given), settings, given, live)
 

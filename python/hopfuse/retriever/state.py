@@ -14,8 +14,7 @@ from ..errors import HopfuseError, InputError
 from ..index import Index
 from ..recipes import Needs, Recipe, apply_options
 from ..types import Corpus
-from .choices import recipe_class, words_leg
-from .collaborators import Collaborators
+from .collaborators import Collaborators, recipe_class, words_leg
 
 #: Arguments of recipes that have another name in a retriever.
 _ARGUMENTS = {"queries": "questions", "lexical": "words", "matcher": "names"}
@@ -24,7 +23,7 @@ _MAKERS = {"vector": "no encoder makes", "entities": "nothing reads"}
 
 
 @dataclass(frozen=True)
-class Settings:
+class RetrieverSettings:
     """The arguments of a retriever beside its index and its collaborators."""
 
     recipe: Any = None
@@ -40,7 +39,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class RetrieverState:
     """A recipe over a state of an index, with its collaborators."""
 
     parts: Collaborators
@@ -48,7 +47,7 @@ class State:
     recipe: Recipe
 
     @classmethod
-    def make(cls, parts: Collaborators, own: Settings) -> State:
+    def make(cls, parts: Collaborators, own: RetrieverSettings) -> RetrieverState:
         """Return the recipe that the settings, and for the rest the index, choose."""
         index = parts.index
         kind = recipe_class(index, own.recipe)

@@ -17,15 +17,14 @@ if TYPE_CHECKING:
     from .config import IndexConfig, KeyConfig, Limits, LogConfig, ProxyConfig, ServeConfig
     from .costs import BatchTimes, Load
     from .errors import RefusalError, status_of
-    from .guesses import Guesses
-    from .keys import new_key
+    from .keys import Guesses, new_key
     from .logs import start_logging
+    from .metrics import merge_metrics
     from .proxies import Proxies
     from .searches import Search
     from .server import make_server, run, run_stdio
     from .service import Service
-    from .snapshots import Query
-    from .worker_metrics import merge_metrics
+    from .snapshots import SearchQuery
     from .workers import cards_of
 
 __all__ = [
@@ -39,9 +38,9 @@ __all__ = [
     "LogConfig",
     "Proxies",
     "ProxyConfig",
-    "Query",
     "RefusalError",
     "Search",
+    "SearchQuery",
     "ServeConfig",
     "Service",
     "cards_of",
@@ -61,15 +60,14 @@ _HOMES = {
     "Batcher": "batcher",
     **dict.fromkeys(("RefusalError", "status_of"), "errors"),
     **dict.fromkeys(("make_server", "run", "run_stdio"), "server"),
-    "Query": "snapshots",
+    "SearchQuery": "snapshots",
     "Search": "searches",
     "Service": "service",
     "cards_of": "workers",
     "make_app": "app",
-    "merge_metrics": "worker_metrics",
-    "Guesses": "guesses",
+    "merge_metrics": "metrics",
     "Proxies": "proxies",
-    "new_key": "keys",
+    **dict.fromkeys(("Guesses", "new_key"), "keys"),
     "start_logging": "logs",
 }
 _NEEDED = ("httptools", "msgspec", "prometheus_client", "starlette", "uvicorn")

@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from .config import ServeConfig
 from .errors import RefusalError
-from .guesses import client_of
+from .keys import client_of
 
 #: Further connections, on which /health alone is answered. Each has a second to send a request; the oldest gives way.
 RESERVE, RESERVE_SECONDS = 64, 1.0
@@ -47,13 +47,13 @@ def address_of(peer: Any) -> str | None:
 class Connection(Protocol):
     """What is counted."""
 
-    groups: dict[str, Group]
+    groups: dict[str, ConnectionGroup]
 
     def give_way(self) -> None:
         """Close the connection, which waits for a request."""
 
 
-class Group:
+class ConnectionGroup:
     """Connections that share a limit, and those of them that wait for a request, the longest first.
 
     Parameters
@@ -106,8 +106,8 @@ class Connections:
     def __init__(self, config: ServeConfig) -> None:
         limits = config.limits
         self._most = {"address": config.part(limits.address_connections), "key": config.part(limits.key_connections)}
-        self._all = Group("all", "", limits.connections)
-        self._groups: dict[tuple[str, str], Group] = {}
+        self._all = ConnectionGroup("all", "", limits.connections)
+        self._groups: dict[tuple[str, str], ConnectionGroup] = {}
         self._reserve: OrderedDict[Connection, None] = OrderedDict()
 
     @property
@@ -164,10 +164,10 @@ class Connections:
             self._leave(one, group)
         one.groups = {}
 
-    def _group(self, kind: str, name: str) -> Group:
-        return self._groups.get((kind, name)) or Group(kind, name, self._most[kind])
+    def _group(self, kind: str, name: str) -> ConnectionGroup:
+        return self._groups.get((kind, name)) or ConnectionGroup(kind, name, self._most[kind])
 
-    def _join(self, one: Connection, group: Group) -> None:
+    def _join(self, one: Connection, group: ConnectionGroup) -> None:
         if group.count >= group.most:
             self._give_way(next(iter(group.waiting)))
         if group is not self._all:
@@ -175,7 +175,7 @@ class Connections:
         one.groups[group.kind] = group
         group.count += 1
 
-    def _leave(self, one: Connection, group: Group) -> None:
+    def _leave(self, one: Connection, group: ConnectionGroup) -> None:
         group.waiting.pop(one, None)
         group.count -= 1
         if not group.count:

@@ -10,10 +10,10 @@ from starlette.types import Receive, Scope, Send
 
 from .budget import Held
 from .decoding import on_desk
-from .found import Found, HitReader
+from .found import HitReader, QueryRanking
 from .http import JSON, encode
 from .schema import ResultOut, SearchResponse
-from .searches import Answer
+from .searches import SearchAnswer
 from .service import Service
 
 #: Bytes that are sent at a time; the next ones follow when the client has read them.
@@ -94,7 +94,7 @@ class PartedResponse(Response):
 
 
 async def respond(
-    service: Service, held: Held, answer: Answer, write: Callable[[Answer], PartedResponse]
+    service: Service, held: Held, answer: SearchAnswer, write: Callable[[SearchAnswer], PartedResponse]
 ) -> PartedResponse:
     """Return an answer in the form of a protocol, whose bytes are counted until the client has read them.
 
@@ -105,7 +105,7 @@ async def respond(
     service : Service
     held : Held
         The account of the request's bytes.
-    answer : Answer
+    answer : SearchAnswer
     write : callable
         Returns the response; a large one is made on a thread. No single call in it should take long.
 
@@ -119,12 +119,12 @@ async def respond(
     return (await on_desk(service, held, answer.is_large, write, answer)).hold(held, counted)
 
 
-def counted_of(answer: Answer) -> int:
+def counted_of(answer: SearchAnswer) -> int:
     """Return the bytes that are counted for an answer before its passages are read."""
     return answer.nbytes if answer.nbytes > TAKEN else 0
 
 
-def search_response(answer: Answer) -> PartedResponse:
+def search_response(answer: SearchAnswer) -> PartedResponse:
     """Return an answer of ``/v1/search`` as JSON."""
     if not answer.is_large:
         return PartedResponse([encode(SearchResponse(answer.results, answer.snapshot.seq, answer.timings))], JSON)
@@ -151,7 +151,7 @@ def in_parts(shown: Any, entries: Iterable[Sequence[bytes]]) -> list[bytes]:
     return [*parts, whole[begin:]]
 
 
-def _parts_of(reader: HitReader, found: Found) -> list[bytes]:
+def _parts_of(reader: HitReader, found: QueryRanking) -> list[bytes]:
     """Return a result as JSON in parts."""
     rest = ResultOut([], found.trace, found.notes)
     return in_parts(rest, ([encode(hits)[1:-1]] for hits in reader.runs(found)))

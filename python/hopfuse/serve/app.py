@@ -43,8 +43,7 @@ from .oip import (
     read_repository,
     server_metadata,
 )
-from .openapi import WITH_BODY, Endpoint, document
-from .page import page
+from .openapi import WITH_BODY, Endpoint, document, page
 from .passages import PassageReader, whole
 from .proxies import Proxies
 from .schema import (
@@ -59,7 +58,7 @@ from .schema import (
     SearchResponse,
 )
 from .service import Service
-from .snapshots import Snapshot
+from .snapshots import IndexSnapshot
 
 log = logging.getLogger("hopfuse.serve")
 
@@ -332,7 +331,7 @@ class Routes:
 def dialects(service: Service) -> list[Endpoint]:
     """Return the routes of other systems' protocols."""
 
-    def model(request: Request) -> Snapshot:
+    def model(request: Request) -> IndexSnapshot:
         return model_of(service, request)
 
     async def dify(request: Request) -> Response:
@@ -437,7 +436,7 @@ def dialects(service: Service) -> list[Endpoint]:
     ]
 
 
-def about(snapshot: Snapshot, principal: Principal, writable: bool) -> IndexOut:
+def about(snapshot: IndexSnapshot, principal: Principal, writable: bool) -> IndexOut:
     """Return an index's entry in ``/v1/indexes``; counts include only what the key sees."""
     index, retriever = snapshot.index, snapshot.retriever
     encoder, seen = retriever.encoder, snapshot.visible(principal)

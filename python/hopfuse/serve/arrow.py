@@ -19,12 +19,12 @@ from .budget import Held
 from .config import Limits
 from .decoding import LARGE, decode, on_desk, read_queries
 from .errors import RefusalError
-from .found import RUN_BYTES, Found
+from .found import RUN_BYTES, QueryRanking
 from .http import encode
 from .keys import Principal
 from .repeated_keys import check_keys
 from .schema import ArrowAbout, ArrowSettings, HitOut, QueryIn, ResultOut
-from .searches import Answer, Search
+from .searches import Search, SearchAnswer
 from .service import Service
 from .vectors import float32_of, not_finite
 
@@ -123,12 +123,12 @@ class _Parts:
         """Do nothing: the parts are kept."""
 
 
-def arrow_response(answer: Answer, fields: frozenset[str]) -> PartedResponse:
+def arrow_response(answer: SearchAnswer, fields: frozenset[str]) -> PartedResponse:
     """Return an answer of ``/v1/search`` as an Arrow stream."""
     return PartedResponse(write_arrow(answer, fields), ARROW)
 
 
-def write_arrow(answer: Answer, fields: frozenset[str]) -> list[bytes]:
+def write_arrow(answer: SearchAnswer, fields: frozenset[str]) -> list[bytes]:
     """Return the rankings as a stream, in parts; a long one has several record batches.
 
     The columns are lists with an entry for each hit: ``id``, ``score`` (float32) and, if requested, ``title``, ``text``
@@ -147,9 +147,9 @@ def write_arrow(answer: Answer, fields: frozenset[str]) -> list[bytes]:
     return sink.parts
 
 
-def _runs(found: Sequence[Found]) -> Iterator[list[Found]]:
+def _runs(found: Sequence[QueryRanking]) -> Iterator[list[QueryRanking]]:
     """Yield the rankings in runs that are read together."""
-    run, room = list[Found](), RUN_BYTES
+    run, room = list[QueryRanking](), RUN_BYTES
     for one in found:
         if room <= 0:
             yield run

@@ -1,4 +1,4 @@
-"""Search a batch of queries from several requests on a worker thread."""
+"""Divide the queries of a request into pieces, and search a batch of several requests on a worker thread."""
 
 from __future__ import annotations
 
@@ -7,17 +7,78 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import FormatError, HopfuseError
 from ..recipes import SearchResult
 from ..retriever import EncoderCalls, Retriever, calling
 from .errors import RefusalError, damaged, in_request, status_of
-from .found import Found, HitReader, Sizes, found_of
+from .found import HitReader, QueryRanking, Sizes, found_of
 from .metrics import Metrics
 from .schema import NoteOut
 from .searches import SMALL_BYTES, SMALL_HITS
-from .snapshots import Query, Snapshot, allowed
+from .snapshots import IndexSnapshot, SearchQuery, allowed
+
+#: Passages of filters for which it is looked up whether their part of the index exists; others count as new.
+_LOOKED_UP = 1 << 22
+
+
+class Piece(NamedTuple):
+    """Queries that are searched in one batch.
+
+    Attributes
+    ----------
+    places : list of int
+        Their positions in the request.
+    encodes : bool
+        Whether the encoder is called for them.
+    parts : int, optional
+        Parts of the index that have to be made for their filters; None for queries without filters.
+    """
+
+    places: list[int]
+    encodes: bool = False
+    parts: int | None = None
+
+
+def pieces_of(
+    queries: Sequence[SearchQuery], encodes: Sequence[bool], snapshot: IndexSnapshot, limit: int
+) -> list[Piece]:
+    """Return the pieces of a request's queries, each of at most ``limit``.
+
+    Queries with filters and queries without are in different pieces, and so are queries with vectors and without, and
+    those for which the encoder is called: so no query with a vector waits for a text, and the texts that the encoder
+    gets are those of the piece, in its order. The queries of a filter whose part of the index has to be made are
+    pieces of their own.
+
+    Parameters
+    ----------
+    queries : sequence of SearchQuery
+        Equal filters are the same object.
+    encodes : sequence of bool
+        Whether the encoder is called, by query.
+    snapshot : IndexSnapshot
+    limit : int
+    """
+    found: dict[tuple[int, bool, bool], list[int]] = {}  # by filter, 0 for none and 1 for those whose parts exist
+    of_filter: dict[int, int] = {}
+    left = _LOOKED_UP
+    for at, query in enumerate(queries):
+        which = 0
+        if query.allow is not None:
+            if id(query.allow) not in of_filter:
+                left -= snapshot.index.num_passages
+                is_known = left >= 0 and snapshot.has_part(query.allow)
+                of_filter[id(query.allow)] = 1 if is_known else 2 + len(of_filter)
+            which = of_filter[id(query.allow)]
+        found.setdefault((which, query.vector is None, encodes[at]), []).append(at)
+    pieces = list[Piece]()
+    for (which, _, encoded), places in sorted(found.items()):
+        for start in range(0, len(places), limit):
+            parts = None if which == 0 else int(which > 1)  # of a part that has to be made, each
+            pieces.append(Piece(places[start : start + limit], encoded, parts))
+    return pieces
+
 
 log = logging.getLogger("hopfuse.serve")
 #: Bytes of hits that a batch reads. Others are read when their answers are encoded, and are counted before.
@@ -25,10 +86,10 @@ READ_BYTES = 2**22
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BatchPlan:
     """How to search a batch; work with equal plans shares one."""
 
-    snapshot: Snapshot
+    snapshot: IndexSnapshot
     retriever: Retriever
     k: int
     trace: bool
@@ -46,7 +107,7 @@ class Plan:
 class RequestShare:
     """The queries of one request in a batch, and the fields of passages to return."""
 
-    queries: Sequence[Query]
+    queries: Sequence[SearchQuery]
     fields: frozenset[str]
     #: Whether a note is an error.
     strict: bool = False
@@ -69,7 +130,7 @@ class Runner:
     def __init__(self, metrics: Metrics, calls: EncoderCalls) -> None:
         self._metrics, self._calls = metrics, calls
 
-    def run(self, plan: Plan, payloads: list[RequestShare]) -> list[Any]:
+    def run(self, plan: BatchPlan, payloads: list[RequestShare]) -> list[Any]:
         """Search a batch; if that fails, search each part alone, so that only the faulty one fails."""
         with calling(self._calls):
             outcomes, faults = self._parts(plan, payloads)
@@ -77,7 +138,7 @@ class Runner:
             log.error("%d of %d requests of a batch failed", len(faults), len(payloads), exc_info=faults[0])
         return outcomes
 
-    def _parts(self, plan: Plan, payloads: list[RequestShare]) -> tuple[list[Any], list[Exception]]:
+    def _parts(self, plan: BatchPlan, payloads: list[RequestShare]) -> tuple[list[Any], list[Exception]]:
         """Return the outcome of each part, and the errors that are the server's fault."""
         try:
             return [*self._batch(plan, payloads)], []
@@ -92,7 +153,7 @@ class Runner:
         outcomes, faults = zip(*(self._parts(plan, [payload]) for payload in payloads), strict=True)
         return [*chain(*outcomes)], [*chain(*faults)]
 
-    def _batch(self, plan: Plan, payloads: list[RequestShare]) -> list[list[Found] | HopfuseError]:
+    def _batch(self, plan: BatchPlan, payloads: list[RequestShare]) -> list[list[QueryRanking] | HopfuseError]:
         queries = [query for share in payloads for query in share.queries]
         began = time.perf_counter()
         found = plan.retriever.search(
@@ -105,7 +166,7 @@ class Runner:
             trace=plan.trace,
         )
         searched = time.perf_counter()
-        results: list[list[Found] | HopfuseError] = []
+        results: list[list[QueryRanking] | HopfuseError] = []
         readers = {fields: HitReader(plan.snapshot, plan.retriever, fields) for fields in {s.fields for s in payloads}}
         sizes = {fields: reader.sizes(found.hits) for fields, reader in readers.items()}
         at, room = 0, READ_BYTES
@@ -149,7 +210,7 @@ def _first_note(found: SearchResult, rows: range) -> HopfuseError | None:
     return next((in_request(note, f"queries[{b - rows.start}]") for b, note in notes), None)
 
 
-def _found(found: SearchResult, sizes: Sizes, query: int, share: RequestShare) -> Found:
+def _found(found: SearchResult, sizes: Sizes, query: int, share: RequestShare) -> QueryRanking:
     """Return what was found for one query; nothing of the passages is read."""
     notes = [NoteOut(note.code, str(note.field), note.sentence(str)) for note in found.notes[query]]
     if found.traces is None:

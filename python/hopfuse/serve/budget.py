@@ -6,7 +6,7 @@ from ..errors import HopfuseError, InputError
 from .errors import RefusalError
 
 
-class Budget:
+class ByteBudget:
     """Bytes that are held, in all and by owner. Not thread-safe: the event loop counts.
 
     Parameters
@@ -16,7 +16,7 @@ class Budget:
 
     Examples
     --------
-    >>> budget = Budget(100, 60)
+    >>> budget = ByteBudget(100, 60)
     >>> held = budget.hold("team")
     >>> held.add(50)
     >>> budget.nbytes, budget.room("team"), budget.room("others")
@@ -90,7 +90,7 @@ class Held:
 
     __slots__ = ("_budget", "_sharing", "nbytes", "owner")
 
-    def __init__(self, budget: Budget, owner: str) -> None:
+    def __init__(self, budget: ByteBudget, owner: str) -> None:
         self._budget, self.owner, self.nbytes, self._sharing = budget, owner, 0, 1
 
     def check(self, nbytes: int) -> None:
@@ -99,7 +99,7 @@ class Held:
         Raises
         ------
         HopfuseError
-            See :meth:`Budget.refusal`.
+            See :meth:`ByteBudget.refusal`.
         """
         if nbytes > self._budget.room(self.owner):
             raise self._budget.refusal(self.owner, nbytes, self.nbytes)

@@ -13,14 +13,13 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from ..errors import HopfuseError, InputError
-from .admission import CONNECTION, RESERVE_SECONDS, Connections, Group, address_of
+from .admission import CONNECTION, RESERVE_SECONDS, ConnectionGroup, Connections, address_of
 from .config import ServeConfig
 from .errors import RefusalError, status_of
-from .framing import END, Framing
+from .framing import END, OF_ONE, Framing, Turns
 from .http import refused
 from .logs import FewLines
 from .proxies import Proxies
-from .turns import OF_ONE, Turns
 
 #: Bytes that are read while a request of the connection is answered, which shows that its client is still there.
 READ_AHEAD = 65536
@@ -79,7 +78,7 @@ def protocol(
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self.groups: dict[str, Group] = {}
+            self.groups: dict[str, ConnectionGroup] = {}
             self._own_app, self._framing, self.flow = self.app, Framing(limits), _Flow(transport)
             trusted = self.client is not None and proxies.trusts(self.client[0])
             self.address = None if trusted else address_of(self.client)  # a proxy has many clients
@@ -236,7 +235,7 @@ def protocol(
             full = self._excess is not None or len(self.tasks) >= 2 * limits.connections
             if not full or self.url.partition(b"?")[0] in HEALTH:
                 return None
-            return self._excess or Group("all", "", limits.connections).refusal()
+            return self._excess or ConnectionGroup("all", "", limits.connections).refusal()
 
         def on_body(self, body: bytes) -> None:
             self._framing.add_body(len(body))

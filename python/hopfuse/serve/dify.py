@@ -16,9 +16,9 @@ from .decoding import LARGE, decode_checked, on_desk
 from .errors import status_of
 from .http import JSON, BodyReader, check_content_type, encode
 from .schema import HitOut, NoteOut
-from .searches import Answer, Search
+from .searches import Search, SearchAnswer
 from .service import Service
-from .snapshots import Query
+from .snapshots import SearchQuery
 
 #: Dify's error codes; for other errors the HTTP status is sent.
 NO_KEY, NO_KNOWLEDGE = 1002, 2001
@@ -80,7 +80,7 @@ async def _answer(service: Service, request: Request, body: bytes) -> Response:
         )
     snapshot = service.snapshot(asked.knowledge_id, principal)
     check_most(len(asked.query), "query.text", service.config.limits, "text_chars", "character")
-    query = Query(asked.query, allow=snapshot.rows(None, principal, "query.allow"))
+    query = SearchQuery(asked.query, allow=snapshot.rows(None, principal, "query.allow"))
     search = Search(
         snapshot=snapshot, queries=[query], k=asked.retrieval_setting.top_k, principal=principal, owner=held.owner
     )
@@ -92,7 +92,7 @@ async def _answer(service: Service, request: Request, body: bytes) -> Response:
     return await respond(service, held, answer, partial(_response, threshold=asked.retrieval_setting.score_threshold))
 
 
-def _response(answer: Answer, threshold: float | None) -> PartedResponse:
+def _response(answer: SearchAnswer, threshold: float | None) -> PartedResponse:
     """Return the hits whose scores are high enough; no others are read."""
     (found,) = answer.found
     scores = found.scores.tolist()

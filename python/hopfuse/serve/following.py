@@ -13,14 +13,14 @@ from .. import Index, LiveIndex
 from .batcher import stopping
 from .errors import RefusalError
 from .metrics import Metrics
-from .snapshots import Snapshot
+from .snapshots import IndexSnapshot
 
 log = logging.getLogger("hopfuse.serve")
 #: Seconds between two looks at the disk while a request waits for a seq.
 SOON = 0.01
 
 
-class Follower:
+class SnapshotFollower:
     """Keeps the searched snapshot of an index at the index's last state.
 
     It looks for commits, merges them, makes the recipes and searches once, on a thread apart from the kernels', and
@@ -31,7 +31,7 @@ class Follower:
     Parameters
     ----------
     live : LiveIndex
-    snapshot : Snapshot
+    snapshot : IndexSnapshot
         The snapshot that is searched now.
     make : callable
         ``make(index, before)`` returns the snapshot of a state of the index.
@@ -47,10 +47,10 @@ class Follower:
     def __init__(
         self,
         live: LiveIndex[Index],
-        snapshot: Snapshot,
+        snapshot: IndexSnapshot,
         *,
-        make: Callable[[Index, Snapshot], Snapshot],
-        serve: Callable[[Snapshot], None],
+        make: Callable[[Index, IndexSnapshot], IndexSnapshot],
+        serve: Callable[[IndexSnapshot], None],
         thread: Executor,
         metrics: Metrics,
         seconds: float,
@@ -145,7 +145,7 @@ class Follower:
         self._asked.clear()
         self._changed.clear()
 
-    def _next(self) -> Snapshot | None:
+    def _next(self) -> IndexSnapshot | None:
         """Return the snapshot of the last state; None if it is already searched, or was refused."""
         index = self._live.refresh()
         if index is self._snapshot.index or index is self._refused:
@@ -158,7 +158,7 @@ class Follower:
             raise
         return snapshot
 
-    def _swap(self, snapshot: Snapshot, took: float) -> None:
+    def _swap(self, snapshot: IndexSnapshot, took: float) -> None:
         self._snapshot, self._refused = snapshot, None
         self._serve(snapshot)
         self._metrics.reload_seconds.labels(snapshot.name).observe(took)

@@ -15,7 +15,7 @@ from ..retriever import Retriever
 from ..types import Hits
 from .errors import damaged
 from .schema import HitOut, NoteOut, ResultOut
-from .snapshots import Passage, Snapshot
+from .snapshots import IndexSnapshot, SentPassage
 
 log = logging.getLogger("hopfuse.serve")
 #: Bytes that a hit takes beside its strings, and a value of a trace, about.
@@ -45,7 +45,7 @@ class Sizes:
 
 
 @dataclass(eq=False, slots=True)
-class Found:
+class QueryRanking:
     """The ranking of a query, best first, whose passages need not be read yet.
 
     Attributes
@@ -82,13 +82,13 @@ class HitReader:
 
     Parameters
     ----------
-    snapshot : Snapshot
+    snapshot : IndexSnapshot
     retriever : Retriever
     fields : frozenset of str
         The fields of a passage to return beside id and score.
     """
 
-    def __init__(self, snapshot: Snapshot, retriever: Retriever, fields: frozenset[str]) -> None:
+    def __init__(self, snapshot: IndexSnapshot, retriever: Retriever, fields: frozenset[str]) -> None:
         self._snapshot, self._fields = snapshot, fields
         self._ranks_passages = retriever.recipe.ranks == "passages"
         self._ids: Any = retriever.recipe.hit_ids(snapshot.index)
@@ -120,12 +120,14 @@ class HitReader:
         sent[given] = own
         return Sizes(sent, is_long)
 
-    def read(self, found: Found, places: Iterable[int], long: dict[int, Passage] | None = None) -> list[HitOut]:
+    def read(
+        self, found: QueryRanking, places: Iterable[int], long: dict[int, SentPassage] | None = None
+    ) -> list[HitOut]:
         """Return some of the hits.
 
         Parameters
         ----------
-        found : Found
+        found : QueryRanking
         places : iterable of int
         long : dict, optional
             The long passages that were read before, which gets those that are read now.
@@ -145,7 +147,7 @@ class HitReader:
             return HitOut(id, score)
         return HitOut(id, score, str(id) if "title" in self._fields else None, "" if "text" in self._fields else None)
 
-    def _long(self, row: int, known: dict[int, Passage] | None) -> Passage:
+    def _long(self, row: int, known: dict[int, SentPassage] | None) -> SentPassage:
         """Return a long passage, with the requested fields alone."""
         if known is None:
             return self._snapshot.part_of(row, self._fields)
@@ -153,7 +155,7 @@ class HitReader:
             known[row] = self._snapshot.part_of(row, self._fields)
         return known[row]
 
-    def _shown(self, passage: Passage) -> tuple[Any, ...]:
+    def _shown(self, passage: SentPassage) -> tuple[Any, ...]:
         """Return title, text and metadata; None for fields that are not requested or missing."""
         fields, metadata = self._fields, passage.metadata
         return (
@@ -162,7 +164,7 @@ class HitReader:
             metadata if "metadata" in fields else None,
         )
 
-    def runs(self, found: Found, places: Sequence[int] | None = None) -> Iterator[list[HitOut]]:
+    def runs(self, found: QueryRanking, places: Sequence[int] | None = None) -> Iterator[list[HitOut]]:
         """Yield the hits, or some of them, in runs that are read and encoded by one call each.
 
         Raises
@@ -180,7 +182,7 @@ class HitReader:
         if run:
             yield self._run(found, run)
 
-    def _run(self, found: Found, run: Sequence[int], long: dict[int, Passage] | None = None) -> list[HitOut]:
+    def _run(self, found: QueryRanking, run: Sequence[int], long: dict[int, SentPassage] | None = None) -> list[HitOut]:
         if found.hits is not None:
             return [found.hits[at] for at in run]
         try:
@@ -189,18 +191,18 @@ class HitReader:
             log.exception("the files of index %s are damaged", self._snapshot.name)
             raise damaged() from None
 
-    def results(self, found: Sequence[Found]) -> list[ResultOut]:
+    def results(self, found: Sequence[QueryRanking]) -> list[ResultOut]:
         """Return results whole; equal passages share their strings. See :meth:`runs` for errors."""
-        long = dict[int, Passage]()
+        long = dict[int, SentPassage]()
         return [ResultOut(self._run(one, range(len(one)), long), one.trace, one.notes) for one in found]
 
 
-def found_of(hits: Hits, sizes: Sizes, query: int, trace: dict[str, Any] | None, notes: list[NoteOut]) -> Found:
+def found_of(hits: Hits, sizes: Sizes, query: int, trace: dict[str, Any] | None, notes: list[NoteOut]) -> QueryRanking:
     """Return the ranking of one query of a batch."""
     count = int(hits.counts[query])
     nbytes = sizes.of_query[query] + HIT_BYTES * count + (0 if trace is None else bytes_of(trace))
     ids, scores = hits.ids[query, :count], hits.scores[query, :count]
-    return Found(ids, scores, sizes.sent[query, :count], sizes.is_long[query, :count], nbytes, trace, notes)
+    return QueryRanking(ids, scores, sizes.sent[query, :count], sizes.is_long[query, :count], nbytes, trace, notes)
 
 
 def bytes_of(value: Any) -> int:

@@ -1,9 +1,9 @@
-"""Bodies of requests and responses, with limits."""
+"""Bodies of requests and responses, with limits, and clients that leave before they are answered."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache
 from types import TracebackType
 from typing import Any
@@ -15,12 +15,10 @@ from starlette.responses import Response
 
 from ..errors import HopfuseError
 from .batcher import retry_after
-from .budget import Budget
+from .budget import ByteBudget
 from .config import Limits, is_loopback
 from .errors import RefusalError, body_of, gone_away, status_of
-from .guesses import client_of
-from .keys import Principal
-from .watching import Watching
+from .keys import Principal, client_of
 
 JSON = "application/json"
 #: Keeps browsers from taking an answer for another type than it says.
@@ -38,7 +36,7 @@ class BodyReader:
     ----------
     request : Request
         ``request.state.held`` gets the account of its bytes.
-    budget : Budget
+    budget : ByteBudget
     limits : Limits
     most : str
         Name of the limit of the body's bytes.
@@ -57,7 +55,7 @@ class BodyReader:
     def __init__(
         self,
         request: Request,
-        budget: Budget,
+        budget: ByteBudget,
         limits: Limits,
         most: str = "json_bytes",
         admit: Callable[[], None] = lambda: None,
@@ -66,7 +64,7 @@ class BodyReader:
         self._request, self._budget, self._limits, self._admit = request, budget, limits, admit
         self._encodings = encodings
         self._limit = "body_bytes" if limits.body_bytes < getattr(limits, most) else most
-        self._watching = Watching(request.receive)
+        self._watching = _Watching(request.receive)
 
     async def __aenter__(self) -> bytes:
         request = self._request
@@ -235,3 +233,70 @@ def plain(value: Any) -> Any:
     if hasattr(value, "_asdict"):
         return value._asdict()
     return list(value)
+
+
+# ---- Clients that leave ----------------------------------------------------------------------------------------------
+
+
+#: Seconds after which a task starts to watch the client of a request.
+_PATIENCE = 0.1
+
+
+class _Watching:
+    """Cancels what a block waits for when the client leaves; the block then ends with the refusal "gone".
+
+    The client is watched only after a while: most requests are answered before, and a task costs time.
+
+    Parameters
+    ----------
+    watch : callable
+        A coroutine function that returns when the client has left.
+    """
+
+    def __init__(self, watch: Callable[[], Awaitable[Any]]) -> None:
+        self._watch = watch
+        self._left = False
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Watch from now on, for the current task."""
+        waits = asyncio.current_task()
+        assert waits is not None
+        self._waits: asyncio.Task[Any] | None = waits
+        self._before = waits.cancelling()
+        self._timer = asyncio.get_running_loop().call_later(_PATIENCE, self._start)
+
+    def _start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        await self._watch()
+        if self._waits is not None:
+            self._left = True
+            self._waits.cancel()
+
+    def end(self, kind: type[BaseException] | None = None) -> None:
+        """Stop watching; ``kind`` is the exception by which the block ends.
+
+        Raises
+        ------
+        RefusalError
+            The client has left.
+        """
+        waits, self._waits = self._waits, None  # with its exception, the request would be in a cycle
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        assert waits is not None
+        if self._left and waits.uncancel() <= self._before and kind is asyncio.CancelledError:
+            raise gone_away() from None
+
+    def __enter__(self) -> _Watching:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end(kind)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from importlib import import_module
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from .. import __version__
-from ..errors import HopfuseError, MissingExtraError
+from .._validation import import_extra
+from ..errors import HopfuseError
 from .answers import PartedResponse
 from .errors import RefusalError, body_of, gone_away
 from .http import BodyReader
@@ -154,10 +154,4 @@ def _text(types: Any, text: str) -> Any:
 
 
 def _module(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        package = str(error.name).partition(".")[0]
-        if package not in ("mcp", "mcp_types"):
-            raise
-        raise MissingExtraError("mcp", "mcp", "hopfuse mcp") from error
+    return import_extra(name, "hopfuse mcp")

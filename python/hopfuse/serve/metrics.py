@@ -1,9 +1,12 @@
-"""The metrics of ``/metrics``, in Prometheus' format."""
+"""The metrics of ``/metrics``, in Prometheus' format: of this worker, and of all."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +15,21 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    Metric,
     PlatformCollector,
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.parser import text_string_to_metric_families
+
+from .workers import WorkerSlot
 
 if TYPE_CHECKING:
     from .batcher import Batcher
-    from .budget import Budget
+    from .budget import ByteBudget
 
-SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+_BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 #: Stages of a request: reading its body, the queue, its batch, and all of it.
 STAGES = ("read", "queued", "search", "total")
@@ -75,10 +83,10 @@ class Metrics:
         self._refusals = Counter("hopfuse_refusals", "Requests that were refused.", ("code",), **named)
         self.queries = Counter("hopfuse_queries", "Queries that were searched.", ("index",), **named)
         self.batch_queries = Histogram("hopfuse_batch_queries", "Queries in a batch.", buckets=SIZES, **named)
-        parts = Histogram("hopfuse_batch_seconds", "Seconds of a batch, by part.", ("part",), buckets=SECONDS, **named)
+        parts = Histogram("hopfuse_batch_seconds", "Seconds of a batch, by part.", ("part",), buckets=_BUCKETS, **named)
         self.parts = {part: parts.labels(part) for part in PARTS}
         stages = Histogram(
-            "hopfuse_request_seconds", "Seconds of a search request, by stage.", ("stage",), buckets=SECONDS, **named
+            "hopfuse_request_seconds", "Seconds of a search request, by stage.", ("stage",), buckets=_BUCKETS, **named
         )
         self.stages = {stage: stages.labels(stage) for stage in STAGES}
         self._queue = {of: Gauge(f"hopfuse_queue_{of}", about, **named) for of, about in QUEUE.items()}
@@ -93,7 +101,7 @@ class Metrics:
         self.waiting = Gauge("hopfuse_seq_waiting", "Requests waiting for a seq.", ("index",), **named)
         self.changes = Counter("hopfuse_changes", "Changes that were committed.", ("index",), **named)
         self.change_seconds = Histogram(
-            "hopfuse_change_seconds", "Seconds of a commit, until it is on the disk.", buckets=SECONDS, **named
+            "hopfuse_change_seconds", "Seconds of a commit, until it is on the disk.", buckets=_BUCKETS, **named
         )
         self._connections = Gauge("hopfuse_connections", "Open connections.", **named)
         self.wrong_keys_delayed = Counter(
@@ -113,7 +121,7 @@ class Metrics:
             "hopfuse_reload_failures", "States of an index that could not be served.", ("index",), **named
         )
 
-    def watch(self, batcher: Batcher, budget: Budget) -> None:
+    def watch(self, batcher: Batcher, budget: ByteBudget) -> None:
         """Report the queue of a batcher, and the bytes that requests hold."""
         self._queue["requests"].set_function(lambda: batcher.requests)
         self._queue["queries"].set_function(lambda: batcher.queries)
@@ -140,3 +148,105 @@ class Metrics:
     def text(self) -> bytes:
         """Return the metrics as text."""
         return generate_latest(self.registry)
+
+
+# ---- Metrics of all workers ------------------------------------------------------------------------------------------
+
+
+#: Seconds for a worker to send its metrics; one that does not is reported as down.
+_SECONDS = 2.0
+
+
+class WorkerMetrics:
+    """Exchanges metrics with the other workers of a server.
+
+    Parameters
+    ----------
+    slot : WorkerSlot
+        The slot of this worker.
+    metrics : Metrics
+    """
+
+    def __init__(self, slot: WorkerSlot, metrics: Metrics) -> None:
+        self._slot, self._metrics = slot, metrics
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Listen for other workers."""
+        path = self._path(self._slot.number)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)  # left by the worker before
+        self._server = await asyncio.start_unix_server(self._send, path)
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        if self._server is not None:
+            self._server.close()
+
+    async def text(self) -> bytes:
+        """Return the metrics of all workers; each sample has the label ``worker``."""
+        pages = await asyncio.gather(*(self._page(number) for number in range(self._slot.count)))
+        return await asyncio.to_thread(merge_metrics, dict(enumerate(pages)))
+
+    def _path(self, number: int) -> str:
+        return str(self._slot.folder / f"{number}.sock")
+
+    async def _send(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(self._metrics.text())
+        await writer.drain()
+        writer.close()
+
+    async def _page(self, number: int) -> bytes | None:
+        if number == self._slot.number:
+            return self._metrics.text()
+        try:
+            async with asyncio.timeout(_SECONDS):
+                reader, writer = await asyncio.open_unix_connection(self._path(number))
+                try:
+                    return await reader.read()
+                finally:
+                    writer.close()
+        except (OSError, TimeoutError):
+            return None
+
+
+def merge_metrics(pages: Mapping[int, bytes | None]) -> bytes:
+    """Merge the metrics of workers, and add which of them are up.
+
+    Parameters
+    ----------
+    pages : mapping of int to bytes
+        The page ``/metrics`` of each worker by its number; None for one that did not answer.
+
+    Examples
+    --------
+    >>> from hopfuse.serve import merge_metrics
+    >>> page = b"# HELP a_total Of a.\\n# TYPE a_total counter\\na_total 3.0\\n"
+    >>> print(merge_metrics({0: page, 1: None}).decode().partition("# HELP hopfuse")[0], end="")
+    # HELP a_total Of a.
+    # TYPE a_total counter
+    a_total{worker="0"} 3.0
+    """
+    families: dict[str, Metric] = {}
+    for number, page in pages.items():
+        for family in () if page is None else text_string_to_metric_families(page.decode()):
+            whole = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+            for sample in family.samples:
+                labels = {**sample.labels, "worker": str(number)}
+                whole.add_sample(sample.name, labels, sample.value)
+    up = families["hopfuse_worker_up"] = Metric("hopfuse_worker_up", "Whether a worker answers.", "gauge")
+    for number, page in pages.items():
+        up.add_sample(up.name, {"worker": str(number)}, float(page is not None))
+    registry = CollectorRegistry()
+    registry.register(_MergedCollector(families.values()))
+    return generate_latest(registry)
+
+
+class _MergedCollector:
+    """Metric families as a collector."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Any:
+        return self._families

@@ -26,9 +26,9 @@ from .errors import MOST_SHOWN, RefusalError
 from .http import JSON, BodyReader, encode
 from .metrics import InferenceCounts
 from .schema import QueryIn, Value
-from .searches import Answer, Search
+from .searches import Search, SearchAnswer
 from .service import Service
-from .snapshots import Snapshot
+from .snapshots import IndexSnapshot
 from .vectors import check_vector
 
 #: Header with the length of the JSON part of a body, which binary tensors follow.
@@ -93,7 +93,7 @@ def server_metadata() -> dict[str, Any]:
     return {"name": "hopfuse", "version": __version__, "extensions": _EXTENSIONS}
 
 
-def model_of(service: Service, request: Request) -> Snapshot:
+def model_of(service: Service, request: Request) -> IndexSnapshot:
     """Return the state of the index that a request names, whose version is its seq.
 
     Raises
@@ -124,7 +124,7 @@ async def read_repository(service: Service, request: Request) -> list[dict[str, 
     return [{"name": one.name, "version": str(one.seq), "state": "READY", "reason": ""} for one in seen.values()]
 
 
-def model_config(snapshot: Snapshot) -> dict[str, Any]:
+def model_config(snapshot: IndexSnapshot) -> dict[str, Any]:
     """Return the response of ``GET /v2/models/{name}/config``, whose shapes include the batch."""
     about = model_metadata(snapshot)
 
@@ -142,7 +142,7 @@ def model_config(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def model_statistics(service: Service, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
+def model_statistics(service: Service, snapshots: Sequence[IndexSnapshot]) -> dict[str, Any]:
     """Return the response of ``GET /v2/models/{name}/stats``: the requests that this process answered.
 
     A request shares its executions with others, so each counts as one.
@@ -150,7 +150,7 @@ def model_statistics(service: Service, snapshots: Sequence[Snapshot]) -> dict[st
     return {"model_stats": [_statistics(one, service.metrics.inferences[one.name]) for one in snapshots]}
 
 
-def _statistics(snapshot: Snapshot, counts: InferenceCounts) -> dict[str, Any]:
+def _statistics(snapshot: IndexSnapshot, counts: InferenceCounts) -> dict[str, Any]:
     succeeded = counts.succeeded
 
     def part(count: int, ns: int) -> dict[str, int]:
@@ -176,7 +176,7 @@ def _statistics(snapshot: Snapshot, counts: InferenceCounts) -> dict[str, Any]:
     }
 
 
-def model_metadata(snapshot: Snapshot) -> dict[str, Any]:
+def model_metadata(snapshot: IndexSnapshot) -> dict[str, Any]:
     """Return the response of ``GET /v2/models/{name}``."""
     ids = _id_type(snapshot)
     dim = snapshot.retriever.dim
@@ -207,7 +207,7 @@ async def infer(service: Service, request: Request) -> Response:
         counts.failed += 1
         counts.fail_ns += time.perf_counter_ns() - began
         raise
-    answer: Answer = request.state.answer
+    answer: SearchAnswer = request.state.answer
     counts.succeeded += 1
     counts.queries += len(answer.found)
     counts.success_ns += time.perf_counter_ns() - began
@@ -217,7 +217,7 @@ async def infer(service: Service, request: Request) -> Response:
     return response
 
 
-async def _infer(service: Service, request: Request, snapshot: Snapshot) -> Response:
+async def _infer(service: Service, request: Request, snapshot: IndexSnapshot) -> Response:
     limits, most = service.config.limits, "body_bytes" if HEADER.lower() in request.headers else "json_bytes"
     async with BodyReader(request, service.budget, limits, most, encodings=WINDOWS) as body:
         encoding, held = request.headers.get("content-encoding", "identity"), request.state.held
@@ -227,7 +227,7 @@ async def _infer(service: Service, request: Request, snapshot: Snapshot) -> Resp
         return await _answer(service, request, snapshot, body)
 
 
-async def _answer(service: Service, request: Request, snapshot: Snapshot, body: bytes) -> Response:
+async def _answer(service: Service, request: Request, snapshot: IndexSnapshot, body: bytes) -> Response:
     limits, principal, held = service.config.limits, request.state.principal, request.state.held
     head = request.headers.get(HEADER.lower())
     if head is not None and not (head.isdecimal() and len(head) < 12 and int(head) <= len(body)):
@@ -258,7 +258,7 @@ async def _answer(service: Service, request: Request, snapshot: Snapshot, body: 
 
 
 def _read(
-    body: bytes, size: int, snapshot: Snapshot, limits: Limits
+    body: bytes, size: int, snapshot: IndexSnapshot, limits: Limits
 ) -> tuple[InferRequest, list[QueryIn], list[Any] | None]:
     """Return a request, whose JSON has so many bytes, its queries and their vectors."""
     if size > limits.json_bytes:
@@ -390,12 +390,12 @@ def _wrong_size(one: TensorIn, given: str, allowed: int) -> InputError:
     )
 
 
-def _id_type(snapshot: Snapshot) -> str:
+def _id_type(snapshot: IndexSnapshot) -> str:
     ids = snapshot.retriever.recipe.hit_ids(snapshot.index)
     return "INT64" if len(ids) > 0 and isinstance(ids[0], int) else "BYTES"
 
 
-def _response(answer: Answer, asked: InferRequest) -> PartedResponse:
+def _response(answer: SearchAnswer, asked: InferRequest) -> PartedResponse:
     """Return the rankings as tensors."""
     results = answer.results
     rankings = [result.hits for result in results]

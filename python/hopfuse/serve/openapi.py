@@ -1,13 +1,17 @@
-"""``/openapi.json``, generated from the routes and the types of their bodies."""
+"""``/openapi.json``, generated from the routes and the types of their bodies, and the page at ``/``."""
 
 from __future__ import annotations
 
+import hashlib
 import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any
 
 import msgspec
+from starlette.responses import Response
 
 from .. import __version__
 from ..errors import HopfuseError
@@ -121,3 +125,41 @@ def _operation(one: Endpoint, shown: dict[Any, Any]) -> dict[str, Any]:
     if one.right is None:
         operation["security"] = []
     return operation
+
+
+# ---- The page --------------------------------------------------------------------------------------------------------
+
+
+def page() -> Response:
+    """Return the page.
+
+    Its Content-Security-Policy allows the style and the script of the file, by their digests, and requests to this
+    server; no other host, no inline handlers or styles, no markup from strings (trusted types), and no framing.
+    """
+    text = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
+    policy = {
+        "default-src": "'none'",
+        "script-src": _digest(text, "script"),
+        "style-src": _digest(text, "style"),
+        "connect-src": "'self'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+        "require-trusted-types-for": "'script'",
+        "trusted-types": "'none'",
+    }
+    headers = {
+        "cache-control": "no-cache",
+        "content-security-policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
+        "cross-origin-opener-policy": "same-origin",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+    }
+    return Response(text, headers=headers, media_type="text/html")
+
+
+def _digest(text: str, tag: str) -> str:
+    """Return the policy source for the contents of the only element with this tag."""
+    (inside,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+    return f"'sha256-{b64encode(hashlib.sha256(inside.encode()).digest()).decode()}'"

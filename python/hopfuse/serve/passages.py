@@ -28,7 +28,7 @@ from .http import JSON, encode
 from .keys import Principal
 from .schema import PassageOut, PassagesPage
 from .service import Service
-from .snapshots import Snapshot, own_id
+from .snapshots import IndexSnapshot, own_id
 
 #: Passages of a page by default.
 PAGE = 100
@@ -101,13 +101,13 @@ class PassageReader:
         parts = await desk.run(held.owner, _page, snapshot, rows, more)
         return PartedResponse(parts, JSON).hold(held, nbytes)
 
-    async def _snapshot(self, given: Mapping[str, str], principal: Principal) -> Snapshot:
+    async def _snapshot(self, given: Mapping[str, str], principal: Principal) -> IndexSnapshot:
         at_least = whole(given, "at_least", None)
         return await self._service.snapshot_at(
             given.get("index"), principal, at_least, whole(given, "timeout_ms", None)
         )
 
-    def _find(self, snapshot: Snapshot, id: str, principal: Principal) -> tuple[int, int]:
+    def _find(self, snapshot: IndexSnapshot, id: str, principal: Principal) -> tuple[int, int]:
         """Return the row of a passage that the key sees, and its bytes; it is not read."""
         index, seen = snapshot.index, snapshot.visible(principal)
         own = own_id(index, id)
@@ -118,7 +118,7 @@ class PassageReader:
         return row, int(_bytes_of(index, np.array([row]))[0])
 
     def _rows(
-        self, snapshot: Snapshot, after: str | None, limit: int, principal: Principal
+        self, snapshot: IndexSnapshot, after: str | None, limit: int, principal: Principal
     ) -> tuple[list[int], int, bool]:
         """Return the rows of a page, their bytes, and whether others follow; no passage is read."""
         index, seen = snapshot.index, snapshot.visible(principal)
@@ -189,7 +189,7 @@ def _bytes_of(index: Index, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     return found + index.texts.lengths(rows) + index.metadata.lengths(rows)
 
 
-def _page(snapshot: Snapshot, rows: Sequence[int], more: bool) -> list[bytes]:
+def _page(snapshot: IndexSnapshot, rows: Sequence[int], more: bool) -> list[bytes]:
     """Return a page as JSON in parts."""
     index = snapshot.index
     page = PassagesPage([], snapshot.seq, index.passage_ids[rows[-1]] if more else None)

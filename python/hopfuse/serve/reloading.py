@@ -18,7 +18,7 @@ import msgspec
 
 from ..errors import HopfuseError
 from .config import ServeConfig, table_of
-from .keys import Keys
+from .keys import KeyRing
 from .service import Service
 from .workers import Order
 
@@ -47,7 +47,7 @@ SOON = 0.05
 
 
 @dataclass(frozen=True)
-class Changes:
+class ConfigChanges:
     """What a configuration changes: the configuration that is used, and the names of what differs in it.
 
     Attributes
@@ -76,7 +76,7 @@ class Reloader:
     def __init__(self, config: ServeConfig, read: Callable[[], ServeConfig] | None) -> None:
         self._config, self._read = config, read
 
-    def next(self) -> Changes | None:
+    def next(self) -> ConfigChanges | None:
         """Return what has changed; None, after a line in the log, if there is nothing to read.
 
         Raises
@@ -89,7 +89,7 @@ class Reloader:
             return None
         return changes(self._config, self._read())
 
-    def take(self, found: Changes) -> None:
+    def take(self, found: ConfigChanges) -> None:
         """Compare the next configuration with this one, which is used."""
         self._config = found.config
         log.info("the configuration was read again; %s", "changed: " + ", ".join(found.made) if found.made else "equal")
@@ -121,7 +121,7 @@ class Reloader:
 
 async def use(service: Service, config: ServeConfig) -> None:
     """Use a configuration in a service."""
-    keys = await asyncio.to_thread(Keys, config.keys)
+    keys = await asyncio.to_thread(KeyRing, config.keys)
     _change(service.config, config)
     service.keys = keys
     service.metrics.config_reloads.labels("used").inc()
@@ -182,7 +182,7 @@ class Orders:
             await use(self._service, config)
 
 
-def changes(before: ServeConfig, after: ServeConfig) -> Changes:
+def changes(before: ServeConfig, after: ServeConfig) -> ConfigChanges:
     """Return how a configuration differs from the one that is used.
 
     Examples
@@ -213,7 +213,7 @@ def changes(before: ServeConfig, after: ServeConfig) -> Changes:
             later += [table_of(name, one) for one in sorted({*old, *new}) if old.get(one) != new.get(one)]
         else:
             later.append(name)
-    return Changes(msgspec.structs.replace(before, **used), made, later)
+    return ConfigChanges(msgspec.structs.replace(before, **used), made, later)
 
 
 def _change(own: ServeConfig, config: ServeConfig) -> None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from .found import Found, HitReader
+from .found import HitReader, QueryRanking
 from .keys import Principal
 from .schema import ResultOut, Timings
-from .snapshots import Query, Snapshot
+from .snapshots import IndexSnapshot, SearchQuery
 
 #: Hits of an answer, and bytes of it, up to which a batch reads them and the event loop encodes them.
 SMALL_HITS, SMALL_BYTES = 1000, 2**18
@@ -26,8 +26,8 @@ class Search:
 
     Attributes
     ----------
-    snapshot : Snapshot
-    queries : list of Query
+    snapshot : IndexSnapshot
+    queries : list of SearchQuery
     is_long : bool
         Whether the queries take so long to check that the event loop should not wait for it.
     k : int
@@ -47,8 +47,8 @@ class Search:
         Time of arrival (:func:`time.monotonic`), from which the timeout counts.
     """
 
-    snapshot: Snapshot
-    queries: Sequence[Query]
+    snapshot: IndexSnapshot
+    queries: Sequence[SearchQuery]
     is_long: bool = False
     k: int = 10
     recipe: str | None = None
@@ -64,21 +64,21 @@ class Search:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class SearchAnswer:
     """What was found for a request, the state that was searched, and timings.
 
     Attributes
     ----------
-    found : list of Found
+    found : list of QueryRanking
         By query.
-    snapshot : Snapshot
+    snapshot : IndexSnapshot
     timings : Timings
     reader : HitReader
         Reads the hits.
     """
 
-    found: list[Found]
-    snapshot: Snapshot
+    found: list[QueryRanking]
+    snapshot: IndexSnapshot
     timings: Timings
     reader: HitReader
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import logging
 import os
 import signal
@@ -22,13 +23,11 @@ import uvicorn
 from ..errors import InputError
 from .admission import RESERVE, Connections
 from .app import make_app
-from .buserror import end_at_bus_error
 from .config import Limits, ServeConfig
 from .connections import protocol
 from .errors import RefusalError
 from .logs import start_logging
 from .mcp import serve_stdio
-from .memory import share_freed
 from .reloading import Orders, Reloader
 from .service import END_SECONDS, Service
 from .workers import HUP, NOTIFY, WorkerSlot, check_port, kept_port, notify_ready, run_workers, url_of
@@ -200,7 +199,7 @@ def run(
         if not config.share_port:
             check_port(config)
         service = Service(config, encoders, alone=True)
-        end_at_bus_error(service)
+        _end_at_bus_error(service)
         service.open_all()
         if not config.share_port:
             _server(service, notify_ready, start_first=NOTIFY in os.environ, alone=True, reloader=reloader).run()
@@ -248,7 +247,7 @@ def _answer(
     """Serve as a worker until a signal."""
     start_logging(config.log, slot.number)
     service = Service(config, encoders, slot, alone=True)
-    end_at_bus_error(service)
+    _end_at_bus_error(service)
     service.open_all()
     _server(service, Orders(service, pipe, slot.folder).begin, start_first=True, alone=True).run(sockets=[bound])
 
@@ -303,10 +302,76 @@ def _is_main_thread() -> bool:
 def _process(config: ServeConfig) -> Iterator[None]:
     """Start logging, shorten the switch interval, and let threads share memory."""
     start_logging(config.log)
-    share_freed()
+    _share_freed()
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
         yield
     finally:
         sys.setswitchinterval(before)
+
+
+# ---- Memory ----------------------------------------------------------------------------------------------------------
+# glibc gives each thread a place of its own to allocate in, where what was freed stays: a server with a dozen threads,
+# whose requests differ, then takes twice what it uses.
+
+
+#: Parameters of glibc's mallopt, by the variables with which an operator sets them: the number of places; the bytes
+#: from which on a block is mapped alone; and the free bytes that stay at the end of a place. The last two are the
+#: largest to which glibc raises them by itself: with one place, smaller ones would give memory back and ask for it
+#: again in every call of NumPy.
+_PARAMETERS = {
+    "MALLOC_ARENA_MAX": (-8, 1),
+    "MALLOC_MMAP_THRESHOLD_": (-3, 1 << 25),
+    "MALLOC_TRIM_THRESHOLD_": (-1, 1 << 26),
+}
+#: A variable that sets all of them.
+_TUNABLES = "GLIBC_TUNABLES"
+
+
+def _share_freed() -> None:
+    """Let the threads of this process allocate in one place from now on; only glibc has several."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    if mallopt is None or _TUNABLES in os.environ:
+        return
+    for variable, (parameter, value) in _PARAMETERS.items():
+        if variable not in os.environ:
+            mallopt(parameter, value)
+
+
+# ---- Bus errors ------------------------------------------------------------------------------------------------------
+# If a mapped file is truncated in place, the system sends SIGBUS to a thread that reads a page beyond its end. Python's
+# own handlers run later, and the thread would read again, so this one is called by the system itself; it never returns.
+
+
+#: The exit code: EX_IOERR of sysexits.h.
+_EXIT = 74
+#: The services of this process, whose indexes are looked at.
+_SERVICES: list[Service] = []
+_KEPT: list[Any] = []  # what the system calls must not be collected
+
+
+def _end_at_bus_error(service: Service) -> None:
+    """From now on, log a bus error with the indexes of a service that are shorter than they were, and end."""
+    number = getattr(signal, "SIGBUS", None)
+    _SERVICES[:] = [service]
+    if number is None or _KEPT:
+        return
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_int)
+    _KEPT.append(kind(_end))
+    function = ctypes.CDLL(None).signal
+    function.restype, function.argtypes = ctypes.c_void_p, [ctypes.c_int, kind]
+    function(number, _KEPT[0])
+
+
+def _end(number: int) -> None:
+    try:
+        names = [name for service in _SERVICES for name, one in service.snapshots.items() if one.is_shortened()]
+        what = f"of index {', '.join(names)} " if names else ""
+        message = "a file %swas truncated while it was open, or the disk cannot read it; the server ends"
+        record = logging.LogRecord("hopfuse.serve", logging.CRITICAL, __file__, 0, message, (what,), None)
+        handlers = logging.getLogger().handlers
+        line = handlers[0].format(record) if handlers else record.getMessage()
+        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"{line}\n".encode())
+    finally:
+        os._exit(_EXIT)

@@ -24,28 +24,24 @@ from ..errors import HopfuseError, InputError
 from ..retriever import Retriever, calling
 from .admission import Requests
 from .batcher import Batcher, Work, late, stopping
-from .batches import Plan, RequestShare, Runner
+from .batches import BatchPlan, Piece, RequestShare, Runner, pieces_of
 from .bounds import check_most
-from .budget import Budget, Held
+from .budget import ByteBudget, Held
 from .config import KeyConfig, ServeConfig, table_of
-from .desk import Desk
 from .encoders import TimedEncoders
 from .errors import RefusalError, gone_away, in_request
-from .following import Follower
+from .following import SnapshotFollower
 from .found import HitReader
-from .guesses import Guesses
-from .keys import Keys, Principal
+from .keys import Guesses, KeyRing, Principal
 from .logs import RequestLog
-from .metrics import Metrics
-from .options import RetrieverCache
-from .pieces import Piece, pieces_of
+from .metrics import Metrics, WorkerMetrics
+from .retriever_cache import Desk, RetrieverCache
 from .schema import PassagesRequest, Timings
-from .searches import ANYONE, Answer, Search
-from .snapshots import Query, Snapshot
+from .searches import ANYONE, Search, SearchAnswer
+from .snapshots import IndexSnapshot, SearchQuery
 from .threads import DaemonThreads
-from .worker_metrics import WorkerMetrics
 from .workers import WorkerSlot
-from .writing import Changes
+from .writing import ChangesInProgress
 
 log = logging.getLogger("hopfuse.serve")
 #: Batches that are searched at a time on the CPU, and divide its processors. One leaves some idle while Python prepares
@@ -72,11 +68,11 @@ class Service:
     --------
     >>> import asyncio, tempfile
     >>> import hopfuse as hf
-    >>> from hopfuse.serve import Query, Search, ServeConfig, Service
+    >>> from hopfuse.serve import SearchQuery, Search, ServeConfig, Service
     >>> async def ask(folder, text):
     ...     service = Service(ServeConfig.read("", {"indexes": {"waters": {"path": folder, "words": "fts5"}}}))
     ...     await service.start()
-    ...     answer = await service.search(Search(snapshot=service.snapshot("waters"), queries=[Query(text)]))
+    ...     answer = await service.search(Search(snapshot=service.snapshot("waters"), queries=[SearchQuery(text)]))
     ...     await service.stop()
     ...     return answer.results[0].hits[0].text
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -97,7 +93,7 @@ class Service:
         self.config, self.metrics, self._alone = config, Metrics(), alone
         self.worker = None if slot is None else slot.number
         self._worker_metrics = None if slot is None else WorkerMetrics(slot, self.metrics)
-        self.keys, self.requests = Keys(config.keys), Requests(config)
+        self.keys, self.requests = KeyRing(config.keys), Requests(config)
         self.guesses = Guesses(config.limits, self.metrics.wrong_keys_delayed.inc)
         self.log_request = RequestLog(config.log)
         self._encoders = encoders or {}
@@ -113,17 +109,17 @@ class Service:
             outside=lambda plan: plan.encodes,
             died=self.metrics.threads_replaced.inc,
         )
-        self.budget, self.desk = Budget(limits.queue_bytes, config.part(limits.key_bytes)), Desk()
+        self.budget, self.desk = ByteBudget(limits.queue_bytes, config.part(limits.key_bytes)), Desk()
         self.metrics.watch(self.batcher, self.budget)
-        self.snapshots: dict[str, Snapshot] = {}
-        self._opened: list[Snapshot] = []
+        self.snapshots: dict[str, IndexSnapshot] = {}
+        self._opened: list[IndexSnapshot] = []
         self._maker = Desk(1, "hopfuse-maker", self._calling)
         self._retrievers = RetrieverCache(config, self._maker)
         self._checker = DaemonThreads(1, "hopfuse-check")
         self._reader = DaemonThreads(1, "hopfuse-follow", self._calling)
         self._lives: dict[str, LiveIndex[Index]] = {}
-        self.followers: dict[str, Follower] = {}
-        self.changes = Changes(config, self.metrics, self._calling)
+        self.followers: dict[str, SnapshotFollower] = {}
+        self.changes = ChangesInProgress(config, self.metrics, self._calling)
         self.status = "starting"
         #: The tasks of requests without an answer, and whether they were refused.
         self.unanswered: set[asyncio.Task[Any]] = set()
@@ -208,7 +204,7 @@ class Service:
         for live in self._lives.values():
             live.close()  # waits for a compaction
 
-    def open(self, name: str) -> Snapshot:
+    def open(self, name: str) -> IndexSnapshot:
         """Open the present state of an index, and make its retrievers."""
         config = self.config.indexes[name]
         opened = Index.open(config.path, writable=True) if config.writable else Index.open(config.path, live=True)
@@ -227,16 +223,16 @@ class Service:
             log.log(level, "index %s is searched without %s: %s", name, part, cost)
         return snapshot
 
-    def _snapshot_of(self, name: str, retriever: Retriever) -> Snapshot:
-        snapshot = Snapshot(name, self.config.indexes[name], retriever)
+    def _snapshot_of(self, name: str, retriever: Retriever) -> IndexSnapshot:
+        snapshot = IndexSnapshot(name, self.config.indexes[name], retriever)
         if self.config.limits.part_bytes is not None:
             snapshot.index.keep_parts(self.config.limits.part_bytes)
         _check_filters(snapshot, self.keys)
         return snapshot
 
-    def _follow(self, snapshot: Snapshot) -> None:
+    def _follow(self, snapshot: IndexSnapshot) -> None:
         name, live = snapshot.name, self._lives[snapshot.name]
-        follower = self.followers[name] = Follower(
+        follower = self.followers[name] = SnapshotFollower(
             live,
             snapshot,
             make=lambda index, before: self._snapshot_of(before.name, before.retriever.of_state(index)),
@@ -248,7 +244,7 @@ class Service:
         if self.config.indexes[name].writable:
             self.changes.accept_writes(name, live, follower.changed)
 
-    def serve(self, snapshot: Snapshot) -> None:
+    def serve(self, snapshot: IndexSnapshot) -> None:
         """Search this state of an index from now on; requests in progress keep theirs."""
         before, self.snapshots[snapshot.name] = self.snapshots.get(snapshot.name), snapshot
         self._retrievers.forget(snapshot.name)
@@ -268,14 +264,14 @@ class Service:
         gc.collect()
         gc.freeze()
 
-    async def warm_up(self, snapshot: Snapshot) -> None:
+    async def warm_up(self, snapshot: IndexSnapshot) -> None:
         """Search one query and a full batch by each recipe, the default one twice: the second times are kept."""
         if snapshot.index.num_passages == 0:
             return
         await self._in_maker(snapshot.warm_up)
         for retriever in snapshot.retrievers.values():
-            first = Query(*retriever.sample())
-            plan = Plan(snapshot, retriever, 10, False, False)
+            first = SearchQuery(*retriever.sample())
+            plan = BatchPlan(snapshot, retriever, 10, False, False)
             for size in (1, self.config.limits.batch):
                 asked = RequestShare([first] * size, frozenset(("title", "text")), warms_up=True)
                 for usual in (False, True) if retriever is snapshot.retriever else (False,):
@@ -316,7 +312,7 @@ class Service:
 
     # ---- A request --------------------------------------------------------------------------------------------------
 
-    def snapshots_for(self, principal: Principal) -> dict[str, Snapshot]:
+    def snapshots_for(self, principal: Principal) -> dict[str, IndexSnapshot]:
         """Return the states of the indexes that a key sees."""
         if self.status != "ok":
             raise stopping(self.status)
@@ -340,7 +336,7 @@ class Service:
         if refusal is not None:
             raise refusal
 
-    def snapshot(self, name: str | None, principal: Principal = ANYONE) -> Snapshot:
+    def snapshot(self, name: str | None, principal: Principal = ANYONE) -> IndexSnapshot:
         """Return the searched state of an index; None names the first that the key sees."""
         seen = self.snapshots_for(principal)
         if not seen:
@@ -356,7 +352,7 @@ class Service:
 
     async def snapshot_at(
         self, name: str | None, principal: Principal, at_least: int | None, timeout_ms: int | None
-    ) -> Snapshot:
+    ) -> IndexSnapshot:
         """Return the searched state of an index once it has at least a seq, within a request's timeout.
 
         Raises
@@ -385,7 +381,7 @@ class Service:
         """Refuse so many queries of a key if they cannot be answered in time, even if they need no encoder."""
         self.batcher.check_deadline(principal.name, size, arrived + self._timeout(timeout_ms) / 1000)
 
-    async def search(self, search: Search) -> Answer:
+    async def search(self, search: Search) -> SearchAnswer:
         """Answer a request; one that is cancelled is withdrawn.
 
         Parameters
@@ -440,7 +436,7 @@ class Service:
         if len(parts) > 1:
             placed = dict(zip(chain(*places), chain(*parts), strict=True))
             found = [placed[at] for at in range(len(search.queries))]
-        return Answer(
+        return SearchAnswer(
             found,
             search.snapshot,
             Timings(
@@ -501,7 +497,7 @@ class Service:
             for piece in pieces:
                 which: dict[str, Any] = {"encodes": piece.encodes, "makes": bool(piece.parts), "alone": alone}
                 restricted = piece.parts is not None
-                plan = Plan(search.snapshot, retriever, k, search.trace, restricted, search.per_document, **which)
+                plan = BatchPlan(search.snapshot, retriever, k, search.trace, restricted, search.per_document, **which)
                 queries, sees_all = [search.queries[at] for at in piece.places], search.principal.where is None
                 asked = RequestShare(queries, search.fields, search.strict, sees_all)
                 who: dict[str, Any] = {"owner": search.principal.name, "deadline": deadline, "usual": not search.trace}
@@ -527,13 +523,13 @@ class Service:
             self.metrics.batch_queries.observe(works[0].batch)
 
 
-def _check_keys(snapshots: Sequence[Snapshot], keys: Mapping[str, KeyConfig]) -> None:
-    made = Keys(keys)
+def _check_keys(snapshots: Sequence[IndexSnapshot], keys: Mapping[str, KeyConfig]) -> None:
+    made = KeyRing(keys)
     for snapshot in snapshots:
         _check_filters(snapshot, made)
 
 
-def _check_filters(snapshot: Snapshot, keys: Keys) -> None:
+def _check_filters(snapshot: IndexSnapshot, keys: KeyRing) -> None:
     """Find the passages that keys see now, not at the first request of each."""
     for principal in keys.all():
         if principal.sees(snapshot.name):
@@ -556,7 +552,7 @@ def _divided(search: Search, retriever: Retriever, limit: int) -> list[Piece]:
     return pieces_of(search.queries, encodes, search.snapshot, limit)
 
 
-def _check(retriever: Retriever, queries: Sequence[Query]) -> None:
+def _check(retriever: Retriever, queries: Sequence[SearchQuery]) -> None:
     """Refuse a query that lacks an input which cannot be made, or whose vector does not fit."""
     for at, query in enumerate(queries):
         try:

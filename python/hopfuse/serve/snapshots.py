@@ -21,7 +21,7 @@ from .errors import in_request
 from .keys import Principal
 
 
-class Passage(NamedTuple):
+class SentPassage(NamedTuple):
     """A passage as it is sent; metadata is None if there is none."""
 
     id: str | int
@@ -35,7 +35,7 @@ PASSAGES = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Query:
+class SearchQuery:
     """A checked query.
 
     Attributes
@@ -54,7 +54,7 @@ class Query:
     allow: NDArray[np.int64] | None = None
 
 
-class Snapshot:
+class IndexSnapshot:
     """One state of an index, with the retrievers of requests.
 
     Parameters
@@ -79,10 +79,10 @@ class Snapshot:
         # Bound to the index, not to the snapshot, which would then be in a reference cycle.
         self.passage = lru_cache(PASSAGES)(partial(_passage, self.index))
 
-    def part_of(self, row: int, fields: frozenset[str]) -> Passage:
+    def part_of(self, row: int, fields: frozenset[str]) -> SentPassage:
         """Return a passage with some of its fields, the others empty; it is not kept."""
         index = self.index
-        return Passage(
+        return SentPassage(
             index.passage_ids[row],
             index.titles[row] if "title" in fields else "",
             index.texts[row] if "text" in fields else "",
@@ -204,8 +204,8 @@ def _file_bytes(index: Index, otherwise: int = 0) -> int:
         return otherwise
 
 
-def _passage(index: Index, row: int) -> Passage:
-    return Passage(index.passage_ids[row], index.titles[row], index.texts[row], index.metadata.row(row) or None)
+def _passage(index: Index, row: int) -> SentPassage:
+    return SentPassage(index.passage_ids[row], index.titles[row], index.texts[row], index.metadata.row(row) or None)
 
 
 def own_id(index: Index, given: str) -> str | int | None:
@@ -219,7 +219,7 @@ def own_id(index: Index, given: str) -> str | int | None:
     return int(given) if str(int(given)) == given else None
 
 
-def allowed(queries: Sequence[Query], num_passages: int) -> NDArray[np.bool_] | None:
+def allowed(queries: Sequence[SearchQuery], num_passages: int) -> NDArray[np.bool_] | None:
     """Return the masks of a batch: (P,) if all queries have the same rows, by identity, else (B, P); None for all."""
     first = queries[0].allow
     if all(query.allow is first for query in queries):

@@ -18,7 +18,7 @@ from .decoding import decode, on_desk, read_change, read_search
 from .errors import RefusalError, status_of
 from .http import encode
 from .keys import Principal, lacks_right
-from .searches import Answer
+from .searches import SearchAnswer
 from .service import Service
 
 #: How many times as long an answer may be estimated as it is, whose numbers are short.
@@ -167,7 +167,7 @@ async def _search(service: Service, asked: SearchArguments, principal: Principal
     return await on_desk(service, held, answer.is_large, _found, answer, asked, service.config.limits)
 
 
-def _found(answer: Answer, asked: SearchArguments, limits: Limits) -> ToolAnswer:
+def _found(answer: SearchAnswer, asked: SearchArguments, limits: Limits) -> ToolAnswer:
     (result,) = answer.results
     notes = {"notes": result.notes} if result.notes else {}
     return _written({"hits": result.hits, "seq": answer.snapshot.seq, **notes}, asked.k, limits)
@@ -179,7 +179,7 @@ async def _explain(service: Service, asked: ExplainArguments, principal: Princip
     return await on_desk(service, held, answer.is_large, _explanation, answer, asked, service.config.limits)
 
 
-def _explanation(answer: Answer, asked: ExplainArguments, limits: Limits) -> ToolAnswer:
+def _explanation(answer: SearchAnswer, asked: ExplainArguments, limits: Limits) -> ToolAnswer:
     (result,) = answer.results
     trace = result.trace or {}
     for rank, (hit, how) in enumerate(zip(result.hits, trace.get("hits", ()), strict=True), 1):
@@ -233,7 +233,7 @@ async def _add(service: Service, asked: AddArguments, principal: Principal, held
 
 async def _answer(
     service: Service, asked: SearchArguments | ExplainArguments, principal: Principal, held: Held, **own: Any
-) -> Answer:
+) -> SearchAnswer:
     """Return the answer to the search request with these arguments and fields of its ``own``."""
     query = {name: getattr(asked, name) for name in ("text", "allow", "entities")}
     body = msgspec.json.encode({"queries": [query], "k": asked.k, "index": asked.index, **own})

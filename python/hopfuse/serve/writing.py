@@ -33,7 +33,7 @@ from .errors import RefusalError, in_row, no_passage
 from .keys import Principal
 from .metrics import Metrics
 from .schema import EdgeIn, EntityIn, PassageIn, PassagesRequest
-from .snapshots import Snapshot, own_id
+from .snapshots import IndexSnapshot, own_id
 from .threads import DaemonThreads
 from .vectors import vector_of, wrong_dim
 
@@ -76,7 +76,7 @@ class Writer:
         self._words = None if words is None else WordReader.like(words)
         self._reading = threading.Lock()  # a tagger's model is not known to be thread-safe
 
-    def add(self, asked: PassagesRequest, snapshot: Snapshot, principal: Principal) -> int:
+    def add(self, asked: PassagesRequest, snapshot: IndexSnapshot, principal: Principal) -> int:
         """Commit the additions of a request, and return the seq; called on a separate thread."""
         rows = [_row(one, principal.sets) for one in asked.passages]
         texts = [text_to_index(one.title, one.text) for one in asked.passages]
@@ -115,7 +115,7 @@ class Writer:
         except InputError as error:
             raise in_row(error) from None
 
-    def delete(self, id: str, snapshot: Snapshot, principal: Principal) -> int:
+    def delete(self, id: str, snapshot: IndexSnapshot, principal: Principal) -> int:
         """Commit the deletion of a passage, and return the seq; called on a separate thread."""
         own = own_id(snapshot.index, id)
         try:
@@ -171,7 +171,7 @@ class Writer:
             log.error("index %s was not compacted: %s", self.name, error, exc_info=error)
 
 
-class Changes:
+class ChangesInProgress:
     """The changes in progress, limited in number; their bytes are counted with those of other requests.
 
     Parameters
@@ -210,7 +210,7 @@ class Changes:
             self._threads.submit(self._writers[name].compact_if_due)
 
     async def add(
-        self, asked: PassagesRequest, snapshot: Snapshot, principal: Principal, *, held: Held, deadline: float
+        self, asked: PassagesRequest, snapshot: IndexSnapshot, principal: Principal, *, held: Held, deadline: float
     ) -> int:
         """Commit the additions of a request; see :meth:`Service.add`."""
         writer = self._writer(snapshot.name)
@@ -222,7 +222,7 @@ class Changes:
             )
         return await self._run(lambda: writer.add(asked, snapshot, principal), principal, held, deadline)
 
-    async def delete(self, id: str, snapshot: Snapshot, principal: Principal, *, deadline: float) -> int:
+    async def delete(self, id: str, snapshot: IndexSnapshot, principal: Principal, *, deadline: float) -> int:
         """Delete a passage; see :meth:`Service.delete`."""
         writer = self._writer(snapshot.name)
         return await self._run(lambda: writer.delete(id, snapshot, principal), principal, None, deadline)
@@ -336,7 +336,7 @@ def _edge(one: EdgeIn) -> dict[str, Any]:
 
 
 def _vectors(
-    given: list[Any], texts: list[str], field: str, snapshot: Snapshot, dim: int | None
+    given: list[Any], texts: list[str], field: str, snapshot: IndexSnapshot, dim: int | None
 ) -> NDArray[np.float32] | None:
     """Return the given vectors, and the encoder's for the others; None if the index has none and none is given."""
     encoder = snapshot.retriever.encoder

@@ -5,8 +5,7 @@ The room imports the public API; each store's library is imported when it is use
 """
 
 from ..io.source import Snapshot, Source
-from .arrow import ArrowSource
-from .parquet import ParquetSource
+from .arrow import ArrowSource, ParquetSource
 from .places import is_place, open_source
 from .tables import VectorsChangedWarning
 

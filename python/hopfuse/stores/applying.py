@@ -1,8 +1,9 @@
-"""Apply the changes of a store to a live index, as one batch."""
+"""The rows of a store that were touched, and their changes applied to a live index, as one batch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from .._validation import check_distinct
@@ -13,7 +14,47 @@ from ..index.input_links import UNTYPED
 from ..io import tables
 from ..io.source import stored_batches
 from ..io.tables import Table
-from .touched import Changes, End
+
+#: ("passage", id) or ("entity", name).
+End = tuple[str, Any]
+
+
+@dataclass
+class TouchedKeys:
+    """Keys of rows that may have been inserted, updated or deleted.
+
+    Attributes
+    ----------
+    passages : set of id
+    entities : set of name
+    edges : set of pairs of ends
+        A pair stands for its edges of all types.
+    facts : set of (head, relation, tail)
+    """
+
+    passages: set[Any] = field(default_factory=set)
+    entities: set[str] = field(default_factory=set)
+    edges: set[tuple[End, End]] = field(default_factory=set)
+    facts: set[tuple[str, str, str]] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        return bool(self.passages or self.entities or self.edges or self.facts)
+
+
+@dataclass(frozen=True)
+class RowChanges:
+    """The rows that were touched between two states of a store, as batches of :class:`Snapshot`'s tables.
+
+    ``edges`` and ``facts`` also have the rows of touched passages and entities: deleting these deletes their edges and
+    facts, which must then be added again.
+    """
+
+    touched: TouchedKeys
+    passages: Sequence[Any]
+    entities: Sequence[Any]
+    edges: Sequence[Any]
+    facts: Sequence[Any]
+
 
 _ENDS = (("src_passage", "src_entity"), ("dst_passage", "dst_entity"))
 
@@ -33,7 +74,7 @@ class KnownRows:
         self.has_graph, self.has_facts = index.graph is not None, index.facts is not None
 
 
-def apply_changes(change: Change, known: KnownRows, changes: Changes) -> Callable[[], None]:
+def apply_changes(change: Change, known: KnownRows, changes: RowChanges) -> Callable[[], None]:
     """Add changes of a store to a change of the index; return a function that updates ``known``, to call after commit.
 
     Raises

@@ -6,11 +6,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..errors import MissingExtraError
+from .._validation import import_extra
 from .collections import Point, check_place, collection_of, passages_alone
 from .tables import TableReader, existing, not_in_store, split_place
 
@@ -61,10 +60,7 @@ class ChromaSource:
             existing(Path(self._path, "chroma.sqlite3"), "the folder of a Chroma database, which has this file")
         self._client, self._collection, self._title = client, collection, title
         if client is None:
-            try:
-                self._chroma = import_module("chromadb")
-            except ImportError:
-                raise MissingExtraError("chromadb", "chroma", "reading a Chroma collection") from None
+            self._chroma = import_extra("chromadb", "reading a Chroma collection")
 
     @contextmanager
     def snapshot(self) -> Iterator[TableReader]:

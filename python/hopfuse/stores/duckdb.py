@@ -6,11 +6,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..errors import MissingExtraError
+from .._validation import import_extra
 from .tables import (
     ROWS,
     TableReader,
@@ -56,10 +55,7 @@ class DuckDBSource:
     """
 
     def __init__(self, path: str | os.PathLike[str], queries: Mapping[str, str | Sequence[str]]) -> None:
-        try:
-            self._duckdb = import_module("duckdb")
-        except ImportError:
-            raise MissingExtraError("duckdb", "duckdb", "reading a DuckDB database") from None
+        self._duckdb = import_extra("duckdb", "reading a DuckDB database")
         self._in_memory = os.fspath(path) == ":memory:"
         self._path = path if self._in_memory else existing(Path(path), "a DuckDB database file")
         self._queries = check_queries("DuckDB", queries)

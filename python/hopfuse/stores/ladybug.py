@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, MissingExtraError
+from .._validation import import_extra
+from ..errors import InputError
 from .tables import ROWS, TableReader, cannot_open, check_queries, existing, rejected, split_place, table_batches
 
 
@@ -45,10 +45,7 @@ class LadybugSource:
     """
 
     def __init__(self, path: str | os.PathLike[str], queries: Mapping[str, str | Sequence[str]]) -> None:
-        try:
-            self._ladybug = import_module("ladybug")
-        except ImportError:
-            raise MissingExtraError("ladybug", "ladybug", "reading a ladybug database") from None
+        self._ladybug = import_extra("ladybug", "reading a ladybug database")
         self._path = existing(Path(path), "a ladybug database")
         self._queries = check_queries("ladybug", queries)
 

@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .._validation import check_names
-from ..errors import InputError, MissingExtraError
+from .._validation import check_names, import_extra
+from ..errors import InputError
 from .tables import RENAMED, ROWS, TABLES, TableReader, existing, not_in_store, split_place, table_batches
 
 
@@ -51,10 +50,7 @@ class LanceDBSource:
         *,
         columns: Mapping[str, str] | None = None,
     ) -> None:
-        try:
-            self._lancedb = import_module("lancedb")
-        except ImportError:
-            raise MissingExtraError("lancedb", "lancedb", "reading LanceDB") from None
+        self._lancedb = import_extra("lancedb", "reading LanceDB")
         self._path = existing(Path(path), "the folder of a LanceDB database")
         check_names(tables or (), "tables", TABLES)
         check_names(columns or (), "columns", RENAMED)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..io.source import Source
-from .parquet import ParquetSource
+from .arrow import ParquetSource
 from .tables import check_whole_place
 
 POSTGRESQL = ("postgresql", "postgres")

@@ -7,14 +7,13 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._validation import check_choice
-from ..errors import InputError, MissingExtraError, StoreError
+from .._validation import check_choice, import_extra
+from ..errors import InputError, StoreError
 from .collections import Point, check_place, collection_of, passages_alone
 from .tables import TableReader, VectorsChangedWarning, cannot_open, existing, not_in_store, split_place
 
@@ -69,10 +68,7 @@ class QdrantSource:
             existing(Path(self._path, "meta.json"), "the folder of a local Qdrant, which has this file")
         self._client, self._collection = client, collection
         self._text, self._title, self._vector = text, title, vector
-        try:
-            self._qdrant = import_module("qdrant_client")
-        except ImportError:
-            raise MissingExtraError("qdrant-client", "qdrant", "reading a Qdrant collection") from None
+        self._qdrant = import_extra("qdrant_client", "reading a Qdrant collection")
 
     @contextmanager
     def snapshot(self) -> Iterator[TableReader]:

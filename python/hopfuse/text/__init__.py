@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Any
 from .rules import NAME_RULE, RULE, RULES, check_rule
 
 if TYPE_CHECKING:
-    from .folding import FoldedText, fold, fold_with_offsets, in_word, splits_word, unaccented
+    from .folding import (
+        SCRIPTS,
+        UNSPACED,
+        FoldedText,
+        characters,
+        fold,
+        fold_with_offsets,
+        in_word,
+        script_of,
+        splits_word,
+        unaccented,
+    )
     from .languages import (
         LANGUAGES,
         common_words,
@@ -37,7 +48,6 @@ if TYPE_CHECKING:
         prefix_before,
         without_signs,
     )
-    from .scripts import SCRIPTS, UNSPACED, characters, script_of
     from .segments import Style, read_words, runs_in, segment, spaced, words_in
 
 __all__ = [
@@ -85,7 +95,9 @@ __all__ = [
 ]
 
 _NAMES = {
-    "folding": "FoldedText fold fold_with_offsets in_word splits_word unaccented",
+    "folding": (
+        "SCRIPTS UNSPACED FoldedText characters fold fold_with_offsets in_word script_of splits_word unaccented"
+    ),
     "languages": (
         "LANGUAGES common_words function_words is_told language_named language_of question_words resembles shares_of"
     ),
@@ -93,7 +105,6 @@ _NAMES = {
         "SIGNS as_written canonical_key cyrillic_cases cyrillic_names finnish_cases finnish_name joined may_stand "
         "name_spellings prefix_before without_signs"
     ),
-    "scripts": "SCRIPTS UNSPACED characters script_of",
     "segments": "Style read_words runs_in segment spaced words_in",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from ..errors import InputError
-from .folding import fold, unaccented
+from .folding import fold, script_of, unaccented
 from .language_words import ASKING_AFTER, COMMON_WORDS, FUNCTION_WORDS, QUESTION_WORDS
-from .scripts import script_of
 from .segments import runs_in
 
 #: ISO 639-1 codes of languages by their English names, which are those of Snowball's stemmers where there is one.

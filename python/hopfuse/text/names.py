@@ -8,10 +8,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import product
 
-from .folding import FoldedText, fold, fold_with_offsets, splits_word, unaccented
+from .folding import FoldedText, characters, fold, fold_with_offsets, splits_word, unaccented
 from .languages import question_words
 from .rules import NAME_RULE
-from .scripts import characters
 
 # ---- The key of a name ----
 

@@ -9,9 +9,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from .folding import fold
+from .folding import SCRIPTS, UNSPACED, characters, fold
 from .rules import RULE
-from .scripts import SCRIPTS, UNSPACED, characters
 
 #: What is a word: as the reader of words takes it, or as BM25.
 Style = Literal["words", "terms"]

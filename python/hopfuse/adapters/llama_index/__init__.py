@@ -7,9 +7,7 @@ try:
 except ModuleNotFoundError as _error:
     raise MissingExtraError("llama-index-core", "llamaindex", "hopfuse.adapters.llama_index") from _error
 
-from .encoder import LlamaIndexEncoder
-from .fusion import HopfuseFusion
 from .property_graph import HopfusePGRetriever, index_from_property_graph
-from .retriever import HopfuseRetriever
+from .retriever import HopfuseFusion, HopfuseRetriever, LlamaIndexEncoder
 
 __all__ = ["HopfuseFusion", "HopfusePGRetriever", "HopfuseRetriever", "LlamaIndexEncoder", "index_from_property_graph"]

@@ -4,9 +4,8 @@ The contract is that of :mod:`hopfuse.offline`: a part exists whole or not at al
 maker. So no row is lost or repeated: the death of an actor, a node or the driver costs only the parts in progress.
 """
 
-from .actors import copied
+from .actors import copied, error_of_row, row_of_error
 from .cluster import connected, cpus_of_actor
-from .errors import error_of_row, row_of_error
 from .runs import run, score
 
 __all__ = ["connected", "copied", "cpus_of_actor", "error_of_row", "row_of_error", "run", "score"]

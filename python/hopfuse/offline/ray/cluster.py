@@ -7,10 +7,10 @@ import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 
-from ...errors import InputError, MissingExtraError
+from ..._validation import import_extra
+from ...errors import InputError
 
 
 @contextmanager
@@ -39,11 +39,7 @@ def connected(address: str | None, *, stay: bool = False) -> Iterator[Any]:
     64.0
     """
     os.environ.setdefault("RAY_AUTH_MODE", "token")
-    try:
-        ray = import_module("ray")
-        import_module("ray.data")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(error.name or "ray", "ray", "scoring by Ray") from error
+    ray, _ = (import_extra(name, "scoring by Ray") for name in ("ray", "ray.data"))
     if ray.is_initialized():
         if address is not None:
             raise InputError(

@@ -18,12 +18,11 @@ from ...io.queries import COLUMNS, Query
 from ..folder import Folder
 from ..parts import Output
 from ..plan import CHUNK, make_plan
-from ..run import Made, shard_parts
+from ..run import RunCounts, shard_parts
 from ..scoring import OpenScorer
 from ..workers import MOST_DEATHS
-from .actors import PartActor, PartReader
+from .actors import PartActor, PartReader, error_of_row
 from .cluster import connected, cpus_of_actor, fitting, quiet
-from .errors import error_of_row
 
 #: Default seconds that a run waits for resources that other jobs use, or that a lost node had.
 PATIENCE = 30.0
@@ -42,7 +41,7 @@ def run(
     alone: bool = False,
     progress: Callable[[int], object] = lambda rows: None,
     patience: float = PATIENCE,
-) -> Made:
+) -> RunCounts:
     """Make the missing parts of a plan by actors of Ray Data.
 
     All nodes must see the run's folder and the queries under the same paths, and the index, too, unless it is copied.
@@ -73,7 +72,7 @@ def run(
 
     Returns
     -------
-    Made
+    RunCounts
         ``replaced`` counts how often the death of an actor or a node restarted the pool.
 
     Raises
@@ -100,7 +99,7 @@ def run(
             what = (place.path.resolve(), open_scorer, chunk, None if copy_index is None else copy_index.resolve())
             with connected(address) as ray:
                 deaths = _Rounds(ray, place, what, actors, num_gpus, progress, patience).make(missing)
-    return Made(len(missing), _rows(place, missing), deaths)
+    return RunCounts(len(missing), _rows(place, missing), deaths)
 
 
 def score(

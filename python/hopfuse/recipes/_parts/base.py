@@ -19,10 +19,9 @@ from ..protocol import AllowScope, Needs, Ranks, Words
 from ..results import SearchResult
 from .config import check_index, make_config
 from .filters import View, Views
-from .isolated import Group, collaborators_of, joined
+from .isolated import PassageGroup, collaborators_of, joined
 from .lexical import check_leg
-from .notes import nothing_allowed
-from .questions import Asked, named_as_given, read_asked
+from .questions import QuestionBatch, named_as_given, nothing_allowed, read_questions
 
 Result = TypeVar("Result", bound=SearchResult)
 
@@ -180,21 +179,21 @@ class BaseRecipe(Generic[Result]):
         asked = self._completed(self._read(queries, vectors, entities))
         return asked.vectors, asked.mentions
 
-    def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> Result:
+    def _search(self, asked: QuestionBatch, view: View | None, k: int, trace: bool) -> Result:
         """Return the answers to questions that have all that a search reads.
 
         ``view``: the passages that each may find, of ``allow_scope="results"``; None for all.
         """
         raise NotImplementedError
 
-    def _read(self, queries: Any, vectors: Any, entities: Any) -> Asked:
+    def _read(self, queries: Any, vectors: Any, entities: Any) -> QuestionBatch:
         """Return the questions as they are given; refuse those for which an input is missing."""
         size, name = self.index.num_entities, type(self).__name__
-        asked = read_asked(queries, vectors, entities, self.needs, dim=self._dim, num_entities=size, name=name)
+        asked = read_questions(queries, vectors, entities, self.needs, dim=self._dim, num_entities=size, name=name)
         asked.check(self.needs, self.encoder, self.matcher, encoded=self._compares_texts)
         return asked
 
-    def _answer(self, asked: Asked, k: int, allow: Any, allow_scope: AllowScope, trace: bool) -> Result:
+    def _answer(self, asked: QuestionBatch, k: int, allow: Any, allow_scope: AllowScope, trace: bool) -> Result:
         """Return the answers to questions, those with a filter from a part of the index or from the whole."""
         k = self._k(k)
         view = self._views.read(allow, asked.size, allow_scope)
@@ -210,7 +209,7 @@ class BaseRecipe(Generic[Result]):
             found.notes[b][:] = [nothing_allowed()]
         return found
 
-    def _search_groups(self, asked: Asked, view: View, k: int, trace: bool) -> Result:
+    def _search_groups(self, asked: QuestionBatch, view: View, k: int, trace: bool) -> Result:
         """Return the answers to questions, each from the part of the index that it may see."""
         if not (self.needs.entities and asked.waits_for_names(encoded=self._compares_texts)):
             asked = self._with_vectors(asked)  # of all parts in one call
@@ -218,13 +217,13 @@ class BaseRecipe(Generic[Result]):
         for number, passages in enumerate(view.passages):
             part = self.index.part(passages)
             recipe = part.once(self, self._over)
-            group = Group(np.flatnonzero(view.of == number), part, self.index, asked.size)
+            group = PassageGroup(np.flatnonzero(view.of == number), part, self.index, asked.size)
             found = recipe._found(group.asked(asked), None, recipe._k(max(1, k)), trace, group.rows)
             parts.append((group, replace(found, index=self.index)))  # which lets go of the part's
         return self._joined(parts, asked.size, k)
 
     def _found(
-        self, asked: Asked, view: View | None, k: int, trace: bool, rows: NDArray[np.int64] | None = None
+        self, asked: QuestionBatch, view: View | None, k: int, trace: bool, rows: NDArray[np.int64] | None = None
     ) -> Result:
         """Return the answers to questions as they are asked; ``rows`` are their numbers in the batch, for errors."""
         try:
@@ -232,17 +231,17 @@ class BaseRecipe(Generic[Result]):
         except InputError as error:
             raise named_as_given(error, rows) from error.__cause__
 
-    def _joined(self, parts: Sequence[tuple[Group, Result]], batch: int, k: int) -> Result:
+    def _joined(self, parts: Sequence[tuple[PassageGroup, Result]], batch: int, k: int) -> Result:
         """Return the result of a batch from those of its groups, in the whole index's numbers."""
         return type(parts[0][1])(**joined(parts, self.index, batch, k, self.ranks))
 
-    def _completed(self, asked: Asked) -> Asked:
+    def _completed(self, asked: QuestionBatch) -> QuestionBatch:
         """Return the questions with the names and vectors that they are asked without."""
         if self.needs.entities:
             asked = asked.with_names(self.matcher, self.index.num_entities)
         return self._with_vectors(asked)
 
-    def _with_vectors(self, asked: Asked) -> Asked:
+    def _with_vectors(self, asked: QuestionBatch) -> QuestionBatch:
         if not (self.needs.vectors or self._compares_texts):
             return asked
         return asked.with_vectors(self.encoder, self.index, encoded=self._compares_texts)

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from ...fusion import RRF
 from ...index import Index
 from ...ops.fusion import fuse
-from ...types import Hits
-from .other_words import Capitalised
+from ...types import Hits, Seeds
+from .filters import View
 from .seeding import Seed
+from .spelling import Capitalised
 
 #: The number of passages of the rarest seed at which a question is half left to direct retrieval, and the least share
 #: of the passages that this number is.
@@ -34,7 +35,7 @@ ALONE = {"dense": (0.6, 1.0), "lexical": (0.75, 1.0)}
 KEPT_AMONG = 5
 
 
-class Ranking(NamedTuple):
+class WeightedRanking(NamedTuple):
     """The hits of a batch, and why: how far each question is left to direct retrieval, (B,), what each place of each
     list adds to a score, by name of list, and the questions whose best direct hit was moved up."""
 
@@ -254,3 +255,19 @@ def keep(hits: Hits, best: Hits, k: int) -> tuple[Hits, NDArray[np.bool_]]:
             row[b, last + 1 : at + 1] = row[b, last:at].copy()
             row[b, last] = value
     return Hits.unchecked(ids, scores, counts).head(k), moved
+
+
+# ---- A search --------------------------------------------------------------------------------------------------------
+
+
+class FusedOutcome(NamedTuple):
+    """A search of a batch over lists that weights fuse: its inputs, and its results."""
+
+    seeds: Sequence[Sequence[Seed]]  # that each question names; empty without a graph
+    starts: Seeds | None  # the same, as nodes
+    rarest: Sequence[Rarest | None]
+    direct: NDArray[np.float64]
+    lists: Mapping[str, Hits]
+    hits: Hits
+    view: View | None
+    fell_back: NDArray[np.bool_]

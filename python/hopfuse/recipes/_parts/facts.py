@@ -1,4 +1,4 @@
-"""Facts of entities and between pairs of entities, for a batch of queries, and as plain data."""
+"""Facts of entities and between pairs of entities, for a batch of queries; facts, nodes and passages as plain data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from ..._arrays.rows import entries_of
 from ...index import Index
 from ...types import Facts
-from .names import named_passage
 
 MAX_FACTS = 3  # shown between two entities
 MAX_PASSAGES = 5  # shown for a fact
@@ -74,6 +73,9 @@ def split_rows(at: NDArray[np.int64], values: NDArray[Any], rows: int) -> list[N
     return np.split(values, np.searchsorted(at, np.arange(1, rows))) if rows else []
 
 
+# ---- Plain data ------------------------------------------------------------------------------------------------------
+
+
 def named_fact(index: Index, fact: int, before: int) -> dict[str, Any]:
     """Return a fact as plain data; ``before`` is the end that a path visits first."""
     facts, names = index.facts, index.entity_names
@@ -89,3 +91,16 @@ def named_fact(index: Index, fact: int, before: int) -> dict[str, Any]:
         "passages": [named_passage(index, passage) for passage in stated[:MAX_PASSAGES].tolist()],
         "num_passages": stated.size,
     }
+
+
+def named_node(index: Index, node: int) -> dict[str, Any]:
+    """Return a node as plain data: its kind, its number within the kind, and its name."""
+    first = index.num_passages
+    if node < first:
+        return {"kind": "passage", "number": node, "name": index.titles[node] or str(index.passage_ids[node])}
+    return {"kind": "entity", "number": node - first, "name": index.entity_names[node - first]}
+
+
+def named_passage(index: Index, passage: int) -> dict[str, Any]:
+    """Return a passage as plain data."""
+    return {"passage": passage, "id": index.passage_ids[passage], "title": index.titles[passage]}

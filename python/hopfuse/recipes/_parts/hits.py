@@ -1,4 +1,4 @@
-"""Select, join, pad and replace rows of hits."""
+"""Select, join, pad and replace rows of hits; the dense list in place of a walk that reached no passage."""
 
 from __future__ import annotations
 
@@ -53,3 +53,34 @@ def filled(hits: Hits, other: Hits) -> Hits:
     first = other.head(hits.ids.shape[1])
     ids, scores = np.where(empty[:, None], first.ids, hits.ids), np.where(empty[:, None], first.scores, hits.scores)
     return Hits.unchecked(ids, scores, np.where(empty, first.counts, hits.counts))
+
+
+_Lists = dict[str, Hits]
+
+
+def fall_back(lists: _Lists, *, dense_fallback: bool) -> tuple[_Lists, NDArray[np.bool_]]:
+    """Replace empty graph lists by the dense list; return the lists and a mask of these questions, (B,).
+
+    Parameters
+    ----------
+    lists : dict of str to Hits
+        The legs' lists. The graph list keeps its width, its positive scores and the evidence of its walks.
+    dense_fallback : bool
+        If False, nothing is replaced.
+    """
+    if not dense_fallback or "graph" not in lists or "dense" not in lists:
+        return lists, np.zeros(len(next(iter(lists.values()))), bool)
+    near = _above_0(lists["dense"])
+    empty = (lists["graph"].counts == 0) & (near.counts > 0)
+    rows = np.flatnonzero(empty)
+    if rows.size == 0:
+        return lists, empty
+    instead = widened(take(near, rows), lists["graph"].shape[1])
+    return {**lists, "graph": replaced(lists["graph"], rows, instead)}, empty
+
+
+def _above_0(hits: Hits) -> Hits:
+    """Return the hits with positive scores."""
+    kept = hits.scores > 0  # False at padding
+    ids, scores = np.where(kept, hits.ids, PAD_ID), np.where(kept, hits.scores, PAD_SCORE)
+    return Hits.unchecked(ids, scores, kept.sum(axis=1, dtype=np.int64))

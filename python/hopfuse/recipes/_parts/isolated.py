@@ -16,13 +16,13 @@ from ...types import Corpus, Hits, Seeds
 from ...types.hits import PAD_ID, PAD_SCORE
 from ..protocol import Ranks
 from .mentions import Mention
-from .questions import Asked
+from .questions import QuestionBatch
 
 _PADS = {"ids": PAD_ID, "scores": PAD_SCORE}
 _NUMBERED = {"passage": "passages", "entity": "entities", "fact": "facts", "triple": "facts"}
 
 
-class Group:
+class PassageGroup:
     """The questions of a batch that see the same passages, and the rows of the part with these passages.
 
     The part itself is not kept: a batch may have many.
@@ -40,14 +40,14 @@ class Group:
             return given
         return given[self.rows] if hasattr(given, "shape") else [given[b] for b in self.rows.tolist()]
 
-    def asked(self, whole: Asked) -> Asked:
+    def asked(self, whole: QuestionBatch) -> QuestionBatch:
         """Return this group's questions, with the part's numbers of entities; traces list those that it lacks."""
         mentions = whole.mentions
         if mentions is not None:
             rows = zip(self.of(mentions), self._left, strict=True)
             mentions = [None if row is None else [self._mention(one, left) for one in row] for row, left in rows]
         weights = whole.edge_weights
-        return Asked(
+        return QuestionBatch(
             self.rows.size,
             self.of(whole.texts),
             self.of(whole.vectors),
@@ -103,7 +103,7 @@ class Group:
 
 
 def joined(
-    parts: Sequence[tuple[Group, Any]], index: Index, batch: int, k: int, ranks: Ranks, **own: Any
+    parts: Sequence[tuple[PassageGroup, Any]], index: Index, batch: int, k: int, ranks: Ranks, **own: Any
 ) -> dict[str, Any]:
     """Return the fields of a batch's result, in the whole index's numbers, from the results of its groups.
 
@@ -141,7 +141,7 @@ def joined(
 
 
 def _joined_hits(
-    parts: Sequence[tuple[Group, Hits]], rows: Sequence[NDArray[np.int64]], batch: int, width: int
+    parts: Sequence[tuple[PassageGroup, Hits]], rows: Sequence[NDArray[np.int64]], batch: int, width: int
 ) -> Hits:
     """Return the hits of a batch from those of its groups.
 
@@ -172,7 +172,7 @@ def _joined_hits(
     return kind.unchecked(**made)
 
 
-def _joined_seeds(parts: Sequence[tuple[Group, Seeds]], batch: int) -> Seeds:
+def _joined_seeds(parts: Sequence[tuple[PassageGroup, Seeds]], batch: int) -> Seeds:
     """Return the seeds of a batch, as nodes of the whole index."""
     width = max(seeds.nodes.shape[1] for _, seeds in parts)
     nodes, weights = np.full((batch, width), PAD_ID, np.int64), np.zeros((batch, width))
@@ -184,7 +184,7 @@ def _joined_seeds(parts: Sequence[tuple[Group, Seeds]], batch: int) -> Seeds:
     return Seeds(nodes, weights)
 
 
-def in_order(parts: Sequence[tuple[Group, Sequence[Any]]], batch: int) -> list[Any]:
+def in_order(parts: Sequence[tuple[PassageGroup, Sequence[Any]]], batch: int) -> list[Any]:
     """Return the values of all questions in order, from those of each group."""
     placed: list[Any] = [None] * batch
     for group, values in parts:

@@ -15,6 +15,7 @@ from ...encoders import Encoder
 from ...encoders.protocol import first_unencodable
 from ...errors import HopfuseError, InputError
 from ...index import Index
+from ...types import Hits
 from ..protocol import Needs
 from .config import needed
 from .mentions import Matcher, read_mentions, read_row
@@ -25,7 +26,7 @@ _LISTS = (list, tuple)
 _OF_VECTORS = ("dtype", "finite", "shape", "zero")
 
 
-class Asked(NamedTuple):
+class QuestionBatch(NamedTuple):
     """The questions of a batch. None stands for what a question is asked without; what a search reads is complete.
 
     Attributes
@@ -54,7 +55,7 @@ class Asked(NamedTuple):
     encoded: NDArray[Any] | None = None
     edge_weights: NDArray[Any] | None = None
 
-    def with_names(self, matcher: Matcher | None, num_entities: int) -> Asked:
+    def with_names(self, matcher: Matcher | None, num_entities: int) -> QuestionBatch:
         """Return the questions with the matcher's mentions where none are given."""
         rows = _gaps(self.mentions, self.size)
         if not rows and self.mentions is not None:
@@ -67,7 +68,7 @@ class Asked(NamedTuple):
             mentions[b] = read_row(row, f"entities[{b}]", num_entities)
         return self._replace(mentions=mentions, matched=frozenset(rows))
 
-    def with_vectors(self, encoder: Encoder | None, index: Index, *, encoded: bool) -> Asked:
+    def with_vectors(self, encoder: Encoder | None, index: Index, *, encoded: bool) -> QuestionBatch:
         """Return the questions with the encoder's vectors where none are given; ``encoded``: and with all of its own.
 
         The encoder reads texts with the names among their mentions (:func:`spelled`).
@@ -137,9 +138,9 @@ class Asked(NamedTuple):
         return range(self.size) if encoded else _gaps(self.vectors, self.size)
 
 
-def read_asked(
+def read_questions(
     queries: Any, vectors: Any, entities: Any, needs: Needs, *, dim: int | None, num_entities: int, name: str
-) -> Asked:
+) -> QuestionBatch:
     """Return the questions of a batch as they are given.
 
     Parameters
@@ -165,7 +166,9 @@ def read_asked(
         if given is not None:
             size = len(given) if size < 0 else size
             check_length(len(given), field, size, "query")
-    return Asked(max(size, 0), texts, None if _is_nothing(rows) else rows, None if _is_nothing(mentions) else mentions)
+    return QuestionBatch(
+        max(size, 0), texts, None if _is_nothing(rows) else rows, None if _is_nothing(mentions) else mentions
+    )
 
 
 def _read_texts(queries: Any) -> list[Any]:
@@ -221,3 +224,59 @@ def _gaps(rows: Any, size: int) -> Sequence[int]:
     if rows is None:
         return range(size)
     return () if isinstance(rows, np.ndarray) else [b for b, row in enumerate(rows) if row is None]
+
+
+# ---- Notes -----------------------------------------------------------------------------------------------------------
+
+
+def notes_of(
+    asked: QuestionBatch, seeds: Sequence[Collection[Any]] | None, unknown: Collection[str], *words: Hits | None
+) -> list[list[InputError]]:
+    """Return the notes of each question.
+
+    Parameters
+    ----------
+    asked : QuestionBatch
+    seeds : sequence of B collections, or None
+        The entities that each question names; None for a recipe that reads none.
+    unknown : collection of str
+        Given names of no entity.
+    *words : Hits or None
+        The lists of what has words of each question; None for one that is not made.
+    """
+    notes: list[list[InputError]] = [[] for _ in range(asked.size)]
+    if unknown and asked.mentions is not None:
+        for b, row in enumerate(asked.mentions):
+            if b not in asked.matched:
+                notes[b] += [_unknown_name(i, name) for i, name in enumerate(row) if name in unknown]
+    lists = [hits for hits in words if hits is not None]
+    if asked.texts is None or not (lists or asked.matched):
+        return notes
+    for b, text in enumerate(asked.texts):
+        is_known = bool(seeds and seeds[b]) or any(hits.counts[b] for hits in lists)
+        if not is_known and (lists or b in asked.matched) and text and text.strip():
+            notes[b].append(_unknown_text(text))
+    return notes
+
+
+def _unknown_name(place: int, name: str) -> InputError:
+    return InputError(
+        "unknown",
+        f"entities[{place}]",
+        "{field} is {given!r}, and no entity that is searched has this name; correct the name, or leave it out",
+        given=name,
+    )
+
+
+def _unknown_text(text: str) -> InputError:
+    return InputError(
+        "unknown",
+        "text",
+        "{field} is {given!r}, and no name and no word of it is known to what is searched",
+        given=text,
+    )
+
+
+def nothing_allowed() -> InputError:
+    """Return the note for a question whose filter lets no passage through."""
+    return InputError("empty", "allow", "{field} lets no passage through, so nothing is found; change the filter")

@@ -1,26 +1,84 @@
-"""Weighted seeds from the entities that questions mention."""
+"""Weighted seeds from the entities that questions mention, by the names of the index."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import cached_property
+from math import exp
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._arrays.rows import PartNumbers
 from ...encoders import Encoder
 from ...index import Index
 from ...ops.dense import dense_topk
-from ...types import Seeds
-from .likeness import EntityPassages, likeness
+from ...types import Corpus, Incidence, Seeds
+from ...types.derived import ByObject
 from .mentions import Mention
-from .name_table import Kind, NameTable, fold
+
+_Kind = Literal["names", "aliases", "words"]
+_Entities = Mapping[str, Sequence[int]]
+
+
+def fold(name: str) -> str:
+    """Return a name as it is compared: compatibility-normalised, case-folded, spaces collapsed."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+class _NameTable(NamedTuple):
+    """The entities by their folded names.
+
+    Attributes
+    ----------
+    names, aliases, words : mapping of str to sequence of int
+        The entities that have a name, an alias, or are a word of the texts, ascending.
+    numbers : PartNumbers or None
+        Of a part of an index: the numbers of these entities in it.
+    """
+
+    names: _Entities
+    aliases: _Entities
+    words: _Entities
+    numbers: PartNumbers | None = None
+
+    @classmethod
+    def of(cls, index: Index) -> _NameTable:
+        """Return the table of an index; indexes that are searched by several recipes have one."""
+        return _TABLES.get(index)
+
+    def find(self, kind: _Kind, key: str) -> Sequence[int]:
+        """Return the entities with a folded name, ascending."""
+        entities: Sequence[int] = getattr(self, kind).get(key, ())
+        return entities if self.numbers is None else self.numbers.of(entities)
+
+
+def _table(index: Index) -> _NameTable:
+    part, whole = index.part_of, None
+    if part is not None and (whole := part.whole()) is not None:
+        table = _NameTable.of(whole)
+        return table._replace(numbers=part.numbers(table.numbers))
+    names, aliases, words = (defaultdict[str, list[int]](list) for _ in range(3))
+    named = index.num_entities if index.words is None else index.words.first
+    for entity, name in enumerate(index.entity_names):
+        (names if entity < named else words)[fold(name)].append(entity)
+    for entity, others in enumerate(index.entity_aliases):
+        for alias in others:
+            if entity not in aliases[fold(alias)]:
+                aliases[fold(alias)].append(entity)
+    return _NameTable(dict(names), dict(aliases), dict(words))
+
+
+_TABLES: ByObject[Index, _NameTable] = ByObject(_table)
+
 
 #: Kinds of matches, the strongest last.
 STRENGTH = {"nearest": 0, "alias": 1, "exact": 2, "given": 3}
 #: The names that a mention may be, in this order, and the kind of match.
-_MATCHES: tuple[tuple[str, Kind], ...] = (("exact", "names"), ("alias", "aliases"), ("exact", "words"))
+_MATCHES: tuple[tuple[str, _Kind], ...] = (("exact", "names"), ("alias", "aliases"), ("exact", "words"))
 #: The number of passages from which on an entity's weight as a seed stays the same, unless it is a word of the texts.
 COMMON = 30
 #: The confidence below which a mention may not outweigh the others.
@@ -56,11 +114,11 @@ class EntitySeeder:
     """
 
     def __init__(self, index: Index, encoder: Encoder | None, threshold: float) -> None:
-        self._table = NameTable.of(index)
+        self._table = _NameTable.of(index)
         named = index.num_entities if index.words is None else index.words.first
         frequency, most = index.passage_frequency, np.where(np.arange(index.num_entities) < named, COMMON, np.inf)
         self._weight = np.zeros(0) if frequency is None else 1.0 / np.minimum(np.maximum(frequency, 1), most)
-        self._passages = EntityPassages(index)
+        self._passages = _EntityPassages(index)
         corpus = index.entity_corpus if encoder is not None else None
         self._corpus = None if corpus is None else corpus.with_metric("cosine")
         self._encoder = encoder
@@ -103,7 +161,7 @@ class EntitySeeder:
             best = dense_topk(vectors[[query for query, _ in asked]], self._passages.corpus, 1, allow=allow, **run)
             cosines = iter(best.scores[:, 0].tolist())  # -inf for an entity without passages
             for query, names in shared:
-                weights[query] |= _shared(names, likeness({seed.entity: next(cosines) for seed in names}))
+                weights[query] |= _shared(names, _likeness({seed.entity: next(cosines) for seed in names}))
         else:
             for query, names in shared:
                 weights[query] |= _shared(names, {seed.entity: 1.0 for seed in names})
@@ -200,3 +258,47 @@ def padded(seeds: list[list[Seed]], num_passages: int) -> Seeds:
 def seed_width(seeds: int) -> int:
     """Return the width of a row for this number of seeds: a power of two."""
     return max(MIN_SEED_WIDTH, 1 << max(0, seeds - 1).bit_length())
+
+
+# ---- Entities that share a name --------------------------------------------------------------------------------------
+
+_SPREAD = 0.05
+"""A cosine that is lower by this much counts 1 / e as much."""
+_FLOOR = 0.01
+"""The smallest factor, also that of an entity without passages."""
+
+
+class _EntityPassages:
+    """The passages of each entity and their vectors, laid out when they are first needed."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+
+    @cached_property
+    def corpus(self) -> Corpus | None:
+        """The vectors of the passages, compared by cosine; None without vectors or a graph."""
+        corpus = self._index.corpus
+        return None if corpus is None or self._index.graph is None else corpus.with_metric("cosine")
+
+    @cached_property
+    def _passages(self) -> Incidence:
+        graph = self._index.graph
+        assert graph is not None
+        return Incidence.from_graph(graph, self._index.num_passages).transposed()
+
+    def rows(self, entity: int) -> NDArray[np.int32]:
+        """Return the passages of an entity."""
+        rows, node = self._passages, self._index.num_passages + entity
+        return rows.indices[rows.indptr[node] : rows.indptr[node + 1]]
+
+
+def _likeness(cosines: Mapping[int, float]) -> dict[int, float]:
+    """Return a factor for each entity of one name: max(exp((cosine - largest) / ``_SPREAD``), ``_FLOOR``).
+
+    ``cosines``: of each entity, that of its best passage and the question; -inf for an entity without passages. If no
+    entity has passages, all factors are 1.
+    """
+    best = max(cosines.values())
+    if best == -np.inf:
+        return dict.fromkeys(cosines, 1.0)
+    return {entity: max(_FLOOR, exp((cosine - best) / _SPREAD)) for entity, cosine in cosines.items()}

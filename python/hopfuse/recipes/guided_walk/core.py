@@ -15,7 +15,7 @@ seeds has an answer. All questions of a batch go through every stage together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -34,8 +34,8 @@ from ...ops.similarity import similarity_weights
 from ...types import Corpus, Graph, Hits, Incidence, Seeds
 from .._parts.direct import (
     KEPT_AMONG,
-    Ranking,
     Rarest,
+    WeightedRanking,
     best_direct,
     direct_terms,
     direct_weights,
@@ -49,17 +49,14 @@ from .._parts.filters import View
 from .._parts.hits import widened
 from .._parts.lexical import LexicalLeg, lexical_pool
 from .._parts.mentions import Matcher
-from .._parts.notes import notes_of
-from .._parts.other_words import other_words
-from .._parts.questions import Asked
+from .._parts.questions import QuestionBatch, notes_of
 from .._parts.recorded import RecordedCores, RecordedRecipe, RowOf
 from .._parts.seeding import EntitySeeder, Seed, padded
-from .._parts.spelling import spelled
+from .._parts.spelling import other_words, spelled
 from ..protocol import Needs, Words
 from ..results import SearchResult
 from .config import FIRST_K, WORD_K, GuidedWalkConfig
-from .steering import steering_vectors
-from .trace import Outcome, trace_queries
+from .trace import GuidedOutcome, trace_queries
 
 
 def guided_walk(
@@ -299,7 +296,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         words = self._lexical_k is not None or self._word_k is not None
         return Needs(vectors=True, entities=True, words=words)
 
-    def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> GuidedWalkResult:
+    def _search(self, asked: QuestionBatch, view: View | None, k: int, trace: bool) -> GuidedWalkResult:
         assert asked.mentions is not None
         backend, records = auto_backend()
         seeds, unknown = self._seeder.seeds(asked.mentions, asked.vectors, backend=backend, threads=self.threads)
@@ -309,7 +306,7 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         others = None if read is None else other_words(read, seeds, self.index)
         steering = asked.vectors
         if self._steers and read is not None and others is not None:
-            steering = steering_vectors(self.encoder, asked.vectors, read, others)
+            steering = _steering_vectors(self.encoder, asked.vectors, read, others)
         words = self._by_words(texts, self._cover_k, asked.size, None if view is None else view.allow)
         boosted = self._by_other_words(others, read, words, asked.size, view)
 
@@ -325,7 +322,9 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         rarest = rarest_seeds(seeds, names, self.index)
         ranking = self._ranked(lists, words if texts is not None else None, rarest, k)
         starts = add_entity_seeds(named, first, self._shares, self.config.second_mass, backend="cpu")
-        outcome = Outcome(steering, self._shares, seeds, named, others, boosted, first, lists, ranking, rarest, view)
+        outcome = GuidedOutcome(
+            steering, self._shares, seeds, named, others, boosted, first, lists, ranking, rarest, view
+        )
         traces = trace_queries(self.index, self.config, outcome, self.threads) if trace else None
         notes = notes_of(asked, seeds, unknown, words, boosted)
         return GuidedWalkResult(
@@ -333,7 +332,9 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
             direct=ranking.direct,
         )  # fmt: skip
 
-    def _ranked(self, lists: dict[str, Hits], words: Hits | None, rarest: Sequence[Rarest | None], k: int) -> Ranking:
+    def _ranked(
+        self, lists: dict[str, Hits], words: Hits | None, rarest: Sequence[Rarest | None], k: int
+    ) -> WeightedRanking:
         """Return the hits, by weights of each question or of all."""
         legs: tuple[str, ...] = ("guided", "dense", "lexical")
         fused = {name: lists[name] for name in legs if name in lists}
@@ -342,14 +343,14 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         if not self.config.by_question:
             counts = self.config.weights(tuple(fused))
             hits = fuse(list(fused.values()), method=ranks, weights=tuple(counts.values()), k=k, **how)
-            return Ranking(
+            return WeightedRanking(
                 hits, np.zeros(len(hits)), {name: rank_terms(fused[name], ranks, counts[name]) for name in fused}
             )
         direct = direct_weights(rarest, self.index.num_passages)
         terms = direct_terms(fused, words, direct, ranks, self.index.num_passages)
         hits = rank_by_terms(fused, terms, k=max(k, KEPT_AMONG), threads=self.threads)
         hits, moved = keep(hits, best_direct(fused, ranks, self.threads), k)
-        return Ranking(hits, direct, terms, moved)
+        return WeightedRanking(hits, direct, terms, moved)
 
     @property
     def encodes_all(self) -> bool:
@@ -407,3 +408,57 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         if texts is None:
             return widened(Hits.from_lists([[]] * batch), length)
         return lexical_pool(self.lexical, texts, length, self.index.num_passages, seen)
+
+
+# ---- Steering vectors ------------------------------------------------------------------------------------------------
+
+
+def _steering_vectors(encoder: Any, vectors: Any, texts: Sequence[str], others: Sequence[str]) -> Any:
+    """Return the sum of each question's vector and that of its words other than names, (B, d).
+
+    A question without names, or whose other words the encoder has no vector for, keeps its own.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Of the passages.
+    vectors : ndarray (B, d)
+        Of the questions; vectors that the walk refuses are returned as they are.
+    texts, others : sequence of B str
+        The questions, and the questions without the names in them.
+    """
+    array = np.asarray(vectors)
+    if array.ndim != 2 or array.dtype.kind not in "fiu":
+        return vectors
+    asked = enumerate(zip(texts, others, strict=True))
+    rest = {b: other for b, (text, other) in asked if other != text and any(map(str.isalnum, other))}
+    made = {b: one for b, one in _vectors_of(encoder, rest).items() if one.shape == array.shape[1:]}
+    if not made:
+        return vectors
+    rows = np.array(list(made))
+    with np.errstate(over="ignore", invalid="ignore"):  # the walk refuses such vectors
+        own = _unit_rows(np.asarray(array, np.float64)[rows])
+        both = own + _unit_rows(np.array(list(made.values()), np.float64))
+        steering = np.array(array, np.float32)
+        is_long = np.sum(both * both, axis=1) > 1e-12  # False for NaN
+    steering[rows[is_long]] = both[is_long]
+    return steering
+
+
+def _vectors_of(encoder: Any, texts: Mapping[int, str]) -> dict[int, NDArray[Any]]:
+    """Return the encoder's vectors of texts by number, without those that it has none for."""
+    if not texts:
+        return {}
+    try:
+        return dict(zip(texts, np.asarray(encoder.encode_queries(list(texts.values()))), strict=True))
+    except ValueError:  # of any library; one text without a vector refuses them all
+        if len(texts) == 1:
+            return {}
+        return {b: found for one in texts for b, found in _vectors_of(encoder, {one: texts[one]}).items()}
+
+
+def _unit_rows(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return rows scaled to length 1; a row of zeros stays."""
+    lengths = np.sqrt(np.sum(vectors * vectors, axis=1, keepdims=True))
+    scaled: NDArray[np.float64] = np.divide(vectors, lengths, out=np.zeros(vectors.shape), where=lengths > 0)
+    return scaled

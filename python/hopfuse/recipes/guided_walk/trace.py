@@ -10,20 +10,18 @@ from numpy.typing import NDArray
 
 from ...index import Index
 from ...ops.ppr import ppr
-from ...ops.seeding import add_entity_seeds
-from ...types import Graph, Hits, Incidence, Seeds
-from .._parts.attribution import seed_shares
-from .._parts.direct import KEPT_AMONG, Ranking, Rarest, direct_trace
+from ...ops.seeding import add_entity_seeds, boost_weights
+from ...ops.similarity import similarity_weights
+from ...types import Corpus, Graph, Hits, Incidence, Seeds
+from .._parts.direct import KEPT_AMONG, Rarest, WeightedRanking, direct_trace
+from .._parts.facts import named_node, named_passage
 from .._parts.filters import View
-from .._parts.names import named_node, named_passage
-from .._parts.paths import path_records
+from .._parts.paths import Step, Transitions, path_records, seed_shares
 from .._parts.seeding import Seed, seed_trace
-from .._parts.strong_paths import Step, Transitions
 from .config import GuidedWalkConfig
-from .weights import boosts_of, passage_weights
 
 
-class Outcome(NamedTuple):
+class GuidedOutcome(NamedTuple):
     """A search of a batch: its inputs, and the core's results."""
 
     vectors: NDArray[Any]  # that steer the walk
@@ -34,7 +32,7 @@ class Outcome(NamedTuple):
     boosted: Hits | None  # the passages that have them; None if words raise no weights
     first: Hits
     lists: Mapping[str, Hits]
-    ranking: Ranking
+    ranking: WeightedRanking
     rarest: Sequence[Rarest | None]
     view: View | None
 
@@ -44,7 +42,7 @@ class Outcome(NamedTuple):
 
 
 def trace_queries(
-    index: Index, config: GuidedWalkConfig, outcome: Outcome, threads: int | None
+    index: Index, config: GuidedWalkConfig, outcome: GuidedOutcome, threads: int | None
 ) -> list[dict[str, Any]]:
     """Return a trace per question: seeds, lists, and for each hit its ranks, weight, seeds and paths."""
     starts, weights = _starts(config, outcome), _weights(index, config, outcome, threads)
@@ -104,7 +102,7 @@ class _Walk:
         return self._transitions.paths(dict(zip(self.nodes.tolist(), self.mass.tolist(), strict=True)), ends)
 
 
-def _starts(config: GuidedWalkConfig, outcome: Outcome) -> list[_Start]:
+def _starts(config: GuidedWalkConfig, outcome: GuidedOutcome) -> list[_Start]:
     """Return the parts of each question's restart."""
     none = Seeds(np.full((len(outcome.named), 0), -1), np.zeros((len(outcome.named), 0)))
     second = add_entity_seeds(none, outcome.first, outcome.mentions, config.second_mass, backend="cpu")
@@ -123,12 +121,14 @@ def _rows(seeds: Seeds) -> list[dict[int, float]]:
     return [{node: weight for node, weight in zip(*row, strict=True) if node >= 0 and weight > 0} for row in rows]
 
 
-def _weights(index: Index, config: GuidedWalkConfig, outcome: Outcome, threads: int | None) -> NDArray[np.float64]:
+def _weights(
+    index: Index, config: GuidedWalkConfig, outcome: GuidedOutcome, threads: int | None
+) -> NDArray[np.float64]:
     """Return each question's weight of every node, (B, N)."""
     assert index.corpus is not None
     assert index.graph is not None
     weights = np.ones((len(outcome.hits), index.graph.num_nodes))
-    found = passage_weights(outcome.vectors, outcome.boosted, index.corpus, config, threads=threads)
+    found = _passage_weights(outcome.vectors, outcome.boosted, index.corpus, config, threads=threads)
     weights[:, : index.num_passages] = found
     return weights
 
@@ -141,7 +141,7 @@ def _type_weights(graph: Graph, config: GuidedWalkConfig) -> list[float]:
 def _trace(
     index: Index,
     config: GuidedWalkConfig,
-    outcome: Outcome,
+    outcome: GuidedOutcome,
     b: int,
     start: _Start,
     weights: NDArray[np.float64],
@@ -164,7 +164,7 @@ def _trace(
     if outcome.boosted is not None:
         text = "" if outcome.other_words is None else outcome.other_words[b]
         words["other_words"] = text if text.strip() else None
-        boosts = boosts_of(outcome.boosted, b, config.boost)
+        boosts = _boosts_of(outcome.boosted, b, config.boost)
         for hit in hits:
             hit["boost"] = boosts.get(hit["passage"], 1.0)
     return {
@@ -181,7 +181,7 @@ def _trace(
     }
 
 
-def _second(index: Index, outcome: Outcome, b: int, start: _Start) -> list[dict[str, Any]]:
+def _second(index: Index, outcome: GuidedOutcome, b: int, start: _Start) -> list[dict[str, Any]]:
     """Return the second seeds with their shares of the restart, largest first, and the passages they come from."""
     indptr, indices, first = outcome.mentions.indptr, outcome.mentions.indices, index.num_passages
     of: dict[int, list[int]] = {}
@@ -211,7 +211,7 @@ def _leg(index: Index, found: Hits, b: int) -> dict[int, dict[str, Any]]:
 
 def _hit(
     index: Index,
-    outcome: Outcome,
+    outcome: GuidedOutcome,
     b: int,
     passage: int,
     score: float,
@@ -225,7 +225,7 @@ def _hit(
     return {**named_passage(index, passage), "score": score, "ranks": ranks, "contributions": contributions, **kept}
 
 
-def _direct(index: Index, config: GuidedWalkConfig, outcome: Outcome, b: int) -> dict[str, Any]:
+def _direct(index: Index, config: GuidedWalkConfig, outcome: GuidedOutcome, b: int) -> dict[str, Any]:
     """Return how far the question is left to direct retrieval, and why."""
     if not config.by_question:
         return {}
@@ -237,3 +237,24 @@ def _given(index: Index, start: _Start, node: int, score: float) -> dict[str, An
     named, second = start.named.get(node, 0.0), start.second.get(node, 0.0)
     parts = {"named": score * named / (named + second), "second": score * second / (named + second)}
     return {**named_node(index, node), **{part: value for part, value in parts.items() if value > 0}}
+
+
+def _passage_weights(
+    vectors: Any,
+    boosted: Hits | None,
+    corpus: Corpus,
+    config: GuidedWalkConfig,
+    *,
+    threads: int | None,
+) -> Any:
+    """Return each passage's weight, (B, P), as the core computes it in two calls of its own."""
+    tau = config.decay(has_words=boosted is not None)
+    weights = similarity_weights(vectors, corpus, tau=tau, floor=config.floor, threads=threads)
+    return weights if boosted is None else boost_weights(weights, boosted, config.boost)
+
+
+def _boosts_of(boosted: Hits, b: int, boost: float) -> dict[int, float]:
+    """Return what one question's weights are multiplied by, by passage; 1 for a passage that is not there."""
+    raised = [(passage, score) for passage, score in boosted.row(b) if score > 0]
+    most = max((score for _, score in raised), default=1.0)
+    return {passage: 1.0 + boost * score / most for passage, score in raised}

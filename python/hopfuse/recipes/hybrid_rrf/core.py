@@ -13,6 +13,9 @@ none. A leg that is absent or finds nothing adds exactly 0. If only the lexical 
 
 from __future__ import annotations
 
+import unicodedata
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -25,22 +28,20 @@ from ...ops.capture import auto_backend
 from ...ops.dense import dense_topk
 from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
+from ...text import fold, spaced, unaccented
 from ...types import Corpus, Graph, Hits, Seeds
 from .._parts.base import BaseRecipe
 from .._parts.config import needed
-from .._parts.direct import Rarest, direct_weights, name_seeds, rarest_seeds
-from .._parts.fallback import fall_back
+from .._parts.direct import FusedOutcome, Rarest, direct_weights, name_seeds, rarest_seeds
 from .._parts.filters import View, only
+from .._parts.hits import fall_back
 from .._parts.lexical import LexicalLeg, lexical_pool
 from .._parts.mentions import Matcher
-from .._parts.notes import notes_of
-from .._parts.outcome import Outcome
-from .._parts.questions import Asked
+from .._parts.questions import QuestionBatch, notes_of
 from .._parts.seeding import EntitySeeder, Seed, padded
 from ..protocol import Needs, Words
 from ..results import SearchResult
 from .config import HybridRRFConfig, PlainHybridConfig
-from .titles import TitleMatcher
 from .trace import trace_ranks
 
 
@@ -177,7 +178,7 @@ class HybridRRF(BaseRecipe[SearchResult]):
         if prior is not None:
             check_length(prior.factors.size, "importance", index.num_passages, "passage")
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
-        self._titles = TitleMatcher(index.titles) if self.config.exact_bonus > 0 else None
+        self._titles = _TitleMatcher(index.titles) if self.config.exact_bonus > 0 else None
         by_cosine = self.config.fusion == "convex" and index.corpus is not None
         self._fixed: dict[str, Any] = {
             "config": self.config,
@@ -209,7 +210,7 @@ class HybridRRF(BaseRecipe[SearchResult]):
             words=words,
         )
 
-    def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> SearchResult:
+    def _search(self, asked: QuestionBatch, view: View | None, k: int, trace: bool) -> SearchResult:
         backend, seen = auto_backend().backend, None if view is None else view.allow
         seeds, starts, unknown = list[list[Seed]](), None, set[str]()
         if asked.mentions is not None:
@@ -229,7 +230,7 @@ class HybridRRF(BaseRecipe[SearchResult]):
         hits = fuse(list(lists.values()), k=k, backend=backend, threads=self.threads, **how)
         traces = None
         if trace:
-            outcome = Outcome(seeds, starts, rarest, direct, lists, hits, view, fell_back)
+            outcome = FusedOutcome(seeds, starts, rarest, direct, lists, hits, view, fell_back)
             traces = trace_ranks(self.index, self.config, outcome)
         notes = notes_of(asked, seeds, unknown, words, titles)
         return SearchResult(hits, self.index, lists, traces, None if starts is None else fell_back, notes)
@@ -262,3 +263,40 @@ class PlainHybrid(HybridRRF):
 
     name: ClassVar[str] = "plain-hybrid"
     Config: ClassVar[type[HybridRRFConfig]] = PlainHybridConfig
+
+
+# ---- Titles ----------------------------------------------------------------------------------------------------------
+
+
+class _TitleMatcher:
+    """Find titles in questions, ignoring case, accents and punctuation."""
+
+    def __init__(self, titles: Sequence[str]) -> None:
+        self._passages: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        for passage, title in enumerate(titles):
+            words = _words(title)
+            if words:
+                self._passages[words].append(passage)
+        self._lengths = sorted({len(words) for words in self._passages}, reverse=True)
+
+    def search(self, queries: Sequence[str]) -> Hits:
+        """Return the passages whose title each question names, scored by the number of words in the title."""
+        return Hits.from_lists([self._row(_words(query)) for query in queries])
+
+    def _row(self, words: tuple[str, ...]) -> list[tuple[int, float]]:
+        found: dict[int, float] = {}
+        for n in self._lengths:
+            for begin in range(len(words) - n + 1):
+                for passage in self._passages.get(words[begin : begin + n], ()):
+                    found.setdefault(passage, float(n))
+        return sorted(found.items(), key=lambda hit: (-hit[1], hit[0]))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Return the words of a text: letters with their marks, and digits; + and # distinguish C, C++ and C#.
+
+    Accents do not count; scripts without spaces are cut into pairs of characters.
+    """
+    folded = spaced(unaccented(fold(text)))
+    kept = (part if unicodedata.category(part)[0] in "LMN" or part in "+#" else " " for part in folded)
+    return tuple("".join(kept).split())

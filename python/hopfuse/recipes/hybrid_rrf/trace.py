@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...index import Index
-from .._parts.direct import direct_trace
-from .._parts.names import named_passage
-from .._parts.outcome import Outcome
+from .._parts.direct import FusedOutcome, direct_trace
+from .._parts.facts import named_passage
 from .._parts.paths import walk_path_records
 from .._parts.seeding import seed_trace
 from .config import HybridRRFConfig
 
 
-def trace_ranks(index: Index, config: HybridRRFConfig, outcome: Outcome) -> list[dict[str, Any]]:
+def trace_ranks(index: Index, config: HybridRRFConfig, outcome: FusedOutcome) -> list[dict[str, Any]]:
     """Return a trace per question: seeds, each list, and for each hit its ranks, their contributions, and paths."""
     starts, lists, hits, view = outcome.starts, outcome.lists, outcome.hits, outcome.view
     weights = config.leg_weights(tuple(lists), outcome.direct)

@@ -27,14 +27,12 @@ from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
 from ...ops.seeding import add_passage_seeds
 from ...types import Corpus, Graph, Hits, Seeds
-from .._parts.direct import direct_weights, name_seeds, rarest_seeds
-from .._parts.fallback import fall_back
+from .._parts.direct import FusedOutcome, direct_weights, name_seeds, rarest_seeds
 from .._parts.filters import View
+from .._parts.hits import fall_back
 from .._parts.lexical import LexicalLeg, lexical_length, lexical_pool
 from .._parts.mentions import Matcher
-from .._parts.notes import notes_of
-from .._parts.outcome import Outcome
-from .._parts.questions import Asked
+from .._parts.questions import QuestionBatch, notes_of
 from .._parts.recorded import RecordedCores, RecordedRecipe
 from .._parts.seeding import EntitySeeder, padded
 from ..protocol import Needs
@@ -235,7 +233,7 @@ class PhaseGraph(RecordedRecipe[PhaseGraphResult]):
         words = self.lexical is not None
         return Needs(vectors=True, texts=words, entities=True, words=words)
 
-    def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> PhaseGraphResult:
+    def _search(self, asked: QuestionBatch, view: View | None, k: int, trace: bool) -> PhaseGraphResult:
         assert asked.mentions is not None
         backend, records = auto_backend()
         seeds, unknown = self._seeder.seeds(asked.mentions, asked.vectors, backend=backend, threads=self.threads)
@@ -257,7 +255,7 @@ class PhaseGraph(RecordedRecipe[PhaseGraphResult]):
 
         traces = None
         if trace:
-            outcome = Outcome(seeds, starts, rarest, direct, lists, hits, view, fell_back)
+            outcome = FusedOutcome(seeds, starts, rarest, direct, lists, hits, view, fell_back)
             traces = trace_queries(self.index, self.config, outcome)
         notes = notes_of(asked, seeds, unknown, words)
         return PhaseGraphResult(hits, self.index, lists, traces, fell_back, notes, seeds=starts)

@@ -12,15 +12,14 @@ from ...ops.calibration import calibrate
 from ...ops.fusion import fuse
 from ...ops.seeding import add_passage_seeds
 from ...types import Hits
-from .._parts.direct import direct_trace
-from .._parts.names import named_passage
-from .._parts.outcome import Outcome
+from .._parts.direct import FusedOutcome, direct_trace
+from .._parts.facts import named_passage
 from .._parts.paths import walk_path_records
 from .._parts.seeding import seed_trace
 from .config import PhaseGraphConfig
 
 
-def trace_queries(index: Index, config: PhaseGraphConfig, outcome: Outcome) -> list[dict[str, Any]]:
+def trace_queries(index: Index, config: PhaseGraphConfig, outcome: FusedOutcome) -> list[dict[str, Any]]:
     """Return a trace per question: seeds, lists with raw and calibrated scores, temperatures, contributions, paths."""
     starts, lists, hits, view = outcome.starts, outcome.lists, outcome.hits, outcome.view
     assert starts is not None

@@ -1,10 +1,9 @@
 """PolicyRAG: retrieval over a graph of facts, controlled by an editable policy, with what its traces rest on."""
 
 from .._parts.facts import MAX_PASSAGES, facts_between
-from .._parts.strong_paths import MAX_PATHS, MIN_EXTRA_VISITS, Step, Transitions
+from .._parts.paths import MAX_PATHS, MIN_EXTRA_VISITS, Step, Transitions
 from .config import Policy
-from .facts import FoundFact
-from .gate import Verdict, judge, stems
+from .gate import FoundFact, GateDecision, judge, stems
 from .graph import TYPES, PolicyGraph
 from .path_evidence import PathEvidence, families_between
 from .search import PolicyRAG, PolicyRAGResult
@@ -15,6 +14,7 @@ __all__ = [
     "MIN_EXTRA_VISITS",
     "TYPES",
     "FoundFact",
+    "GateDecision",
     "PathEvidence",
     "Policy",
     "PolicyGraph",
@@ -22,7 +22,6 @@ __all__ = [
     "PolicyRAGResult",
     "Step",
     "Transitions",
-    "Verdict",
     "facts_between",
     "families_between",
     "judge",

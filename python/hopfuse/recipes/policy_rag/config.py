@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import ClassVar
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any, ClassVar
 
 from ..._validation import check_names, check_number, check_type
 from ...errors import InputError
 from .._parts.config import apply_options, check_options, option
-from .toml import quoted, write_section
 
 VERSION = 1
 MAX_FAMILY_WEIGHT = 1e30
@@ -342,8 +342,8 @@ class Policy:
 
     def to_toml(self) -> str:
         """Return the policy as TOML, with a comment above each key."""
-        sections = [write_section(getattr(self, name), name) for name in SECTIONS]
-        rows = "".join(f"{quoted(family)} = {float(weight)!r}\n" for family, weight in self.families.items())
+        sections = [_write_section(getattr(self, name), name) for name in SECTIONS]
+        rows = "".join(f"{_quoted(family)} = {float(weight)!r}\n" for family, weight in self.families.items())
         return f"version = {VERSION}\n\n" + "\n".join([*sections, f"[families]\n{_FAMILIES}{rows}"])
 
     def without(self, *switches: str) -> Policy:
@@ -365,3 +365,41 @@ SECTIONS: dict[str, type[_Section]] = {
 }
 _PLACES = {"prompt": ("{question}", "{passages}"), "filter_prompt": ("{question}", "{facts}")}
 _FAMILIES = "# Weight of each family of relations, such as kinship = 2.0; 1 if absent.\n"
+
+
+# ---- TOML ------------------------------------------------------------------------------------------------------------
+
+
+def _write_section(section: Any, name: str) -> str:
+    """Return a section as TOML, with a comment above each key."""
+    lines = [f"[{name}]"]
+    for f in fields(section):
+        lines += [f"# {line}" for line in [*f.metadata["doc"].splitlines(), *_range(f)]]
+        lines.append(f"{f.name} = {_toml(getattr(section, f.name))}")
+    return "\n".join(lines) + "\n"
+
+
+def _range(f: Field[Any]) -> list[str]:
+    choices, low, high = (f.metadata[part] for part in ("choices", "low", "high"))
+    if choices is not None:
+        return [f"One of {', '.join(_quoted(choice) for choice in choices)}."]
+    if high is not None:
+        return [f"A number in [{low}, {high}]."]
+    return [] if low is None else [f"A number, at least {low}."]
+
+
+def _quoted(text: str) -> str:
+    """Return a TOML string, which has JSON's escapes and one for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        return repr(value)
+    if "\n" not in value or any(ord(letter) < 32 and letter not in "\n\t" for letter in value):
+        return _quoted(value)
+    escaped = value.replace("\\", "\\\\").replace('"""', '""\\"')
+    escaped = f'{escaped[:-1]}\\"' if escaped.endswith('"') and not escaped.endswith('\\"') else escaped
+    return f'"""\n{escaped}"""'.replace("\x7f", "\\u007f")

@@ -30,8 +30,7 @@ from .._parts.facts import fact_labels
 from .._parts.hits import take
 from .._parts.seeding import seed_width
 from .config import Policy
-from .facts import FoundFact, best_facts, facts_around, found_facts
-from .gate import Verdict, judge
+from .gate import FoundFact, GateDecision, best_facts, facts_around, found_facts, judge
 from .graph import PolicyGraph
 from .language_model import LanguageModel
 from .seeds import Candidates, WeighedCandidate, phrase_seeds, weighed, with_candidates
@@ -47,7 +46,7 @@ class Knowledge(NamedTuple):
     fact_vectors: Corpus | None  # by cosine; None if facts are compared by their labels
 
 
-class Questions(NamedTuple):
+class PolicyQuestions(NamedTuple):
     """Questions that see the same passages."""
 
     texts: Sequence[str]
@@ -59,8 +58,8 @@ class Start(NamedTuple):
     """The seeds of a batch's walks, and what they were chosen from."""
 
     candidates: list[list[WeighedCandidate]]
-    facts: list[list[Verdict]]
-    kept: list[list[Verdict]]
+    facts: list[list[GateDecision]]
+    kept: list[list[GateDecision]]
     seeds: list[dict[int, float]]  # shares by entity
 
 
@@ -68,7 +67,7 @@ def start(
     policy: Policy,
     graph: PolicyGraph,
     known: Knowledge,
-    questions: Questions,
+    questions: PolicyQuestions,
     llm: LanguageModel | None,
     *,
     backend: str,

@@ -1,16 +1,73 @@
-"""The gate, which selects the facts of a question by rules or by a language model."""
+"""Facts to choose from, and the gate, which selects those of a question by rules or by a language model."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._validation import check_length
+from ...types import Corpus, Facts
 from ...types.label_sets import elements
+from .._parts.facts import QueryFacts, facts_of
 from .config import Policy
-from .facts import FoundFact
 from .language_model import GATE, LanguageModel, chosen_facts, model_needed
+
+_ScoredFacts = list[tuple[int, float]]
+
+
+class FoundFact(NamedTuple):
+    """A fact and its similarity to the question."""
+
+    fact: int
+    head: int
+    relation: str
+    tail: int
+    score: float
+    text: str
+
+
+def facts_around(facts: Facts, entities: Sequence[Collection[int]]) -> QueryFacts:
+    """Return the facts with one of a question's entities at an end: by question, ascending, each once."""
+    query = np.repeat(np.arange(len(entities)), [len(row) for row in entities])
+    found = facts_of(facts, query, np.array([e for row in entities for e in row], np.int64))
+    _, first = np.unique(found.query * len(facts) + found.fact, return_index=True)
+    return found.at(first)
+
+
+def best_facts(around: QueryFacts, scores: NDArray[np.float32], batch: int, k: int) -> list[_ScoredFacts]:
+    """Return the k best facts of each question, best first; the lower number is first where scores are equal."""
+    rows = []
+    for a, b in pairwise(around.indptr(batch).tolist()):
+        order = a + np.argsort(-scores[a:b], kind="stable")[:k]
+        rows.append(list(zip(around.fact[order].tolist(), scores[order].tolist(), strict=True)))
+    return rows
+
+
+def found_facts(facts: Facts, names: Sequence[str], scored: _ScoredFacts) -> list[FoundFact]:
+    """Return the facts with scores above 0, with their names."""
+    found = []
+    for fact, score in scored:
+        if score > 0:
+            head, kind, tail = facts.rows[fact].tolist()
+            relation = facts.relations[kind]
+            found.append(FoundFact(fact, head, relation, tail, score, f"{names[head]} {relation} {names[tail]}"))
+    return found
+
+
+def fact_corpus(vectors: Any, num_facts: int) -> Corpus | None:
+    """Return the vectors of all facts, compared by cosine."""
+    if vectors is None:
+        return None
+    corpus = vectors if isinstance(vectors, Corpus) else Corpus.from_array(vectors, metric="cosine")
+    check_length(len(corpus), "fact_vectors", num_facts, "fact")
+    return corpus.with_metric("cosine")
+
 
 EXACT = ("exact", "given")
 
@@ -24,7 +81,7 @@ class Candidate(Protocol):
     def specificity(self) -> float: ...
 
 
-class Verdict(NamedTuple):
+class GateDecision(NamedTuple):
     """The gate's decision on a fact."""
 
     fact: int
@@ -42,7 +99,7 @@ def judge(
     queries: Sequence[str],
     found: Sequence[Sequence[FoundFact]],
     candidates: Sequence[Mapping[int, Candidate]],
-) -> list[list[Verdict]]:
+) -> list[list[GateDecision]]:
     """Return a verdict on each fact of each question: the kept facts first, in the order of selection."""
     if not policy.switches.gate:
         return [[_verdict(fact, True, "no gate") for fact in row] for row in found]
@@ -55,13 +112,13 @@ def judge(
 
 def _by_rules(
     policy: Policy, query: str, found: Sequence[FoundFact], candidates: Mapping[int, Candidate]
-) -> list[Verdict]:
+) -> list[GateDecision]:
     """Keep facts greedily, in the order of the rules, if they are no duplicates and cover something new.
 
     A fact covers the candidates at its ends, and the words of the question that it contains.
     """
     words = stems(query)
-    kept, dropped, covered = list[Verdict](), list[Verdict](), set[Any]()
+    kept, dropped, covered = list[GateDecision](), list[GateDecision](), set[Any]()
     for fact in sorted(found, key=lambda fact: _order(fact, words, candidates)):
         same = next((one for one in kept if _is_duplicate(fact, one, policy.facts.duplicate)), None)
         covers = {end for end in (fact.head, fact.tail) if end in candidates} | (words & stems(fact.text))
@@ -97,7 +154,7 @@ def _why(fact: FoundFact, words: frozenset[str], candidates: Mapping[int, Candid
     return f"{kind}, {'no bridge' if bridges == 0 else 'one bridge' if bridges == 1 else 'two bridges'}"
 
 
-def _is_duplicate(fact: FoundFact, kept: Verdict, bound: float) -> bool:
+def _is_duplicate(fact: FoundFact, kept: GateDecision, bound: float) -> bool:
     """Return whether two facts have the same ends, and relations whose Dice coefficient is at least ``bound``."""
     if {fact.head, fact.tail} != {kept.head, kept.tail}:
         return False
@@ -116,7 +173,7 @@ def stems(text: str) -> frozenset[str]:
 
 def _by_model(
     policy: Policy, llm: LanguageModel, queries: Sequence[str], found: Sequence[Sequence[FoundFact]]
-) -> list[list[Verdict]]:
+) -> list[list[GateDecision]]:
     texts = [[fact.text for fact in row] for row in found]
     chosen = chosen_facts(llm, policy.answers.filter_prompt, policy.facts.keep, queries, texts)
     rows = []
@@ -127,5 +184,5 @@ def _by_model(
     return rows
 
 
-def _verdict(fact: FoundFact, kept: bool, reason: str) -> Verdict:
-    return Verdict(fact.fact, fact.head, fact.relation, fact.tail, fact.score, kept, reason)
+def _verdict(fact: FoundFact, kept: bool, reason: str) -> GateDecision:
+    return GateDecision(fact.fact, fact.head, fact.relation, fact.tail, fact.score, kept, reason)

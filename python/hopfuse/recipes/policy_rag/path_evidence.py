@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from ..._arrays.rows import entries_of
 from ...index import Index
 from ...types import Graph
-from .._parts.facts import facts_between, named_fact, split_rows
-from .._parts.name_table import fold
-from .._parts.names import named_node, named_passage
-from .._parts.strong_paths import Step
+from .._parts.facts import facts_between, named_fact, named_node, named_passage, split_rows
+from .._parts.paths import Step
+from .._parts.seeding import fold
 from .graph import TYPES, PolicyGraph
 
 Pair = tuple[int, int]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..._arrays.rows import entries_of
 from ...types import Facts, Hits
 from .._parts.hits import widened
-from .gate import Verdict
+from .gate import GateDecision
 from .graph import PolicyGraph
 
 
@@ -26,7 +26,7 @@ class RerankedHits:
     terms: dict[str, NDArray[np.float64]]
 
 
-class Reranker:
+class PolicyReranker:
     """S = u / max(u) + title * phi_title + coverage * phi_cov + path * phi_path - hub * phi_hub."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Reranker:
         queries: Sequence[str],
         pool: Hits,
         seeds: Sequence[Mapping[int, float]],
-        kept: Sequence[Sequence[Verdict]],
+        kept: Sequence[Sequence[GateDecision]],
         k: int,
     ) -> RerankedHits:
         """Return the k best of each question's pool; ``seeds`` maps entities to their mass."""
@@ -62,7 +62,7 @@ class Reranker:
         query: str,
         ids: NDArray[np.int64],
         seeds: Mapping[int, float],
-        kept: Sequence[Verdict],
+        kept: Sequence[GateDecision],
     ) -> dict[str, NDArray[np.float64]]:
         """Return phi of each term with a weight, for a question's passages."""
         found: dict[str, NDArray[np.float64]] = {}
@@ -79,7 +79,7 @@ class Reranker:
             found["hub"] = graph.hubs[ids]
         return found
 
-    def _text(self, fact: Verdict) -> str:
+    def _text(self, fact: GateDecision) -> str:
         return f"{self._names[fact.head]} {fact.relation} {self._names[fact.tail]}"
 
 

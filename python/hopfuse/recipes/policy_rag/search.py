@@ -20,22 +20,20 @@ from .._parts.base import BaseRecipe
 from .._parts.config import lacking, needed
 from .._parts.filters import View
 from .._parts.hits import filled, gathered
-from .._parts.isolated import Group, in_order, joined
+from .._parts.isolated import PassageGroup, in_order, joined
 from .._parts.mentions import Matcher
-from .._parts.notes import notes_of
-from .._parts.questions import Asked
+from .._parts.questions import QuestionBatch, notes_of
 from .._parts.seeding import EntitySeeder, Seed, seed_width
 from ..protocol import AllowScope, Needs
 from ..results import SearchResult
 from .config import Policy
-from .core import Knowledge, Questions, restart, start, walk
-from .facts import fact_corpus
-from .gate import Verdict
+from .core import Knowledge, PolicyQuestions, restart, start, walk
+from .gate import GateDecision, fact_corpus
 from .graph import PolicyGraph, joined_passages, read_edge_weights
 from .language_model import GATE, LanguageModel, grounded_answers, model_needed
-from .rerank import Reranker
+from .rerank import PolicyReranker
 from .seeds import Candidates, ambiguous_surfaces, mentioned_candidates
-from .trace import Outcome, trace_questions
+from .trace import PolicyOutcome, trace_questions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,7 +47,7 @@ class PolicyRAGResult(SearchResult):
     lists : dict of str to Hits
         ``"pool"``: the passages by projected score, before the re-ranking. ``"dense"``: the passages nearest to the
         question, if the policy reads them.
-    facts : list of list of Verdict
+    facts : list of list of GateDecision
         For each question the facts that the gate saw, the kept ones first: ``fact``, ``head``, ``relation``, ``tail``,
         ``score``, ``kept`` and ``reason``.
     seeds : list of dict of int to float
@@ -61,7 +59,7 @@ class PolicyRAGResult(SearchResult):
         behind their steps.
     """
 
-    facts: list[list[Verdict]] = field(default_factory=list, repr=False)
+    facts: list[list[GateDecision]] = field(default_factory=list, repr=False)
     seeds: list[dict[int, float]] = field(default_factory=list, repr=False)
 
 
@@ -146,7 +144,7 @@ class PolicyRAG(BaseRecipe[PolicyRAGResult]):
         self._known = Knowledge(facts, names, labels, entities, by_vector)
         self._graph = PolicyGraph.from_index(index, policy)
         self._seeder = EntitySeeder(index, self.encoder, policy.seeds.threshold)
-        self._reranker = Reranker(policy.term_weights, index.titles, names, facts)
+        self._reranker = PolicyReranker(policy.term_weights, index.titles, names, facts)
         self._recorded = self._record()
 
     @staticmethod
@@ -209,7 +207,7 @@ class PolicyRAG(BaseRecipe[PolicyRAGResult]):
             asked = asked._replace(edge_weights=read_edge_weights(edge_weights, asked.size, self.config))
         return self._answer(asked, k, allow, allow_scope, trace)
 
-    def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> PolicyRAGResult:
+    def _search(self, asked: QuestionBatch, view: View | None, k: int, trace: bool) -> PolicyRAGResult:
         policy, index, batch, etas = self.config, self.index, asked.size, asked.edge_weights
         assert asked.texts is not None
         own, vectors = asked.encoded, asked.vectors if self._reads_corpus else None
@@ -223,10 +221,10 @@ class PolicyRAG(BaseRecipe[PolicyRAGResult]):
             unclear = [ambiguous_surfaces(row, *limits) for row in asked.mentions]
             mentioned = [mentioned_candidates(*row, specificity) for row in zip(seeds, unclear, strict=True)]
 
-        groups, fell_back = list[tuple[NDArray[np.int64], Outcome]](), np.zeros(batch, bool)
+        groups, fell_back = list[tuple[NDArray[np.int64], PolicyOutcome]](), np.zeros(batch, bool)
         for rows, graph in self._groups(view, batch):
             at = rows.tolist()
-            questions = Questions([asked.texts[b] for b in at], _of(own, rows), [mentioned[b] for b in at])
+            questions = PolicyQuestions([asked.texts[b] for b in at], _of(own, rows), [mentioned[b] for b in at])
             dense = None if vectors is None else self._dense(vectors[rows], k, graph, run)
             origin = start(policy, graph, self._known, questions, self.llm, **run)
             seeded, starts = restart(policy, origin.seeds, dense, index.num_passages, **run)
@@ -241,7 +239,9 @@ class PolicyRAG(BaseRecipe[PolicyRAGResult]):
             if dense is not None and policy.switches.dense_fallback:
                 hits = filled(ranked.hits, dense)
                 fell_back[rows] = ranked.hits.counts == 0
-            groups.append((rows, Outcome(questions.texts, graph, dense, origin, seeded, starts, eta, ranked, hits)))
+            groups.append(
+                (rows, PolicyOutcome(questions.texts, graph, dense, origin, seeded, starts, eta, ranked, hits))
+            )
 
         lists = {"pool": gathered([(rows, one.ranked.pool) for rows, one in groups], batch)}
         near = [(rows, one.dense) for rows, one in groups if one.dense is not None]
@@ -309,7 +309,7 @@ class PolicyRAG(BaseRecipe[PolicyRAGResult]):
         depth = min(max(k, self.config.seeds.passage_list), self.index.num_passages)
         return dense_topk(vectors, self.index.corpus, depth, allow=graph.passages, **run)
 
-    def _joined(self, parts: Sequence[tuple[Group, PolicyRAGResult]], batch: int, k: int) -> PolicyRAGResult:
+    def _joined(self, parts: Sequence[tuple[PassageGroup, PolicyRAGResult]], batch: int, k: int) -> PolicyRAGResult:
         """Return the result of a batch from those of its groups, in the whole index's numbers."""
         facts, seeds = [], []
         for group, found in parts:
@@ -341,7 +341,7 @@ def _of(array: NDArray[Any] | None, rows: NDArray[np.int64]) -> Any:
     return array if array is None or array.ndim == 1 else array[rows]
 
 
-def _whole(verdict: Verdict, entities: NDArray[np.int64], facts: NDArray[np.int64]) -> Verdict:
+def _whole(verdict: GateDecision, entities: NDArray[np.int64], facts: NDArray[np.int64]) -> GateDecision:
     """Return a verdict with the whole index's numbers in place of a part's."""
     head, tail = int(entities[verdict.head]), int(entities[verdict.tail])
     return verdict._replace(fact=int(facts[verdict.fact]), head=head, tail=tail)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._parts.mentions import Mention
 from .._parts.seeding import Seed
 from .config import SeedRules
-from .gate import Verdict
+from .gate import GateDecision
 
 
 class Candidate(NamedTuple):
@@ -104,7 +104,7 @@ def weighed(
     return rows
 
 
-def phrase_seeds(candidates: Sequence[WeighedCandidate], kept: Sequence[Verdict], most: int) -> dict[int, float]:
+def phrase_seeds(candidates: Sequence[WeighedCandidate], kept: Sequence[GateDecision], most: int) -> dict[int, float]:
     """Return the seeds and their shares: ends of the best kept facts (by mean score) first, then the heaviest."""
     scores: dict[int, list[float]] = {}
     for verdict in kept:

@@ -12,9 +12,8 @@ from ...index import Index
 from ...ops.ppr import ppr
 from ...ops.projection import project
 from ...types import Hits, Seeds
-from .._parts.attribution import seed_shares
-from .._parts.names import named_node, named_passage
-from .._parts.strong_paths import Step, Transitions
+from .._parts.facts import named_node, named_passage
+from .._parts.paths import Step, Transitions, seed_shares
 from .config import Policy
 from .core import Start
 from .graph import PolicyGraph
@@ -22,7 +21,7 @@ from .path_evidence import PathEvidence
 from .rerank import RerankedHits
 
 
-class Outcome(NamedTuple):
+class PolicyOutcome(NamedTuple):
     """The results of a batch of questions that see the same passages."""
 
     texts: Sequence[str]
@@ -36,7 +35,7 @@ class Outcome(NamedTuple):
     hits: Hits
 
 
-def trace_questions(index: Index, policy: Policy, outcome: Outcome, threads: int | None) -> list[dict[str, Any]]:
+def trace_questions(index: Index, policy: Policy, outcome: PolicyOutcome, threads: int | None) -> list[dict[str, Any]]:
     """Return one trace per question."""
     walks = _walks(policy, outcome, threads)
     passages = [[passage for passage, _ in outcome.hits.row(b)] for b in range(len(walks))]
@@ -95,7 +94,7 @@ class _Walk:
         return self._transitions.paths(dict(zip(self.nodes.tolist(), self.mass.tolist(), strict=True)), rows)
 
 
-def _walks(policy: Policy, outcome: Outcome, threads: int | None) -> list[_Walk | None]:
+def _walks(policy: Policy, outcome: PolicyOutcome, threads: int | None) -> list[_Walk | None]:
     """Return the walk of each question, or None if it has no seed or reaches no passage."""
     rules, transitions = policy.walk, dict[tuple[float, ...], Transitions]()
     walks: list[_Walk | None] = [None] * len(outcome.texts)
@@ -110,7 +109,9 @@ def _walks(policy: Policy, outcome: Outcome, threads: int | None) -> list[_Walk 
     return walks
 
 
-def _trace(index: Index, outcome: Outcome, b: int, walk: _Walk | None, hits: list[dict[str, Any]]) -> dict[str, Any]:
+def _trace(
+    index: Index, outcome: PolicyOutcome, b: int, walk: _Walk | None, hits: list[dict[str, Any]]
+) -> dict[str, Any]:
     names, seeds = index.entity_names, outcome.start.seeds[b]
     candidates = sorted(outcome.start.candidates[b], key=lambda one: (-seeds.get(one.entity, 0.0), one.entity))
     starts = [] if walk is None else list(zip(walk.nodes.tolist(), walk.mass.tolist(), strict=True))

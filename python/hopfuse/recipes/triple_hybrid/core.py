@@ -56,7 +56,7 @@ class VisibleEntities(NamedTuple):
         return self.entities[0] if len(self.entities) == 1 else self.entities[self.of]
 
 
-class Ranking(NamedTuple):
+class TripleRanking(NamedTuple):
     """The ranking, the lists it was made from, the seeds, and the best fact of each hit in the graph list."""
 
     hits: Hits
@@ -75,19 +75,19 @@ def rank(
     visible: VisibleEntities | None,
     backend: str,
     threads: int | None,
-) -> Ranking:
+) -> TripleRanking:
     """Rank the entities for a batch of questions."""
     run: dict[str, Any] = {"backend": backend, "threads": threads}
     listed = None if visible is None else visible.rows
     if config.mode == "lexical":
         found = lexical_pool(known.lexical, queries, k, known.num_entities, listed)
         assert found is not None
-        return Ranking(found, {"lexical": found})
+        return TripleRanking(found, {"lexical": found})
     assert known.corpus is not None
     vectors = check_queries(vectors, known.corpus.dim, needs_length=True, backend=backend)
     if config.mode == "vector":
         nearest = dense_topk(vectors, known.corpus, k, allow=listed, **run)
-        return Ranking(nearest, {"vector": nearest})
+        return TripleRanking(nearest, {"vector": nearest})
 
     assert known.facts is not None
     assert known.labels is not None
@@ -106,12 +106,12 @@ def rank(
     limit = k if config.mode == "graph" else min(config.graph_k, known.num_entities)
     graph, best_facts = best_entities(led, scores, len(queries), limit)
     if config.mode == "graph":
-        return Ranking(graph, {"graph": graph}, seeds, best_facts)
+        return TripleRanking(graph, {"graph": graph}, seeds, best_facts)
 
     lists = {"vector": nearest.head(config.vector_k), "graph": graph}
     both = [lists["vector"], lists["graph"]]
     hits = fuse(both, method="max", bias=(0.0, BIAS), calibration=config.calibration, k=k, **run)
-    return Ranking(hits, lists, seeds, best_facts)
+    return TripleRanking(hits, lists, seeds, best_facts)
 
 
 def visible_to(view: View, mentions: Incidence | None, facts: Facts | None, num_entities: int) -> VisibleEntities:

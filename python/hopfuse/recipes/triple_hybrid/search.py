@@ -14,8 +14,7 @@ from .._parts.base import BaseRecipe
 from .._parts.config import lacking, needed
 from .._parts.filters import View
 from .._parts.lexical import LexicalLeg
-from .._parts.notes import notes_of
-from .._parts.questions import Asked
+from .._parts.questions import QuestionBatch, notes_of
 from ..protocol import Needs, Ranks, Words
 from ..results import Hit, SearchResult
 from .config import TripleHybridConfig
@@ -153,7 +152,7 @@ class TripleHybrid(BaseRecipe[TripleHybridResult]):
             words=config.mode == "lexical",
         )
 
-    def _search(self, asked: Asked, view: View | None, k: int, trace: bool) -> TripleHybridResult:
+    def _search(self, asked: QuestionBatch, view: View | None, k: int, trace: bool) -> TripleHybridResult:
         config, index = self.config, self.index
         visible = None if view is None else visible_to(view, self._mentions, index.facts, index.num_entities)
         run: dict[str, Any] = {"backend": auto_backend().backend, "threads": self.threads}

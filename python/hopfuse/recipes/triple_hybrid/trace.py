@@ -8,11 +8,11 @@ from typing import Any
 from ...ops.calibration import calibrate
 from ...types import Facts
 from .config import Scale
-from .core import BIAS, Ranking
+from .core import BIAS, TripleRanking
 
 
 def trace_questions(
-    found: Ranking, calibration: Scale, facts: Facts | None, names: Sequence[str]
+    found: TripleRanking, calibration: Scale, facts: Facts | None, names: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Return a trace per question: seeds, and for each hit its scores, the deciding list and the best triple."""
     traces = []

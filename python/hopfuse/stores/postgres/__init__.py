@@ -3,7 +3,6 @@
 from .connection import TransientError
 from .follow import PostgresFollower
 from .followable import drop_slot, followed
-from .scores import write_hits
-from .source import PostgresSource, open_place
+from .source import PostgresSource, open_place, write_hits
 
 __all__ = ["PostgresFollower", "PostgresSource", "TransientError", "drop_slot", "followed", "open_place", "write_hits"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 
-from ...errors import HopfuseError, InputError, MissingExtraError, StoreError
+from ..._validation import import_extra
+from ...errors import HopfuseError, InputError, StoreError
 
 #: SQLSTATE classes and codes of conditions that pass without a change of the query or the database (PostgreSQL's
 #: appendix "Error Codes"): connection, rollback, resources, operator intervention, system; object in use, lock.
@@ -27,11 +27,7 @@ def driver(name: str) -> Any:
     ------
     MissingExtraError
     """
-    try:
-        return import_module(name)
-    except ImportError:
-        package = "psycopg" if name.startswith("psycopg") else "adbc-driver-postgresql"
-        raise MissingExtraError(package, "postgres", "reading PostgreSQL") from None
+    return import_extra(name, "reading PostgreSQL")
 
 
 def place_of(url: str) -> str:

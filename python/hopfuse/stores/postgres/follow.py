@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
@@ -17,14 +17,12 @@ from typing import Any
 from ...errors import InputError, StoreError
 from ...index import Index, LiveIndex
 from ...index.contents import passage_vectors
-from ..applying import KnownRows, apply_changes
-from ..touched import Changes, Touched
-from .changed_rows import condition_of, note_rows
+from ..applying import End, KnownRows, RowChanges, TouchedKeys, apply_changes
 from .connection import TransientError, connect, database_errors, snapshot_connection
-from .followable import State
-from .pgoutput import Transaction, position_text, transactions
-from .queries import Query, describe, quoted
-from .slot import Slot, check_followable, shape_of
+from .followable import FollowState
+from .pgoutput import UNCHANGED, LogRow, Transaction, Values, position_text, transactions
+from .queries import ENDS, SqlQuery, describe, quoted
+from .slot import KEYS, Slot, check_followable, shape_of
 from .source import PostgresSnapshot
 
 #: Bytes of the server's log without changes of the tables after which the slot is advanced.
@@ -63,7 +61,7 @@ class PostgresFollower:
         self.directory, self._url, self._encoder = Path(directory), url, encoder
         self._connection: Any = None
         self._slot: Slot
-        self._state: State
+        self._state: FollowState
         self._known: KnownRows
         self._seen = -1
         self._live: LiveIndex[Index] = Index.open(directory, writable=True, encoder=encoder)
@@ -192,9 +190,9 @@ class PostgresFollower:
             self._seen = end
         return seq
 
-    def _read_log(self, end: int, visible: _Visible, queries: Sequence[Query]) -> tuple[Touched, int, bool]:
+    def _read_log(self, end: int, visible: _Visible, queries: Sequence[SqlQuery]) -> tuple[TouchedKeys, int, bool]:
         """Return the touched keys, the position up to which the snapshot shows all, and if a table was truncated."""
-        touched, position, truncated = Touched(), end, False
+        touched, position, truncated = TouchedKeys(), end, False
         for one in transactions(self._slot.messages(end)):
             if one.end <= self._state.position:
                 continue
@@ -202,10 +200,10 @@ class PostgresFollower:
                 position = min(position, one.commit)
                 continue
             truncated |= bool(one.truncated)
-            note_rows(touched, one.rows, queries)
+            _note_rows(touched, one.rows, queries)
         return touched, max(position, self._state.position), truncated
 
-    def _apply(self, changes: Changes, position: int, shape: Mapping[str, str]) -> int:
+    def _apply(self, changes: RowChanges, position: int, shape: Mapping[str, str]) -> int:
         with self._live.change() as change:
             update_known = apply_changes(change, self._known, changes)
             change.set_source(self._state.text(position, shape))
@@ -222,7 +220,7 @@ class PostgresFollower:
                 change.set_source(self._state.text(position, shape))
             self._advance(position, shape)
 
-    def _build_anew(self, connection: Any, queries: Sequence[Query], position: int, shape: Mapping[str, str]) -> int:
+    def _build_anew(self, connection: Any, queries: Sequence[SqlQuery], position: int, shape: Mapping[str, str]) -> int:
         """Write a new generation from all rows: a table was truncated, altered or rewritten."""
         old, source = self._live.refresh(), _OpenSource(PostgresSnapshot(connection, self._url, queries))
         columns = (column for query in queries if query.table == "passages" for column in query.columns.values())
@@ -262,7 +260,7 @@ class PostgresFollower:
         return self._live.seq
 
     def _advance(self, position: int, shape: Mapping[str, str]) -> None:
-        self._state = State(self._state.slot, position, self._state.queries, shape)
+        self._state = FollowState(self._state.slot, position, self._state.queries, shape)
         self._slot.advance(position)
 
     def _check_position(self, position: int) -> None:
@@ -287,7 +285,7 @@ class PostgresFollower:
 
     def _open_index(self) -> None:
         index = self._live.refresh()
-        self._state = State.of(index.source, self.directory)
+        self._state = FollowState.of(index.source, self.directory)
         self._known = KnownRows(index)
         self._seen = -1
 
@@ -345,10 +343,91 @@ class _OpenSource:
         return nullcontext(self._snapshot)
 
 
-def _changes(snapshot: PostgresSnapshot, queries: Sequence[Query], touched: Touched) -> Changes:
+def _changes(snapshot: PostgresSnapshot, queries: Sequence[SqlQuery], touched: TouchedKeys) -> RowChanges:
     found: dict[str, list[Any]] = {"passages": [], "entities": [], "edges": [], "facts": []}
     for query in queries:
-        condition = condition_of(query, touched)
+        condition = _condition_of(query, touched)
         if condition is not None:
             found[query.table] += snapshot.read([(query, condition)])
-    return Changes(touched, **found)
+    return RowChanges(touched, **found)
+
+
+# ---- Rows that changed -----------------------------------------------------------------------------------------------
+
+
+def _note_rows(touched: TouchedKeys, rows: Sequence[LogRow], queries: Sequence[SqlQuery]) -> None:
+    """Add the keys of changed rows, before and after the change, to ``touched``."""
+    for row in rows:
+        for query in queries:
+            names = [name for name in KEYS[query.table] if name in query.columns]
+            if names and query.columns[names[0]].relation == row.relation:
+                for values in _versions(row):
+                    _note(touched, query, {name: _value(query, name, values) for name in names})
+
+
+def _versions(row: LogRow) -> Iterator[Values]:
+    """Yield the row before and after the change; unchanged values that are not sent are those before."""
+    if row.old is not None:
+        yield row.old
+    if row.new is not None:
+        before = row.old or {}
+        yield {name: before.get(name, value) if value is UNCHANGED else value for name, value in row.new.items()}
+
+
+def _value(query: SqlQuery, name: str, values: Values) -> Any:
+    column = query.columns[name]
+    found = values.get(column.attribute)
+    if found is UNCHANGED:
+        raise StoreError(
+            "missing",
+            query.table,
+            "the server does not send {column} of a changed row of {field}, since the value is stored outside it; "
+            "ALTER TABLE ... REPLICA IDENTITY FULL, and build the index anew",
+            column=column.attribute,
+        )
+    return found if found is None else column.key(str(found))
+
+
+def _note(touched: TouchedKeys, query: SqlQuery, values: dict[str, Any]) -> None:
+    if query.table == "passages" and values["id"] is not None:
+        touched.passages.add(values["id"])
+    elif query.table == "entities" and values["name"] is not None:
+        touched.entities.add(values["name"])
+    elif query.table == "facts" and None not in values.values():
+        touched.facts.add((values["head"], values["relation"], values["tail"]))
+    elif query.table == "edges":
+        ends: list[list[End]] = [
+            [
+                (what, values[name])
+                for name, what in ENDS.items()
+                if name.startswith(side) and values.get(name) is not None
+            ]
+            for side in ("src", "dst")
+        ]
+        touched.edges.update((src, dst) for src in ends[0] for dst in ends[1])
+
+
+def _condition_of(query: SqlQuery, touched: TouchedKeys) -> str | None:
+    """Return the condition on the rows to read again; None if there are none.
+
+    It includes the edges and facts of touched passages and entities, since the index deletes them with these.
+    """
+    passages, entities = touched.passages, touched.entities
+    found: list[str | None]
+    if query.table == "passages":
+        found = [query.having("id", passages)]
+    elif query.table == "entities":
+        found = [query.having("name", entities)]
+    elif query.table == "facts":
+        found = [query.having(name, entities) for name in ("head", "tail")]
+        found += [query.having("passage", passages), query.having_all(("head", "relation", "tail"), touched.facts)]
+    else:
+        found = [query.having(name, passages if what == "passage" else entities) for name, what in ENDS.items()]
+        found.append(query.having("passage", passages))
+        both = touched.edges | {(dst, src) for src, dst in touched.edges}
+        for src in ("passage", "entity"):
+            for dst in ("passage", "entity"):
+                pairs = [(a[1], b[1]) for a, b in both if (a[0], b[0]) == (src, dst)]
+                found.append(query.having_all((f"src_{src}", f"dst_{dst}"), pairs))
+    given = [condition for condition in found if condition is not None]
+    return " OR ".join(given) if given else None

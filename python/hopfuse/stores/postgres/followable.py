@@ -20,7 +20,7 @@ from .source import PostgresSource
 STORE = "postgresql"
 
 
-class State:
+class FollowState:
     """What an index stores about its source: the queries, the slot, the position in the log, and the tables' shapes."""
 
     def __init__(
@@ -29,7 +29,7 @@ class State:
         self.slot, self.position, self.queries, self.shape = slot, position, queries, shape
 
     @classmethod
-    def of(cls, text: str | None, directory: Path) -> State:
+    def of(cls, text: str | None, directory: Path) -> FollowState:
         """Read the state from its text in an index."""
         if text is None:
             raise InputError(
@@ -94,7 +94,7 @@ def followed(source: PostgresSource, slot: str, build: Callable[[PostgresSource]
                 shape = shape_of(lambda query: connection.execute(query).fetchone() or (), tables)
             index = build(source)
             KnownRows(index)
-            yield index.with_source(State(slot, position, source.queries, shape).text(position, shape))
+            yield index.with_source(FollowState(slot, position, source.queries, shape).text(position, shape))
         except BaseException:
             with suppress(StoreError):
                 created.drop()
@@ -103,7 +103,7 @@ def followed(source: PostgresSource, slot: str, build: Callable[[PostgresSource]
 
 def drop_slot(directory: str | os.PathLike[str], url: str) -> str:
     """Drop the slot and the publication of an index, which can then not be followed; return their name."""
-    state = State.of(Index.open(directory).source, Path(directory))
+    state = FollowState.of(Index.open(directory).source, Path(directory))
     with connect(url) as connection:
         Slot(connection, url, state.slot).drop()
     return state.slot

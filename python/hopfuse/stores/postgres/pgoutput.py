@@ -17,7 +17,7 @@ UNCHANGED = object()
 Values = dict[str, object]
 
 
-class Row(NamedTuple):
+class LogRow(NamedTuple):
     """A row that was inserted, updated or deleted: its values before and after, as far as sent, as text by column."""
 
     relation: int
@@ -34,7 +34,7 @@ class Transaction:
     """The position after the commit."""
     commit: int
     """The position of the commit."""
-    rows: list[Row] = field(default_factory=list)
+    rows: list[LogRow] = field(default_factory=list)
     truncated: set[int] = field(default_factory=set)
 
 
@@ -49,7 +49,7 @@ def transactions(messages: Iterable[bytes]) -> Iterator[Transaction]:
     names: dict[int, list[tuple[str, bool]]] = {}
     current: Transaction | None = None
     for data in messages:
-        kind, body = data[:1], _Reader(data)
+        kind, body = data[:1], _MessageReader(data)
         if kind == b"B":
             _, _, xid = body.take("!QqI")
             current = Transaction(xid, 0, 0)
@@ -59,7 +59,7 @@ def transactions(messages: Iterable[bytes]) -> Iterator[Transaction]:
         elif kind in b"IUD" and current is not None:
             (relation,) = body.take("!I")
             old, new = body.tuples(names[relation])
-            current.rows.append(Row(relation, old, new))
+            current.rows.append(LogRow(relation, old, new))
         elif kind == b"T" and current is not None:
             count, _ = body.take("!IB")
             current.truncated.update(body.take(f"!{count}I"))
@@ -76,7 +76,7 @@ def transactions(messages: Iterable[bytes]) -> Iterator[Transaction]:
             )
 
 
-class _Reader:
+class _MessageReader:
     """Reads a message after its first byte."""
 
     def __init__(self, data: bytes) -> None:

@@ -36,7 +36,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Query:
+class SqlQuery:
     """A query of one table of the index."""
 
     table: str
@@ -71,7 +71,7 @@ class Query:
         return f"({columns}) IN (SELECT * FROM unnest({', '.join(arrays)}))"
 
 
-def describe(connection: Any, url: str, queries: Mapping[str, Sequence[str]]) -> list[Query]:
+def describe(connection: Any, url: str, queries: Mapping[str, Sequence[str]]) -> list[SqlQuery]:
     """Return the queries with their columns; the server parses them and runs none.
 
     Raises
@@ -84,7 +84,7 @@ def describe(connection: Any, url: str, queries: Mapping[str, Sequence[str]]) ->
         for given in queries.get(table, ()):
             text = given.strip().rstrip(";").strip()
             with database_errors(url, f"the query of {table}", table):
-                described.append(Query(table, text, _columns(connection, table, text)))
+                described.append(SqlQuery(table, text, _columns(connection, table, text)))
     return described
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from ...errors import InputError, StoreError
 from .connection import TransientError, database_errors, place_of
 from .pgoutput import position_of, position_text
-from .queries import ENDS, Query, quoted
+from .queries import ENDS, SqlQuery, quoted
 
 _NAME = re.compile(r"[a-z0-9_]{1,63}")
 #: The columns that identify a changed row, for each table of the index.
@@ -169,7 +169,7 @@ class Slot:
         return self._rows(query)[0]
 
 
-def check_followable(connection: Any, url: str, queries: Sequence[Query]) -> set[int]:
+def check_followable(connection: Any, url: str, queries: Sequence[SqlQuery]) -> set[int]:
     """Return the tables (oids) whose changes must be followed.
 
     Raises
@@ -208,7 +208,7 @@ def check_followable(connection: Any, url: str, queries: Sequence[Query]) -> set
     return tables
 
 
-def _check_stated(query: Query) -> None:
+def _check_stated(query: SqlQuery) -> None:
     if "passage" not in query.columns:
         raise InputError(
             "missing",
@@ -218,7 +218,7 @@ def _check_stated(query: Query) -> None:
         )
 
 
-def _check_identity(connection: Any, url: str, query: Query, relation: int, needed: set[str]) -> None:
+def _check_identity(connection: Any, url: str, query: SqlQuery, relation: int, needed: set[str]) -> None:
     with database_errors(url, f"the query of {query.table}", query.table):
         name, kind, identity = connection.execute(
             "SELECT oid::regclass::text, relkind::text, relreplident::text FROM pg_class WHERE oid = %s", (relation,)

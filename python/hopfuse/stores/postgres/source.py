@@ -1,17 +1,22 @@
-"""PostgreSQL with pgvector as a source: one query for each table, all in one snapshot."""
+"""PostgreSQL tables and queries as a source, and scores written to a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._validation import check_length
 from ...errors import InputError
-from ...io.arrow import empty_batch
+from ...io.arrow import arrow, empty_batch
+from ...recipes.results import Hit, SearchResult
+from .. import tables
 from ..tables import TableReader, check_queries
-from .batches import batch_reader
 from .connection import connect, database_errors, driver, is_connected, snapshot_connection, unavailable, wrong_query
-from .queries import Query, describe
+from .queries import SqlQuery, describe, quoted
 
 
 class PostgresSource:
@@ -81,7 +86,7 @@ class PostgresSource:
 class PostgresSnapshot(TableReader):
     """One state of the database: see :class:`hopfuse.io.source.Snapshot`. It reads one table at a time."""
 
-    def __init__(self, connection: Any, url: str, queries: Sequence[Query]) -> None:
+    def __init__(self, connection: Any, url: str, queries: Sequence[SqlQuery]) -> None:
         super().__init__(self._table)
         self._connection, self._url, self._queries = connection, url, queries
         self._reading = ""
@@ -90,7 +95,7 @@ class PostgresSnapshot(TableReader):
         queries = [query for query in self._queries if query.table == table]
         return self.read([(query, None) for query in queries]) if queries else None
 
-    def read(self, wanted: Sequence[tuple[Query, str | None]]) -> Iterator[Any]:
+    def read(self, wanted: Sequence[tuple[SqlQuery, str | None]]) -> Iterator[Any]:
         """Yield the batches of queries, each restricted to the rows that meet its condition, if it has one."""
         for query, condition in wanted:
             if self._reading:
@@ -107,7 +112,7 @@ class PostgresSnapshot(TableReader):
                     cursor.execute(query.selecting(condition))
                     reader = cursor.fetch_record_batch()
                     dims = {name: column.modifier for name, column in query.columns.items()}
-                    as_table = batch_reader(query.table, reader.schema, dims)
+                    as_table = _batch_reader(query.table, reader.schema, dims)
                     yield as_table(empty_batch(reader.schema))
                     while (batch := self._next(reader, query.table)) is not None:
                         yield as_table(batch)
@@ -137,3 +142,177 @@ def open_place(url: str, queries: Mapping[str, Sequence[str]]) -> PostgresSource
     checked = check_queries("PostgreSQL", queries)
     edges = checked.pop("edges", None)
     return PostgresSource(url, edges=edges, **{table: texts[0] for table, texts in checked.items()})
+
+
+# ---- Record batches --------------------------------------------------------------------------------------------------
+
+#: Dtypes of components in pgvector's binary format, which is uint16 dim, uint16 0, dim components, all big-endian.
+_VECTORS: dict[str, np.dtype[Any]] = {"vector": np.dtype(">f4"), "halfvec": np.dtype(">f2")}
+_HEADER = 4
+
+
+def _batch_reader(table: str, schema: Any, dims: Mapping[str, int]) -> Callable[[Any], Any]:
+    """Return a function from batches of a query to batches of a table; ``dims`` are the dimensions of typed vectors.
+
+    Raises
+    ------
+    InputError
+        A column has a type that an index cannot hold. The function refuses columns that the table does not have.
+    """
+    _check_types(table, schema)
+
+    def read(batch: Any) -> Any:
+        columns = [
+            _vector_column(column, dims[name]) if _is_pgvector(column.type) else _plain(column)
+            for name, column in zip(schema.names, batch.columns, strict=True)
+        ]
+        return tables.as_table(table, arrow().record_batch(columns, names=schema.names), {})
+
+    return read
+
+
+def _check_types(table: str, schema: Any) -> None:
+    for field in schema:
+        name, kind = field.name, _type_name(field.type)
+        if kind == "sparsevec":
+            raise InputError(
+                "type",
+                table,
+                "{field} gives {column!r}, a sparsevec; vectors must be dense: SELECT {column}::vector AS {column}",
+                column=name,
+            )
+        if kind is not None and kind not in _VECTORS:
+            raise InputError(
+                "type",
+                table,
+                "{field} gives {column!r} of the type {given}, which an index cannot hold; cast it, such as "
+                "{column}::text or {column}::float8, or leave it out",
+                column=name,
+                given=kind,
+            )
+
+
+def _is_pgvector(kind: Any) -> bool:
+    return _type_name(kind) in _VECTORS
+
+
+def _type_name(kind: Any) -> str | None:
+    """Return the name of a type that an index holds as a vector or not at all; None for any other."""
+    pa = arrow()
+    if isinstance(kind, pa.OpaqueType):
+        return str(kind.type_name)
+    temporal = pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind)
+    other = pa.types.is_binary(kind) or pa.types.is_decimal(kind) or pa.types.is_interval(kind)
+    return str(kind) if temporal or other else None
+
+
+def _plain(column: Any) -> Any:
+    """Return a column without Arrow's extension type; that of JSON becomes strings."""
+    pa = arrow()
+    return column.storage if isinstance(column.type, pa.BaseExtensionType) else column
+
+
+def _vector_column(column: Any, dim: int) -> Any:
+    """Return pgvector's vectors as lists of float32 or float16, without a Python object for each row.
+
+    ``dim`` is the dimension of a column without rows, if above 0.
+
+    Raises
+    ------
+    InputError
+        The bytes are not in pgvector's format.
+    """
+    pa = arrow()
+    name = column.type.type_name
+    wire: np.dtype[Any] = _VECTORS[name]
+    bytes_of = column.storage
+    numbers = wire.newbyteorder("=")
+    arrow_type = pa.float32() if name == "vector" else pa.float16()
+    if not len(column):
+        return pa.array([], pa.list_(arrow_type, dim) if dim > 0 else pa.list_(arrow_type))
+    offsets = np.frombuffer(bytes_of.buffers()[1], np.int32)[bytes_of.offset : bytes_of.offset + len(column) + 1]
+    data = np.frombuffer(bytes_of.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
+    lengths = np.diff(offsets).astype(np.int64)
+    width = int(lengths[0])
+    if column.null_count == 0 and (lengths == width).all() and width > _HEADER:
+        rows = data.reshape(-1, width)
+        _check_headers(rows[:, :_HEADER], (width - _HEADER) // wire.itemsize)
+        values = np.ascontiguousarray(rows[:, _HEADER:]).view(wire).astype(numbers)
+        return pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1), arrow_type), values.shape[1])
+    starts = (offsets[:-1] - offsets[0]).tolist()
+    rows_of: list[NDArray[Any] | None] = [
+        None if null else data[start + _HEADER : start + length].view(wire).astype(numbers)
+        for start, length, null in zip(starts, lengths.tolist(), bytes_of.is_null().to_pylist(), strict=True)
+    ]
+    return pa.array(rows_of, pa.list_(arrow_type))
+
+
+def _check_headers(headers: NDArray[np.uint8], dim: int) -> None:
+    said = np.ascontiguousarray(headers).view(">u2")
+    if not ((said[:, 0] == dim) & (said[:, 1] == 0)).all():
+        raise InputError(
+            "version", None, "a vector of PostgreSQL is not in pgvector's binary format; update pgvector or hopfuse"
+        )
+
+
+# ---- Scores ----------------------------------------------------------------------------------------------------------
+
+
+_COLUMNS = ("question", "rank", "passage", "score")
+
+
+def write_hits(
+    url: str,
+    table: str,
+    questions: Sequence[Any],
+    hits: SearchResult | Sequence[Sequence[Hit]],
+    *,
+    replace: bool = False,
+) -> int:
+    """Write the hits of questions into a PostgreSQL table by COPY, in one transaction.
+
+    Parameters
+    ----------
+    url : str
+        As in :class:`PostgresSource`.
+    table : str
+        Name of the table, optionally with its schema: ``"schema.table"``. Its columns are ``question`` and ``passage``
+        (of the types of the ids), ``rank`` (an integer, from 1) and ``score`` (``real`` or ``double precision``).
+    questions : sequence
+        The id of each question.
+    hits : SearchResult, or sequence of sequence of Hit
+        The result of a recipe's ``search``: a list of hits for each question.
+    replace : bool
+        Delete the table's rows of these questions first.
+
+    Returns
+    -------
+    int
+        Number of rows written.
+
+    Raises
+    ------
+    InputError
+        The numbers of questions and lists differ, or the table lacks such columns. Nothing is written.
+    StoreError
+        The server cannot be reached, or the connection is lost. Nothing is written.
+
+    Examples
+    --------
+    >>> from hopfuse.stores.postgres import write_hits
+    >>> write_hits("postgresql:///news", "hits", ["q1"], recipe.search(["Who?"]))  # doctest: +SKIP
+    10
+    """
+    check_length(len(hits), "hits", len(questions), "question")
+    name = ".".join(quoted(part) for part in table.split("."))
+    rows = 0
+    with connect(url) as connection, database_errors(url, f"table {table}", "table"), connection.transaction():
+        if replace:
+            connection.cursor().executemany(f"DELETE FROM {name} WHERE question = %s", [(one,) for one in questions])
+        columns = ", ".join(_COLUMNS)
+        with connection.cursor() as cursor, cursor.copy(f"COPY {name} ({columns}) FROM STDIN") as copy:
+            for question, found in zip(questions, hits, strict=True):
+                for rank, hit in enumerate(found, 1):
+                    copy.write_row((question, rank, hit.id, hit.score))
+                    rows += 1
+    return rows

@@ -1,1 +1,0 @@
-"""``hopfuse info``, ``selftest`` and ``bench``: an index, this machine, and its speed."""

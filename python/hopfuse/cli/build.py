@@ -1,0 +1,364 @@
+"""``hopfuse build``: an index from files or a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+from rich.console import Console
+
+from .. import Index
+from .._validation import check_unused, counted
+from ..adapters.hipporag_folder import SYNONYMS, is_folder, read_folder
+from ..encoders import open_encoder
+from ..errors import InputError
+from ..extract import synonym_bounds
+from ..extract.building import Readers, build_index
+from ..index.derive import terms_of
+from ..index.file.generations import POINTER
+from ..index.input import Inputs
+from ..io.readers import read_table
+from ..io.source import ORDERED, PASSAGES
+from ..io.tables import Table
+from ..stores import Source, is_place, open_source
+from ..types.corpus import METRICS, STORAGES
+from .build_rules import FACT_READERS, FILE_OPTIONS, QUERY_OPTIONS, check_files, check_origin, may_refuse
+from .console import note
+from .filters import read_types
+from .info import index_table
+from .options import DIRECTORY, FILE, encoder_option
+from .outputs import FACTS, RETRY, VECTOR, FailedFile, RefusedPassages, check_conflicts, save_with_conflicts
+from .readers import (
+    FactFile,
+    guesses_language,
+    make_fact_reader,
+    make_word_reader,
+    read_aliases,
+    read_nodes,
+    reader_options,
+    reading_bar,
+    report,
+)
+
+
+@click.command()
+@click.argument("passages", type=FILE, required=False)
+@click.option(
+    "--from",
+    "origin",
+    metavar="FILE|STORE",
+    help="Extracted facts: OpenIE (.json as HippoRAG writes it, or .jsonl with PASSAGES) or triples (.tsv, .nt, "
+    ".parquet). Or a store of passages, vectors, entities, edges and facts: a folder of Parquet files, a folder "
+    "written by HippoRAG 2, or postgresql://user@host/database with --passages and the other queries (password from "
+    "PGPASSWORD or ~/.pgpass).",
+)
+@reader_options
+@click.option(
+    "--synonyms",
+    metavar="SIMILARITY",
+    help="Join entities whose --encoder vectors are at least this similar, and abbreviations with their long forms. "
+    "With --reader spacy, also one similarity per label: PERSON=0.85,ORG=0.8,*=0.9.",
+)
+@click.option("--conflicts", type=FILE, help="Record what was kept and dropped where passages disagree: .jsonl.")
+@click.option("--overwrite", is_flag=True, help="Replace the index at --out and the file of --conflicts if they exist.")
+@click.option("--vectors", type=FILE, help="One vector per passage: .npy.")
+@encoder_option
+@click.option(
+    "--passages",
+    "passage_query",
+    metavar="QUERY",
+    help="For a database: returns id, text, and optionally title, a vector and metadata.",
+)
+@click.option(
+    "--edges",
+    metavar="FILE|QUERY",
+    multiple=True,
+    help="Rows of src, dst, type, weight: .jsonl, .tsv or .parquet. For a database: returns src_passage or "
+    "src_entity, dst_passage or dst_entity, type, weight, passage; may be given several times.",
+)
+@click.option(
+    "--entities",
+    metavar="FILE|QUERY",
+    help="Rows of name: .jsonl, .tsv or .parquet. For a database: returns name, and optionally a vector and aliases.",
+)
+@click.option(
+    "--nodes", type=FILE, help="Instead of --entities: lines of node number, kind (passage or entity) and name: .tsv."
+)
+@click.option(
+    "--aliases",
+    type=FILE,
+    help="Other names of entities: rows of entity (name or number) and aliases (a list): .jsonl.",
+)
+@click.option("--entity-vectors", type=FILE, help="One vector per entity: .npy.")
+@click.option(
+    "--facts",
+    metavar="FILE|QUERY",
+    help="Rows of head, relation, tail, passage (row number): .jsonl, .tsv or .parquet. For a database: returns the "
+    "same columns, passage being an id.",
+)
+@click.option(
+    "--slot",
+    metavar="NAME",
+    help="For PostgreSQL: create a replication slot of this name, so that `hopfuse follow` can keep the index equal to "
+    "the tables.",
+)
+@click.option(
+    "--fact-ends",
+    type=click.Choice(("name", "node")),
+    help="What heads and tails of --facts are: names of entities, or nodes P .. N-1.  [default: name]",
+)
+@click.option(
+    "--metadata-type",
+    "metadata_types",
+    metavar="COLUMN=TYPE",
+    multiple=True,
+    help="Type of a metadata column: bool, int64, float64, string, timestamp or strings; or flatten, which makes "
+    "columns of its objects (*=flatten: of all). May be given several times.  [default: the type of the first value]",
+)
+@click.option("--metric", type=click.Choice(METRICS), default="ip", show_default=True, help="Inner product or cosine.")
+@click.option(
+    "--storage", type=click.Choice(STORAGES), default="float32", show_default=True, help="Stored type of the vectors."
+)
+@click.option(
+    "--lexical",
+    is_flag=False,
+    flag_value="english",
+    metavar="[LANGUAGE]",
+    help="Store BM25 over titles and texts, with the stop words and stems of LANGUAGE: by default english; plain for "
+    "neither. With --reader it is stored anyway, in the language of words or the main one of the passages; none leaves "
+    "it out.",
+)
+@click.option("--out", type=DIRECTORY, required=True, help="Directory of the index; created if absent.")
+def build(
+    passages: Path | None,
+    origin: str | None,
+    synonyms: str | None,
+    conflicts: Path | None,
+    overwrite: bool,
+    encoder: str | None,
+    lexical: str | None,
+    out: Path,
+    **given: Any,
+) -> None:
+    """Build an index from files or a store.
+
+    PASSAGES has rows of id (or BEIR's _id), title, text, document, language (a tag such as en) and metadata (an
+    object): .jsonl, .tsv or .parquet. Encoders, BM25 and --reader words read title and text together. If there are only
+    passages, --reader words makes a graph of their words. With --reader, consecutive passages of a document are joined,
+    in the order of the column position if there is one.
+
+    Passages are nodes 0 .. P-1 of the graph, in file order; entities are nodes P .. N-1. --from and --reader make the
+    entities, edges, aliases and facts from what was extracted. A HippoRAG folder has its own passages and vectors; its
+    graph is rebuilt, joining entities of similarity 0.8 (as HippoRAG does) or --synonyms, and its pickle is not read.
+    """
+    terms_of(lexical)  # refuses a language without stop words and stems
+    everything = {**given, "passages": passages, "from": origin, "synonyms": synonyms, "conflicts": conflicts}
+    everything["encoder"] = encoder
+    own = ("passages", "conflicts", "reader", *FILE_OPTIONS)  # what a store and a folder have themselves
+    if origin is not None and is_folder(origin):
+        queries = ("passage_query", *QUERY_OPTIONS)
+        check_origin(everything, (*own, "encoder", "metadata_types", *queries), "a HippoRAG folder")
+        check_directory(out, overwrite)
+        index = _index_of_folder(origin, synonyms, given)
+        terms = terms_of(lexical)
+        _save(index if terms is None else index.with_lexical(terms.matrix(index.texts_to_index())), out)
+        return
+    if origin is not None and is_place(origin):
+        _refuse_results_alone(origin)
+        check_origin(everything, (*own, "synonyms"), "a store")
+        check_directory(out, overwrite)
+        _save_store(origin, encoder, lexical, given, out, lambda index: _save(index, out))
+        return
+    bounds = None if synonyms is None else synonym_bounds(synonyms)
+    check_files(everything)
+    file = None if origin is None else FactFile(Path(origin))
+    inputs = {"from": None if file is None else file.path, "passages": passages, "vectors": given["vectors"]}
+    failed = FailedFile(given["failed"], inputs)
+    check_conflicts(conflicts, {**inputs, "failed": given["failed"]}, out, overwrite=overwrite)
+    check_directory(out, overwrite)
+    model = None if encoder is None else open_encoder(encoder)
+    options = {name: given[name] for name in ("vectors", "metric", "storage")} | {"lexical": lexical}
+    options["metadata_types"] = read_types(given["metadata_types"]) or None
+    # Vectors that a file gives are by an encoder that is not known: --encoder makes those of the names alone.
+    options |= {"encoder" if given["vectors"] is None else "entity_vectors": model}
+    if file is not None:
+        file.check(passages)
+    extracted = file is not None or bool(given["reader"])
+    table = None if passages is None else _read_passages(passages, ordered=extracted)
+    refused = None
+    if table is not None and may_refuse(everything):
+        refused = options["failed"] = RefusedPassages(given["skip_failed"], table.num_rows)
+    if not extracted:
+        index = _index_of_tables(table, given, options)
+        if table is not None and refused is not None:
+            failed.add(index.passage_ids, {VECTOR: refused.reasons}, table.row)
+            failed.report(RETRY)
+        _save(index, out)
+        return
+    if file is None and table is not None and not table.num_rows:
+        raise InputError("empty", "passages", "{field} {path} has no passages; {@reader} needs some", path=passages)
+    bar = reading_bar if file is None else lambda what: nullcontext()
+    facts = make_fact_reader(given) if FACT_READERS & set(given["reader"]) else file
+    readers = Readers(facts, make_word_reader(given), guesses_language(given))
+    built = build_index(Inputs(passages=table, synonyms=bounds, **options), readers, bar)
+    reasons = {FACTS: built.memory.failures, VECTOR: {} if refused is None else refused.reasons}
+    failed.add(built.memory.ids, reasons, lambda at: {} if table is None else table.row(at))
+    report(built)
+    again = "The same command with --overwrite and the same --cache asks about them alone"
+    failed.report(again if refused is None else RETRY)
+    if conflicts is None:
+        _save(built.index, out)
+    else:
+        _save(built.index, out, lambda save: save_with_conflicts(conflicts, built.memory, save))
+
+
+def _save(index: Index, out: Path, through: Callable[[Callable[[], int]], int] = lambda save: save()) -> None:
+    """Save an index, and print what it holds; ``through`` wraps the call that saves it."""
+    generation = through(lambda: index.save(out))
+    note(f"Saved generation {generation} in {out}")
+    Console().print(index_table(index.info() | {"generation": generation}))
+
+
+def _read_passages(path: Path, *, ordered: bool) -> Table:
+    """Read the file of passages, and say which of its columns are not read."""
+    table = read_table(path, ORDERED if ordered else PASSAGES)
+    if table.unread:
+        position = "" if ordered else "; with --reader also position"
+        note(
+            f"Columns of {path} that are not read: {', '.join(table.unread)}. Rows have id (or _id), title, text, "
+            f"document, language and metadata (an object){position}"
+        )
+    return table
+
+
+def _index_of_tables(passages: Table | None, given: Mapping[str, Any], options: dict[str, Any]) -> Index:
+    nodes = None if given["nodes"] is None else read_nodes(given["nodes"])
+    edges, entities, facts = (
+        None if name is None else Path(name)
+        for name in (given["edges"][0] if given["edges"] else None, given["entities"], given["facts"])
+    )
+    if given["entity_vectors"] is not None:
+        options["entity_vectors"] = given["entity_vectors"]
+    index = Index.build(
+        passages,
+        graph=edges,
+        entities=entities if nodes is None else nodes.entities,
+        aliases=None if given["aliases"] is None else read_aliases(given["aliases"]),
+        facts=facts,
+        fact_ends=given["fact_ends"] or "name",
+        **options,
+    )
+    if nodes is not None and nodes.passages != index.num_passages:
+        raise InputError(
+            "length",
+            "nodes",
+            "{field} has {given}, and {@passages} {allowed}; they must agree",
+            given=counted(nodes.passages, "passage"),
+            allowed=index.num_passages,
+        )
+    return index
+
+
+def check_directory(out: Path, overwrite: bool) -> None:
+    """Refuse a directory that holds an index, or that cannot be written or created; leave nothing behind."""
+    if (out / POINTER).exists() and not overwrite:
+        raise InputError(
+            "exists",
+            "out",
+            "{field} is {given!r}, which holds an index; choose another directory, or replace the index "
+            "with {@overwrite}",
+            given=str(out),
+        )
+    there = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+    if not there.is_dir():
+        raise InputError(
+            "exists",
+            "out",
+            "{field} is {given!r}, but {file} is a file; name another directory",
+            given=str(out),
+            file=there,
+        )
+    try:
+        TemporaryDirectory(dir=there).cleanup()
+    except OSError as error:
+        raise InputError(
+            "failed",
+            "out",
+            "{field} is {given!r}, but {folder} cannot be written: {reason}",
+            given=str(out),
+            folder=there,
+            reason=error.strerror,
+        ) from None
+
+
+# ---- A store, and a folder written by HippoRAG -----------------------------------------------------------------------
+
+
+def _save_store(
+    place: str,
+    encoder: str | None,
+    lexical: str | None,
+    given: Mapping[str, Any],
+    out: Path,
+    save: Callable[[Index], None],
+) -> None:
+    """Save the index of a store's rows; if the passages have no vectors there, an encoder makes those of the index."""
+    queries = {
+        "passages": [given["passage_query"]],
+        "entities": [given["entities"]],
+        "edges": list(given["edges"]),
+        "facts": [given["facts"]],
+    }
+    source = open_source(place, {table: [text for text in texts if text] for table, texts in queries.items()})
+    scratch = next(folder for folder in (out, *out.absolute().parents) if folder.is_dir())
+
+    def build(source: Source) -> Index:
+        options = {name: given[name] for name in ("metric", "storage")} | {"lexical": lexical}
+        index = Index.build(source, metadata_types=read_types(given["metadata_types"]), scratch=scratch, **options)
+        if index.dim is not None:
+            check_unused("encoder", encoder, "the store's passages have vectors")
+        return index if encoder is None else index.with_encoder(open_encoder(encoder))
+
+    if given["slot"] is None:
+        save(build(source))
+        return
+    from ..stores.postgres import PostgresSource, followed
+
+    if not isinstance(source, PostgresSource):
+        raise InputError(
+            "unsupported",
+            "slot",
+            "{field} is given, but the store is not PostgreSQL and cannot be followed; leave it out",
+        )
+    with followed(source, given["slot"], build) as index:
+        save(index)
+
+
+def _refuse_results_alone(folder: str) -> None:
+    """Refuse a folder that has HippoRAG's OpenIE results, but no vectors of a model."""
+    found = sorted(Path(folder).glob("openie_results_ner_*.json")) if Path(folder).is_dir() else []
+    if found:
+        raise InputError(
+            "missing",
+            "from",
+            "{field} is {given!r}, which has HippoRAG's {file}, but no folder of a model with vectors; let HippoRAG "
+            "index first, or give the file: {@from} {given}/{file} {@encoder} ...",
+            given=folder,
+            file=found[0].name,
+        )
+
+
+def _index_of_folder(folder: str, synonyms: str | None, given: Mapping[str, Any]) -> Index:
+    """Return the index of a folder, entities joined from the given similarity on, by default HippoRAG's."""
+    bound = SYNONYMS if synonyms is None else synonym_bounds(synonyms)
+    if isinstance(bound, Mapping):
+        raise InputError(
+            "unsupported",
+            "synonyms",
+            "{field} has labels, but HippoRAG's entities have none; give one similarity for all",
+        )
+    return read_folder(folder, synonyms=bound, metric=given["metric"], storage=given["storage"])

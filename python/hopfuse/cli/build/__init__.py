@@ -1,1 +1,0 @@
-"""``hopfuse build``: an index from files or a store."""

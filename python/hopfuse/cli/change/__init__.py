@@ -1,1 +1,0 @@
-"""Commands that change an index while it is searched, and list its changes."""

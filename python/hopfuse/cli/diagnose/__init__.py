@@ -1,1 +1,0 @@
-"""``hopfuse diagnose`` and ``compare``: whether a graph helps, and which recipe is best."""

@@ -1,1 +1,0 @@
-"""``hopfuse eval`` and ``sweep``: measure runs against judgements, and choose options."""

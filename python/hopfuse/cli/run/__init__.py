@@ -1,1 +1,0 @@
-"""``hopfuse search``, ``trace``, ``score``, ``serve``, ``mcp`` and ``policy``: questions answered from an index."""
