@@ -312,6 +312,10 @@ const Binding binding("ppr", [](Module& m) {
           nb::arg("on_device"));
     m.def("device_order_weights", &device_order_weights, nb::arg("queue"), nb::arg("graph"), nb::kw_only(),
           nb::arg("weight"), nb::arg("node"), nb::arg("allow").none(), nb::arg("lightest").none());
+    m.def(
+        "device_code_count",
+        [](int64_t num_nodes) { return native::code_count(num_nodes, native::Sizes().most_codes); },
+        nb::arg("num_nodes"), "The most distinct weights of a graph whose entries a device packs in words.");
     m.def("device_most_lanes", &native::most_lanes, nb::arg("num_nodes"), nb::arg("num_stored"), nb::arg("l2_bytes"),
           nb::arg("l2_speedup"), "The lanes of blocks that take the least time per query, by bytes.");
     m.def("device_lane_blocks", &device_lane_blocks, nb::arg("batch"), nb::arg("most") = native::LANES.back(),
