@@ -8,6 +8,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -55,7 +57,11 @@ private:
 class Binding {
 public:
     using Bind = void (*)(Module&);
-    Binding(const char* name, Bind bind) { all()[name] = bind; }
+    Binding(const char* name, Bind bind) {
+        if (all().emplace(name, bind).second) return;
+        std::fprintf(stderr, "hopfuse: two files bind %s\n", name);
+        std::abort();
+    }
 
     static std::map<std::string_view, Bind>& all() {
         static std::map<std::string_view, Bind> bindings;

@@ -250,15 +250,19 @@ def _given_to_the_cpu(one: Any, runtime: Any) -> Any:
     """Return a call with its arrays on the host, and for an array that results are written to another one."""
     if _is_array(one):
         return np.empty(one.shape, one.dtype)
-    if "on_device" not in getattr(one, "_fields", ()) or not one.on_device:
+    fields = getattr(one, "_fields", ())
+    if not fields or not getattr(one, "on_device", True):
         return one
-    return type(one)(*(_on_host(part, runtime) for part in one))._replace(on_device=False)
+    there = type(one)(*(_on_host(part, runtime) for part in one))
+    return there._replace(on_device=False) if "on_device" in fields else there
 
 
 def _arrays(value: Any, runtime: Any) -> list[Any]:
     """Return the arrays of results on the host, in their order."""
     if isinstance(value, dict):
         value = [value[name] for name in sorted(value)]
+    if "on_device" in getattr(value, "_fields", ()):
+        value = value._replace(on_device=None)
     if isinstance(value, list | tuple):
         return [array for part in value for array in _arrays(part, runtime)]
     return [] if value is None else [np.asarray(_on_host(value, runtime))]

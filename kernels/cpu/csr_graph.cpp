@@ -55,8 +55,9 @@ Array<double> out_degrees(const CsrRows& rows) {
 
 bool may_walk(const PprQueries& queries) {
     const bool is_plain = queries.eta == nullptr && queries.node_weight == nullptr && !queries.per_type;
-    return is_plain && queries.batch >= 0 &&
-           std::all_of(queries.damping, queries.damping + queries.batch, [](double d) { return d >= 0.0 && d < 1.0; });
+    return is_plain && queries.batch >= 0 && queries.max_iter >= 0 &&
+           std::all_of(queries.damping, queries.damping + queries.batch,
+                       [](double d) { return d >= 0.0 && static_cast<float>(d) < 1.0f; });
 }
 
 bool may_rank(const PprTopk& top, int64_t nodes) {
@@ -119,10 +120,14 @@ Status CsrGraph::walk(const PprQueries& queries, float* scores, const PprTopk* t
         PprQueries own = queries;
         own.restart_indptr = indptr.data(), own.restart_node = node.data(), own.restart_value = value.data();
         if (found.fault != RestartFault::none) return Status::bad_argument;
-        for (int64_t row = 0; row < own.batch; ++row)
-            if (std::adjacent_find(node.data() + indptr[row], node.data() + indptr[row + 1]) !=
-                node.data() + indptr[row + 1])
+        for (int64_t row = 0; row < own.batch; ++row) {
+            const int32_t *const first = node.data() + indptr[row], *const end = node.data() + indptr[row + 1];
+            if (std::adjacent_find(first, end) != end) return Status::bad_argument;
+            const uint8_t* const allow =
+                own.allow == nullptr ? nullptr : own.allow + (own.allow_shared ? 0 : row * nodes);
+            if (allow != nullptr && std::any_of(first, end, [&](int32_t seed) { return allow[seed] == 0; }))
                 return Status::bad_argument;
+        }
         const PprGraph* view = nullptr;
         PprCourse course;
         const Status made = parts_->graph.view(own, top != nullptr && top->stop_when_proven, view, course);

@@ -31,9 +31,9 @@ public:
     Status open(const CsrRows& rows);
 
     // Scores of all nodes, (B, N). The nodes of a restart may be in any order, each once; -1 is padding. Status::bad_argument
-    // for a graph that is not open; for a node outside it, weights that are negative, not finite or without a finite sum, or a
-    // restart without weight; for damping outside [0, 1); and for edge types and node weights, which only the Python package
-    // prepares.
+    // for a graph that is not open; for a node outside it or that `allow` excludes, weights that are negative, not finite or
+    // without a finite sum, or a restart without weight; for damping that is not at least 0 and in float32 below 1; for a
+    // negative pass limit; and for edge types and node weights, which only the Python package prepares.
     Status ppr(const PprQueries& queries, float* scores, const PprEvidence& evidence) const;
 
     // The k best nodes of each query. The same errors, and Status::bad_argument for candidates that do not ascend or are no

@@ -112,3 +112,20 @@ def test_options_reach_the_function_and_documents_may_be_left_out() -> None:
 def test_what_a_function_may_not_return_is_refused(returns: Any, code: str) -> None:
     with refused(InputError, code, "method", row=0):
         hf.fuse([hf.Hits([[4, 2]], [[1.0, 0.5]])], method=lambda lists, weights: returns)
+
+
+def test_scores_beyond_float32_are_refused_after_consensus() -> None:
+    lists = [hf.Hits([[4, 2]], [[1.0, 0.5]]), hf.Hits([[4]], [[1.0]])]
+    with refused(InputError, "finite", "method", given=4, row=0):
+        hf.fuse(lists, method=lambda lists, weights: {4: 3e38}, consensus=3e38)
+
+
+def test_default_weights_of_a_method_may_be_a_list() -> None:
+    class Listed(Longest):
+        weighted = True
+
+        def default_weights(self, count: int) -> Any:
+            return [1.0] * count
+
+    lists = [hf.Hits([[4]], [[1.0]]), hf.Hits([[4]], [[1.0]])]
+    assert hf.fuse(lists, method=Listed(), k=1).row(0) == [(4, 2.0)]

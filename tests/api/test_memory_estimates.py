@@ -120,12 +120,12 @@ def test_codes_where_there_is_room_for_twice_their_size(runtime: Any, fits: bool
     alone, codes = vectors.nbytes + 4 * len(vectors), (64 + 3 * 4) * len(vectors)
     memory, runtime.driver.noop = runtime.simt.memory, True
     try:
-        runtime.trim()
+        runtime.release()
         before = runtime.simt.used
         runtime.simt.memory = before + alone + 2 * codes + (MIB if fits else -MIB)
         estimate = hf.estimate_device_memory(corpus=corpus, device=ORDINAL)
         hf.dense_topk(vectors[:0], corpus, 5, backend="small")
-        runtime.trim()
+        runtime.release()
         counted = runtime.simt.used - before
     finally:
         runtime.simt.memory, runtime.driver.noop = memory, False

@@ -75,6 +75,15 @@ void refuse(const CsrRows& rows, const PprQueries& queries, const CsrGraph& grap
     expect(answer(graph, wrong) == Status::bad_argument, "a restart outside the graph");
     wrong.restart_node = same.data();
     expect(answer(graph, wrong) == Status::bad_argument, "a node twice in a restart");
+    std::vector<uint8_t> allow(size_t(rows.num_nodes), 1);
+    allow[size_t(queries.restart_node[0])] = 0;
+    wrong = queries, wrong.allow = allow.data(), wrong.allow_shared = true;
+    expect(answer(graph, wrong) == Status::bad_argument, "a seed that allow excludes");
+    wrong = queries, wrong.max_iter = -1;
+    expect(answer(graph, wrong) == Status::bad_argument, "a negative pass limit");
+    const std::vector<double> almost(size_t(queries.batch), 1.0 - 1e-9);
+    wrong = queries, wrong.damping = almost.data();
+    expect(answer(graph, wrong) == Status::bad_argument, "damping that rounds to 1");
     wrong = queries, wrong.tol = 0.0;
     expect(answer(graph, wrong) == Status::bad_argument, "a tolerance of 0");
     PprTopk top{};

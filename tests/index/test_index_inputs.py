@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from hopfuse import Graph
 from hopfuse.errors import InputError
 from hopfuse.index import Index
-from hopfuse.index.input import Inputs
 from index.index_files import ENTITIES, PASSAGES, full_index, typed_graph, vectors
 from refusals import refused
 
@@ -175,6 +173,22 @@ def test_rows_in_place_of_the_parts_are_refused() -> None:
         Index([{"text": "The sea."}])  # type: ignore[call-arg, list-item]
 
 
-def test_the_arguments_of_a_build_travel_as_one_object() -> None:
-    given = inspect.signature(Index.build).parameters.values()
-    assert {one.name: one.default for one in given} == {one.name: one.default for one in dataclasses.fields(Inputs)}
+@pytest.mark.parametrize(("first", "then"), [("id", "_id"), ("_id", "id")])
+@pytest.mark.parametrize("count", [10, 8191, 8192])  # the last is a batch
+def test_a_spelling_of_a_column_is_that_of_all_rows(first: str, then: str, count: int) -> None:
+    rows = [{first: str(at), "text": "a"} for at in range(count)]
+    with pytest.raises(InputError):
+        Index.build(passages=[*rows, {then: "x", "text": "b"}])
+    if first == "_id":
+        with pytest.raises(InputError):
+            Index.build(passages=[*rows, {then: "x", first: "y", "text": "b"}])
+    else:
+        assert Index.build(passages=[*rows, {then: "x", first: "y", "text": "b"}]).passage_ids[-1] == "y"
+
+
+def test_a_path_may_hold_braces(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    folder = tmp_path / "{x}{0}{}"
+    folder.mkdir()
+    parquet.write_table(pa.table({"id": ["a"], "text": ["b"]}), folder / "p.parquet")
+    assert list(Index.build(folder / "p.parquet").passage_ids) == ["a"]

@@ -100,7 +100,7 @@ def test_scores_and_queries_as_tables():
 
 
 def test_rich_tables_name_the_extra_where_rich_is_absent(result, monkeypatch):
-    monkeypatch.setitem(sys.modules, "rich.table", None)
+    monkeypatch.setitem(sys.modules, "rich", None)
     with refused(MissingExtraError, "missing_extra"):
         evaluation_tables(result)[0].to_rich()
 

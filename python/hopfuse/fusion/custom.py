@@ -78,6 +78,11 @@ def fused_by_formula(
     query : int
         Its row, for errors.
 
+    Raises
+    ------
+    InputError
+        A score is not finite in float32, or the formula returned something else than scores of documents in the lists.
+
     Examples
     --------
     >>> import numpy as np
@@ -92,6 +97,17 @@ def fused_by_formula(
     scores = np.array([score + consensus if held[document] >= 2 else score for document, score in found.items()], float)
     known = documents < factors.size
     scores[known] *= factors[documents[known]]
+    beyond = np.flatnonzero(~(np.abs(scores) <= FLOAT32_MAX))
+    if beyond.size:
+        raise InputError(
+            "finite",
+            "method",
+            "{field} gives document {given} of query {row} the score {score}, with consensus and prior; scores must be "
+            "finite in float32",
+            given=int(documents[beyond[0]]),
+            row=query,
+            score=float(scores[beyond[0]]),
+        )
     return documents, scores
 
 

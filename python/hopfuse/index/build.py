@@ -64,6 +64,12 @@ def build_parts(given: Inputs) -> Parts:
         vectors, entity_vectors = Vectors(buffer, metric, storage), Vectors(buffer, metric, storage)
         arrays, rows = _passages(given, read, buffer, vectors)
         num_passages = arrays["passage.length"].size
+        if isinstance(given.passages, Contents) and given.vectors is None:
+            corpus = given.passages.corpus
+        elif stored:
+            corpus = vectors.corpus()
+        else:
+            corpus = load_vectors(given.vectors, "vectors", num_passages, metric, storage)
         table = read("entities")
         known = table is not None
         entities = read_entities(table or (), entity_vectors, distinct=stored)
@@ -72,12 +78,8 @@ def build_parts(given: Inputs) -> Parts:
         if not known and graph is not None:
             entities = Entities.numbered(graph.num_nodes - num_passages)
         facts = _facts(given, read("facts"), nodes, entities.names, stored=stored)
-        corpus, entity_corpus = vectors.corpus(), entity_vectors.corpus()
+        entity_corpus = entity_vectors.corpus()
     names = entities.names
-    if isinstance(given.passages, Contents) and given.vectors is None:
-        corpus = given.passages.corpus
-    elif not stored:
-        corpus = load_vectors(given.vectors, "vectors", num_passages, metric, storage)
     if not stored and not given.encodes_names:
         entity_corpus = load_vectors(given.entity_vectors, "entity_vectors", len(names), metric, storage)
     aliases = entities.aliases if stored else given.aliases

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from .._arrays.rows import indptr_of_counts
 from ..errors import InputError
 from ..io import tables
-from ..io.arrow import field_types
 from ..io.tables import KEYS, Placed, Places, Presence, Table, first_repeated, refuse_repeated, row_ids
 from .parts.metadata_build import check_types, metadata_arrays
 from .parts.passages import LABELS, Label, coded_arrays
@@ -52,7 +51,7 @@ class Passages:
         for labels in self._labels:
             labels.add(table)
         self._metadata += tables.objects(table, "metadata")
-        self._types |= field_types(table.columns.get("metadata"))
+        self._types |= table.types
 
     def __len__(self) -> int:
         return self._places.num_rows

@@ -105,6 +105,8 @@ class Vectors:
 
     def add(self, table: Table) -> None:
         """Check the vectors of a batch, round them to the storage type, and append them."""
+        if not table.num_rows and self._num_rows:
+            return
         if (self._buffer is None) != ("vector" not in table.columns) and self._num_rows:
             raise InputError(
                 "conflict",

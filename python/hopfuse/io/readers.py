@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 
 from .._validation import check_suffix, wrong_type
 from ..errors import InputError
-from .arrow import arrow, empty_batch
+from .arrow import arrow, empty_batch, field_types
 from .files import existing_file
 from .json_lines import numbered_lines, parse_line
 from .parquet import open_parquet, read_groups
@@ -138,7 +139,7 @@ def _parquet(path: Path, spec: Spec) -> Iterator[Table]:
     check_columns(names, spec.what, spec.required, spec.known, others=spec.others)
     kept = [name for name in names if name in spec.known]
     groups = (batch for group in read_groups(file, path, kept) for batch in group.to_batches(max_chunksize=ROWS))
-    return _arrow_batches(groups, file.schema_arrow, spec, f"{path}, row {{}}".format)
+    return _arrow_batches(groups, file.schema_arrow, spec, lambda row: f"{path}, row {row}")
 
 
 def _arrow_table(table: Any, spec: Spec) -> Iterator[Table]:
@@ -159,7 +160,8 @@ def _arrow_batches(batches: Iterable[Any], schema: Any, spec: Spec, where: Calla
 def of_batch(batch: Any, spec: Spec, first: int, where: Callable[[int], str], given: Iterable[str]) -> Table:
     """Return the known columns of a record batch as a table; ``first`` is the number of its first row."""
     columns = {name: batch.column(name) for name in batch.schema.names if name in spec.known}
-    return make_table(spec, columns, batch.num_rows, lambda row: where(first + row), given)
+    table = make_table(spec, columns, batch.num_rows, lambda row: where(first + row), given)
+    return replace(table, types=field_types(columns.get("metadata")))
 
 
 _READERS = {".jsonl": _jsonl, ".tsv": _tsv, ".parquet": _parquet}

@@ -79,6 +79,8 @@ class Table:
         The names of columns in their store, where they have others.
     key : str
         A column whose value describes a row, too.
+    types : mapping of str to str
+        The types of metadata columns, where the source states them.
     """
 
     what: str
@@ -89,6 +91,7 @@ class Table:
     unread: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     key: str = ""
+    types: Mapping[str, str] = field(default_factory=dict)
 
     def values(self, name: str) -> list[Any] | NDArray[Any]:
         """Return the values of a column; None for every row if there is no such column."""
@@ -115,6 +118,7 @@ class Table:
         """Describe a row by its place and, if the table has a key, by that."""
         where = self.where(row)
         key = self.part(row, row + 1).values(self.key)[0]
+        key = key.item() if isinstance(key, np.generic) else key
         return where if key is None else f"{where} ({self.key} {key!r})"
 
     def refuse(self, row: int, name: str, value: Any, allowed: str, code: str = "type") -> NoReturn:
@@ -163,16 +167,18 @@ class Presence:
 
 def row_batches(rows: Iterator[Any], spec: Spec, where: Callable[[int], str]) -> Iterator[Table]:
     """Yield batches of mappings, one per row, at least one; optional columns may be absent from any row."""
-    first = 0
-    while (table := _of_rows(rows, spec, first, where)).num_rows or not first:
+    first, spelling = 0, dict[str, str]()
+    while (table := _of_rows(rows, spec, first, where, spelling)).num_rows or not first:
         yield table
         first += table.num_rows
         if table.num_rows < ROWS:
             return
 
 
-def _of_rows(rows: Iterator[Any], spec: Spec, first: int, where: Callable[[int], str]) -> Table:
-    """Return the next rows as a table."""
+def _of_rows(
+    rows: Iterator[Any], spec: Spec, first: int, where: Callable[[int], str], spelling: dict[str, str]
+) -> Table:
+    """Return the next rows as a table; ``spelling`` has the spellings of columns in the rows before."""
     known = set(spec.known)
     taken: list[Mapping[str, Any]] = []
     for at, row in enumerate(islice(rows, ROWS), first):
@@ -182,8 +188,30 @@ def _of_rows(rows: Iterator[Any], spec: Spec, first: int, where: Callable[[int],
             _refuse_unknown(row, spec.known, where(at))
         taken.append(row)
     columns: dict[str, Any] = {name: [row.get(name) for row in taken] for name in spec.known}
+    for alias, name in spec.aliases.items():
+        _keep_spelling(columns, name, alias, spelling, spec.what, lambda at: where(first + at))
     given = map(str, taken[0]) if taken else ()
     return make_table(spec, columns, len(taken), lambda at: where(first + at), given)
+
+
+def _keep_spelling(
+    columns: dict[str, Any], name: str, alias: str, spelling: dict[str, str], what: str, where: Callable[[int], str]
+) -> None:
+    """Refuse a column under another spelling than in the rows before; drop its alias beside it."""
+    own, other = ([value is not None for value in columns[one]] for one in (name, alias))
+    if not any(own) and not any(other):
+        return
+    used = spelling.setdefault(name, name if any(own) else alias)
+    if used == alias and any(own):
+        raise InputError(
+            "conflict",
+            what,
+            "{column!r} begins here, and the rows before have {alias!r}; give all rows one of them",
+            column=name,
+            alias=alias,
+        ).at(where(own.index(True)))
+    if used == name:
+        columns[alias] = [None] * len(other)
 
 
 def make_table(
@@ -223,7 +251,8 @@ def joined(batches: Iterable[Table]) -> Table:
     names = dict.fromkeys(name for table in tables for name in table.columns)
     columns = {name: _concatenated([table.values(name) for table in tables]) for name in names}
     where = tables[0].where if len(tables) == 1 else places.where
-    return replace(tables[0], columns=columns, num_rows=places.num_rows, where=where)
+    types = {name: kind for table in tables for name, kind in table.types.items()}
+    return replace(tables[0], columns=columns, num_rows=places.num_rows, where=where, types=types)
 
 
 def _concatenated(parts: Sequence[list[Any] | NDArray[Any]]) -> list[Any] | NDArray[Any]:
@@ -376,15 +405,6 @@ def weights(table: Table, name: str) -> NDArray[np.float64] | None:
         at = int(np.flatnonzero(bad)[0])
         table.refuse(at, name, table.values(name)[at], WEIGHTS, "range")
     return out
-
-
-def categories(table: Table, name: str) -> tuple[NDArray[np.int64], list[str]] | None:
-    """Return a column of strings as (number of each row's string, strings in order of first appearance)."""
-    if name not in table.columns:
-        return None
-    numbers: dict[str, int] = {}
-    rows = [numbers.setdefault(text, len(numbers)) for text in texts(table, name)]
-    return np.array(rows, np.int64), list(numbers)
 
 
 def names_or_numbers(table: Table, name: str, before: Placed | None = None) -> list[str | int | None]:

@@ -282,7 +282,7 @@ def _as_weights(weights: tuple[float, ...]) -> NDArray[np.float32]:
 
 def _read_weights(weights: Any, method: methods.FusionMethod, batch: int, lists: int) -> NDArray[np.float32]:
     if weights is None:
-        return _as_weights(method.default_weights(lists))
+        return _as_weights(tuple(method.default_weights(lists)))
     if not method.weighted:
         raise InputError(
             "unused",

@@ -7,15 +7,15 @@ tests had no Neo4j server: they read files in the documented formats, and object
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from .._validation import wrong_type
 from ..errors import InputError
-from ..io.arrow import arrow, empty_batch
-from .tables import ROWS, TableReader
+from .row_batches import Row, row_batches
+from .tables import TableReader
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class _Graph:
         if table == "facts":
             return None
         rows = {"passages": self._passages, "entities": self._entities, "edges": self._edges}[table]
-        return _row_batches(table, rows())
+        return row_batches(table, rows())
 
     def _read(self) -> Iterator[Node | Relationship]:
         empty = True
@@ -124,7 +124,7 @@ class _Graph:
     def _nodes(self, label: str) -> Iterator[Node]:
         return (one for one in self._read() if isinstance(one, Node) and label in one.labels)
 
-    def _passages(self) -> Iterator[_Row]:
+    def _passages(self) -> Iterator[Row]:
         own = self._labels
         kept = {own.id, own.text, own.title, own.vector}
         for node in self._nodes(own.passages):
@@ -137,13 +137,13 @@ class _Graph:
                 "metadata": json.dumps(others, default=_json_value) if others else None,
             }
 
-    def _entities(self) -> Iterator[_Row]:
+    def _entities(self) -> Iterator[Row]:
         own = self._labels
         for node in self._nodes(own.entities):
             name = _string(node, own.entities, own.name, "name")
             yield {"name": name, "vector": node.properties.get(own.vector)}
 
-    def _edges(self) -> Iterator[_Row]:
+    def _edges(self) -> Iterator[Row]:
         ends: dict[str, tuple[str, Any] | None] = {}  # None: a node with neither label
         for one in self._read():
             if isinstance(one, Node):
@@ -265,90 +265,3 @@ def read_records(records: Iterable[Any]) -> Iterator[Node | Relationship]:
                     "records",
                     "whole nodes and relationships: MATCH (n) RETURN n, then MATCH ()-[r]->() RETURN r",
                 )
-
-
-# ---- Record batches --------------------------------------------------------------------------------------------------
-
-
-#: A row of a table, by column.
-_Row = dict[str, Any]
-
-
-def _row_batches(table: str, rows: Iterable[_Row]) -> Iterator[Any]:
-    """Yield rows as record batches; rows with other columns go to separate batches.
-
-    Raises
-    ------
-    InputError
-        A value has another type than those before it, or only some rows have vectors.
-    """
-    waiting: dict[tuple[str, ...], list[_Row]] = {}
-    batches = _BatchMaker(table)
-    for row in rows:
-        group = waiting.setdefault(tuple(row), [])
-        group.append(row)
-        if len(group) == ROWS:
-            yield batches.make(group)
-            group.clear()
-    yield from (batches.make(group) for group in waiting.values() if group)
-    if not batches.num_rows:
-        pa = arrow()
-        names = {"passages": ("id", "text"), "entities": ("name",), "edges": ("src_passage", "dst_entity")}[table]
-        yield empty_batch(pa.schema([(name, pa.string()) for name in names]))
-
-
-class _BatchMaker:
-    """Makes the record batches of one table, all with the same types."""
-
-    def __init__(self, table: str) -> None:
-        self._table, self.num_rows = table, 0
-        self._has_vectors: bool | None = None
-        self._id_kind: Any = None
-
-    def make(self, rows: Sequence[_Row]) -> Any:
-        """Return rows as a record batch."""
-        names = list(rows[0])
-        if "vector" in names:
-            given = [row["vector"] is not None for row in rows]
-            self._has_vectors = any(given) if self._has_vectors is None else self._has_vectors
-            if not self._has_vectors:
-                if any(given):
-                    raise InputError(
-                        "missing",
-                        self._table,
-                        "{field} row {row} has a vector and the rows before it have none; give all rows one",
-                        row=self.num_rows + given.index(True),
-                    )
-                names.remove("vector")
-        made = arrow().record_batch([self._column(name, [row[name] for row in rows]) for name in names], names=names)
-        self.num_rows += len(rows)
-        return made
-
-    def _column(self, name: str, values: Sequence[Any]) -> Any:
-        kind = self._kind(name, values[0])
-        errors = (arrow().ArrowException, TypeError, ValueError, OverflowError)
-        try:
-            return arrow().array(values, kind)
-        except errors:
-            for row, value in enumerate(values, self.num_rows):
-                try:
-                    arrow().array([value], kind)
-                except errors:
-                    raise InputError(
-                        "type",
-                        self._table,
-                        "{field} row {row} has {property} = {given!r}, and the rows before it have the type {allowed}; "
-                        "give all values of a property one type",
-                        row=row,
-                        property=name,
-                        given=str(value)[:80],
-                        allowed=kind,
-                    ) from None
-            raise
-
-    def _kind(self, name: str, first: Any) -> Any:
-        pa = arrow()
-        if name in ("id", "src_passage", "dst_passage"):
-            self._id_kind = self._id_kind or (pa.int64() if type(first) is int else pa.string())
-            return self._id_kind
-        return {"vector": pa.list_(pa.float32()), "weight": pa.float64()}.get(name, pa.string())

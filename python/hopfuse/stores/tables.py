@@ -15,15 +15,13 @@ from .._validation import check_names
 from ..errors import InputError, StoreError
 from ..io.arrow import arrow, empty_batch
 from ..io.source import STORED
+from ..io.tables import ROWS as ROWS
 
 TABLES = tuple(STORED)
 #: Columns of each table besides ``vector``; see :class:`hopfuse.io.source.Snapshot`.
 COLUMNS = {table: tuple(name for name in spec.known if name != "vector") for table, spec in STORED.items()}
 #: Columns that a store may have under other names.
 RENAMED = tuple(dict.fromkeys(("vector", *(name for names in COLUMNS.values() for name in names))))
-
-#: Rows of a record batch.
-ROWS = 8192
 
 
 class VectorsChangedWarning(UserWarning):

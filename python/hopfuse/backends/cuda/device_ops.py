@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -348,7 +349,9 @@ def _queries(device: DeviceOps, batch: int, seeds: int) -> PprQueries:
 
 
 def _scores(device: DeviceOps, graph: Graph, batch: int, seeds: int) -> None:
-    device.ppr(graph, _queries(device, batch, seeds), np.empty((batch, graph.num_nodes), np.float32))
+    with TemporaryFile() as file:  # counting writes no scores, so the file takes no space
+        scores = np.asarray(np.memmap(file, np.float32, "w+", shape=(batch, graph.num_nodes)))
+        device.ppr(graph, _queries(device, batch, seeds), scores)
 
 
 def _walk(device: DeviceOps, graph: Graph, batch: int, k: int, seeds: int, proves: bool) -> None:

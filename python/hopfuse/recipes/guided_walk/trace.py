@@ -250,7 +250,7 @@ def _passage_weights(
     """Return each passage's weight, (B, P), as the core computes it in two calls of its own."""
     tau = config.decay(has_words=boosted is not None)
     weights = similarity_weights(vectors, corpus, tau=tau, floor=config.floor, threads=threads)
-    return weights if boosted is None else boost_weights(weights, boosted, config.boost)
+    return weights if boosted is None else boost_weights(weights, boosted, config.boost, backend="cpu")
 
 
 def _boosts_of(boosted: Hits, b: int, boost: float) -> dict[int, float]:
