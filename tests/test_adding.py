@@ -17,10 +17,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python" / "hopfuse"
 PAGE = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
-#: Where operations and fusion methods are made, and what names them there.
-ROOMS = ("bindings", "kernels", "python/hopfuse/backends", "python/hopfuse/fusion", "python/hopfuse/ops")
+#: Where operations, fusion methods and build options are made, and what names them there.
+ROOMS = (
+    *("bindings", "kernels", "python/hopfuse/backends", "python/hopfuse/cli", "python/hopfuse/fusion"),
+    *("python/hopfuse/index", "python/hopfuse/ops"),
+)
 FILES = ("CMakeLists.txt", "python/hopfuse/__init__.py", "python/hopfuse/_native.pyi")
-EXAMPLES = {"An operation": r"(?<![a-z])(dice|Dice[A-Z]|DICE)", "A fusion method": r"\bcomb_anz\b|\bCombANZ\b|CombAnz"}
+EXAMPLES = {
+    "An operation": r"(?<![a-z])(dice|Dice[A-Z]|DICE)",
+    "A fusion method": r"\bcomb_anz\b|\bCombANZ\b|CombAnz",
+    "An option of a build": r"\bfact_ends\b",
+}
 #: Files that name an example in a comment only, or describe it.
 APART = {"kernels/README.md", "kernels/include/hopfuse/fusion/max.h"}
 
