@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import hopfuse as hf
@@ -16,6 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python" / "hopfuse"
+NATIVE = Path(str(find_spec("hopfuse._native").origin))
 PAGE = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
 #: Where operations, fusion methods and build options are made, and what names them there.
 ROOMS = (
@@ -65,15 +67,17 @@ def copy(tmp_path: Path) -> Path:
 
     target = tmp_path / "copy" / "hopfuse"
     shutil.copytree(PACKAGE, target, ignore=ignored)
-    for path in PACKAGE.glob("_native.*"):
-        (target / path.name).symlink_to(path)
+    native = {path.name: path for path in (*PACKAGE.glob("_native.*"), NATIVE)}
+    for name, path in native.items():
+        (target / name).symlink_to(path)
     (tmp_path / "copy" / "kernels").symlink_to(ROOT / "kernels")
     return target
 
 
 def changed(copy: Path) -> set[str]:
     """Return the files of the copy that the package has not, or has with other contents."""
-    files = [path.relative_to(copy) for path in copy.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    paths = [path for path in copy.rglob("*") if path.is_file() and not path.is_symlink()]  # a link: native
+    files = [path.relative_to(copy) for path in paths if "__pycache__" not in path.parts]
     other = [
         file for file in files if not (PACKAGE / file).is_file() or not filecmp.cmp(copy / file, PACKAGE / file, False)
     ]
@@ -82,11 +86,14 @@ def changed(copy: Path) -> set[str]:
 
 def run(copy: Path, *command: str) -> str:
     """Return what a command of the copy prints."""
-    environment = {**os.environ, "PYTHONPATH": str(copy.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    packages = [path for path in sys.path if Path(path).name == "site-packages"]
+    path = os.pathsep.join([str(copy.parent), *packages])
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    python = [sys.executable, "-S"]  # without the hooks of an editable installation
     check = "import hopfuse, sys; sys.exit(hopfuse.__file__ != sys.argv[1])"
-    subprocess.run([sys.executable, "-c", check, str(copy / "__init__.py")], check=True, env=environment)
+    subprocess.run([*python, "-c", check, str(copy / "__init__.py")], check=True, env=environment)
     done = subprocess.run(
-        [sys.executable, "-m", "hopfuse", *command], env=environment, capture_output=True, text=True, check=False
+        [*python, "-m", "hopfuse", *command], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -210,7 +210,7 @@ def _keep_spelling(
             column=name,
             alias=alias,
         ).at(where(own.index(True)))
-    if used == name:
+    if used == name and not any(own):
         columns[alias] = [None] * len(other)
 
 
