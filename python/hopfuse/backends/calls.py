@@ -64,7 +64,7 @@ class PprQueries(NamedTuple):
 
     @property
     def may_walk(self) -> NDArray[np.bool_]:
-        """Whether each query has seeds, (B,); on a device all may have some."""
+        """Return whether each query has seeds, (B,); on a device all may have some."""
         return np.ones(self.damping.size, np.bool_) if self.on_device else self.indptr[1:] > self.indptr[:-1]
 
     def take(self, rows: NDArray[np.int64]) -> PprQueries:

@@ -1,4 +1,4 @@
-"""What every backend's walks read: prepared graphs, and restarts by internal node, ascending and checked."""
+"""Inputs of the walks of every backend: prepared graphs, and restarts by internal node, ascending and checked."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Restart(NamedTuple):
 
 
 class Exclusions(Protocol):
-    """What excludes seeds: options of walks, by internal node."""
+    """Options of walks that exclude seeds, by internal node."""
 
     @property
     def allow(self) -> NDArray[np.uint8] | None: ...

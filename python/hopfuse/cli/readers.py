@@ -1,4 +1,4 @@
-"""What ``hopfuse build`` and ``add`` read: nodes, aliases, files of facts, and passages by ``--reader``."""
+"""Read the inputs of ``hopfuse build`` and ``add``: nodes, aliases, files of facts, and passages by ``--reader``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reports plot: the metric of a sweep as a function of its options, and distributions of scores."""
+"""Curves for reports: the metric of a sweep as a function of its options, and distributions of scores."""
 
 from __future__ import annotations
 

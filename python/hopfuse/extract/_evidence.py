@@ -1,4 +1,4 @@
-"""What tells a name from other words: capitals, the function words beside it, and how many passages have it."""
+"""Evidence that a word is a name: capitals, the function words beside it, and how many passages have it."""
 
 from __future__ import annotations
 

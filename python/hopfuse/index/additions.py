@@ -273,7 +273,7 @@ def merged_slots(names: Names, merged: Sequence[tuple[str, str]]) -> dict[int, i
 
 
 class Deleted(NamedTuple):
-    """What a change deletes, by slots; an end of an edge is the slot of a passage, or -1 minus that of an entity."""
+    """Deletions of a change, by slots; an end of an edge is the slot of a passage, or -1 minus that of an entity."""
 
     passages: Set[int]
     entities: Set[int]

@@ -1,4 +1,4 @@
-"""What an index is built of, and how: the arguments of Index.build as one object, and the tables that they give."""
+"""The arguments of Index.build as one object, and the tables that they give."""
 
 from __future__ import annotations
 

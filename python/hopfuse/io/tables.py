@@ -260,7 +260,12 @@ def _concatenated(parts: Sequence[list[Any] | NDArray[Any]]) -> list[Any] | NDAr
         return parts[0]
     if all(isinstance(part, np.ndarray) for part in parts):
         return np.concatenate(parts)
-    return [value for part in parts for value in (part.tolist() if isinstance(part, np.ndarray) else part)]
+    return [value for part in parts for value in listed(part)]
+
+
+def listed(values: list[Any] | NDArray[Any]) -> list[Any]:
+    """Return the values of a column as Python's own, such as float rather than NumPy's float64."""
+    return values if isinstance(values, list) else values.tolist()
 
 
 def refuse_row(where: str, field: str, row: Any, allowed: str) -> NoReturn:

@@ -138,12 +138,6 @@ def _changed(batches: Iterable[Any], table: str) -> Iterator[Table]:
     return stored_batches((batch for batch in batches if batch.num_rows), table)
 
 
-def _listed(table: Table, name: str) -> list[Any]:
-    """Return a column's values as Python's own."""
-    values = table.values(name)
-    return values if isinstance(values, list) else values.tolist()
-
-
 class _Passages:
     """The passages to add or replace."""
 
@@ -158,7 +152,7 @@ class _Passages:
                     table.refuse(row, "id", id, "the id of a single passage: SELECT DISTINCT ON (id)")
                 seen.add(id)
             titles = tables.texts(table, "title", default="")
-            others = {name: _listed(table, name) for name in ("document", "language", "metadata")}
+            others = {name: tables.listed(table.values(name)) for name in ("document", "language", "metadata")}
             if "vector" in table.columns and known.dim is None:
                 raise InputError(
                     "unsupported",
@@ -201,7 +195,8 @@ class _Entities:
             self.names += names
             if "vector" in table.columns:
                 self._vectors |= dict(zip(names, tables.vectors(table, "vector", known.entity_dim), strict=True))
-            self._aliases |= {name: own for name, own in zip(names, _listed(table, "aliases"), strict=True) if own}
+            aliases = tables.listed(table.values("aliases"))
+            self._aliases |= {name: own for name, own in zip(names, aliases, strict=True) if own}
 
     def add(self, change: Change, new: set[str]) -> None:
         """Add the entities with these names."""
@@ -216,7 +211,7 @@ def _edges(batches: Sequence[Any], passages: _After, entities: _After) -> Iterat
     for table in _changed(batches, "edges"):
         ends = [_ends(table, names, passages, entities) for names in _ENDS]
         kinds = tables.texts(table, "type") if "type" in table.columns else [UNTYPED] * table.num_rows
-        weights = _listed(table, "weight") if "weight" in table.columns else [1.0] * table.num_rows
+        weights = tables.listed(table.values("weight")) if "weight" in table.columns else [1.0] * table.num_rows
         stated = tables.keys(table, "passage")
         for row, (src, dst, kind, weight, by) in enumerate(zip(*ends, kinds, weights, stated, strict=True)):
             if weight is None:
