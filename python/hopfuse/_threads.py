@@ -9,10 +9,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ._arrays import native
 from ._validation import MAX_THREADS, check_threads, check_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _sharing = threading.local()
 
@@ -72,7 +75,7 @@ def _processors() -> int:
 
 
 @lru_cache(maxsize=1)
-def cpu_quota(proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> float | None:
+def cpu_quota(proc: str | Path = "/proc/self/cgroup", mount: str | Path = "/sys/fs/cgroup") -> float | None:
     """Return the CPU quota of this process's control groups, in processors; None if there is no limit.
 
     Version 2 keeps it in ``cpu.max`` of the group and its ancestors, version 1 in ``cpu.cfs_quota_us``. A folder of
@@ -84,8 +87,11 @@ def cpu_quota(proc: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/f
     >>> cpu_quota() is None or cpu_quota() > 0
     True
     """
+    from pathlib import Path  # here and not above, since it would take a thirtieth of the time of importing hopfuse
+
+    mount = Path(mount)
     try:
-        lines = proc.read_text().splitlines()
+        lines = Path(proc).read_text().splitlines()
     except OSError:
         return None
     quotas = []

@@ -6,16 +6,18 @@ Calls are named tuples, which are immutable and cheaper to create than dataclass
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.rows import entries_of, indptr_of_counts
 from ..errors import BackendError
-from ..types import Corpus, Graph, Incidence, LabelSets
-from ..types.candidates import CandidateTable
 from .node_weights import NodeWeightCall, NodeWeights
+
+if TYPE_CHECKING:
+    from ..types import Corpus, Graph, Incidence, LabelSets
+    from ..types.candidates import CandidateTable
 
 #: Suffixes of the names of dense kernels, by the precision of the vectors.
 DENSE_SUFFIXES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from .. import _native
 from .._arrays.vectors import dense_types
 from .._threads import thread_count
 from ..errors import BackendError
-from ..types import Corpus, Graph, Incidence, LocalWalks
+from ..types import LocalWalks
 from ..types.continued_corpus import ContinuedCorpus
 from . import cpu_continued, cpu_push
 from .calls import (
@@ -38,6 +38,9 @@ from .calls import (
 from .faults import raise_fault
 from .node_weights import order_weights as order_weights
 from .walks import prepared_graph
+
+if TYPE_CHECKING:
+    from ..types import Corpus, Graph, Incidence
 
 _CALIBRATIONS, _TIES, _FUSION_METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
 
