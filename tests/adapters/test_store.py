@@ -61,10 +61,15 @@ def test_a_passage_is_found_right_after_its_add_to_a_server(writable_url):
     with refused(InputError, "duplicate", "id", given="x"):
         store.add([{"id": "y", "text": "two"}, {"id": "x", "text": "one"}], "refuse")
     assert [one.id for one in store.read(["y", "x"])] == ["x"]
-    for call in (store.matching, store.delete_all, store.count):
+    for call in (store.matching, store.count):
         with refused(InputError, "unsupported", "allow"):
             call({"user": "a"})
-    assert (store.delete_all(), store.count()) == (18, 0)
+    with refused(InputError, "unsupported", "allow"):
+        store.delete_all(~hf.where(user="a"))
+    store.add([{"id": "z", "text": "two", "document": "map"}])
+    assert store.ids_of(["map", "no"]) == ["z"]
+    assert (store.delete_all({"user": "a", "number__lt": 8}), store.delete_all({"user": "c"})) == (4, 0)
+    assert (store.count(), store.delete_all(), store.count()) == (15, 15, 0)
     store.close()
 
 

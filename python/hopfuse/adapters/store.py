@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
@@ -20,7 +20,7 @@ from ..client import Client
 from ..encoders import recorded_encoder
 from ..errors import InputError
 from ..extract import WordReader, build_memory
-from ..index import Index, LiveIndex
+from ..index import Index, LiveIndex, Where
 from .searcher import Filter, Searcher, as_where
 
 #: What to do with a passage whose id exists.
@@ -237,13 +237,21 @@ class FolderStore(PassageStore):
         """Delete passages by their ids; see :class:`PassageStore`."""
         folder = self._open()
         with folder.lock:
-            return _delete(folder.live, self._rows(ids))
+            index = folder.live.snapshot()
+            known = [index.passage_ids[row] for row in self._rows(ids)]
+            if known:
+                with folder.live.change() as change:
+                    change.delete_passages(known)
+            return len(known)
 
     def delete_all(self, allow: Filter | None = None) -> int:
         """Delete passages by a filter; see :class:`PassageStore`."""
         folder = self._open()
-        with folder.lock:
-            return _delete(folder.live, _matching(folder.live.snapshot(), allow))
+        if allow is None:
+            return self.delete(folder.live.snapshot().passage_ids)
+        with folder.live.change() as change:
+            change.delete_passages(where=as_where(allow))
+        return 0 if change.deleted is None else change.deleted.passages
 
     def ids_of(self, documents: Iterable[str | int]) -> list[str | int]:
         """Return the ids of the passages of some documents."""
@@ -300,14 +308,6 @@ def _matching(index: Index, allow: Filter | None) -> list[int]:
     return np.flatnonzero(index.mask(as_where(allow))).tolist()
 
 
-def _delete(live: LiveIndex[Index], rows: Sequence[int]) -> int:
-    ids = live.snapshot().passage_ids
-    if rows:
-        with live.change() as change:
-            change.delete_passages([ids[row] for row in rows])
-    return len(rows)
-
-
 def _stored(index: Index, rows: Iterable[int]) -> list[StoredPassage]:
     return [
         StoredPassage(
@@ -321,7 +321,7 @@ def _stored(index: Index, rows: Iterable[int]) -> list[StoredPassage]:
 
 
 class ServerStore(PassageStore):
-    """A store over a server's index; see :func:`open_store`. A filter can be used in searches alone."""
+    """A store over a server's index; see :func:`open_store`. It does not list passages by a filter."""
 
     def __init__(self, url: str, searcher: Searcher, *, key: str | None, index: str | None) -> None:
         self.searcher, self._index = searcher, index
@@ -349,8 +349,21 @@ class ServerStore(PassageStore):
         return deleted
 
     def delete_all(self, allow: Filter | None = None) -> int:
-        """Delete all passages; see :class:`PassageStore`."""
-        return self.delete([one.id for one in self.matching(allow)])
+        """Delete passages by conditions; see :class:`PassageStore`."""
+        if allow is None:
+            return self.delete([one.id for one in self.matching()])
+        if isinstance(allow, Where):
+            raise InputError(
+                "unsupported",
+                "allow",
+                "{field} is {given}; a server deletes only by {allowed}",
+                given=allow,
+                allowed='ids, or conditions that must all hold: {"user": "a", "year__ge": 2020}',
+            )
+        deleted = self._client.delete_passages(where=allow, index=self._index)
+        if deleted.seq is not None:
+            self._wrote(deleted.seq)
+        return deleted.passages
 
     def read(self, ids: Iterable[str | int]) -> list[StoredPassage]:
         """Return passages by their ids; see :class:`PassageStore`."""
@@ -366,7 +379,7 @@ class ServerStore(PassageStore):
             raise InputError(
                 "unsupported",
                 "allow",
-                "{field} is given, and a server lists and deletes passages by their ids; open the index here",
+                "{field} is given, and a server lists passages without a filter; open the index here",
             )
         return [_served(one) for page in self._client.passages(**self._where()) for one in page]
 

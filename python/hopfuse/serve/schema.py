@@ -120,6 +120,7 @@ class PassageIn(msgspec.Struct, forbid_unknown_fields=True):
     id: PassageId
     text: str
     title: str = ""
+    document: Annotated[PassageId | None, msgspec.Meta(description="The document or conversation it is of.")] = None
     metadata: Values = {}
     vector: Vector = None
     vector_base64: VectorBase64 = None
