@@ -6,6 +6,7 @@
 from .change import Change
 from .filters import Where, where
 from .index import Index, IndexPart
+from .left_out import LeftOut, LeftOutRow
 from .live import Follower, LiveIndex
 from .parts.encoder import EncoderInfo
 from .parts.metadata import Metadata, MetadataColumn
@@ -19,6 +20,8 @@ __all__ = [
     "Index",
     "IndexPart",
     "LabelColumn",
+    "LeftOut",
+    "LeftOutRow",
     "LiveIndex",
     "Metadata",
     "MetadataColumn",
