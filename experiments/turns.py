@@ -138,7 +138,7 @@ def over_http(size: int, folder: Path) -> dict[str, Any]:
     with served(folder) as client:
         for turn in turns:
             begin = time.perf_counter()
-            seq = client.add_passages([{name: turn[name] for name in ("id", "text", "metadata")}])
+            seq = client.add_passages([turn])
             found = client.search([question(turn, 0)], k=5, at_least=seq)
             times.append((time.perf_counter() - begin) * 1e3)
             assert turn["id"] in [hit.id for hit in found[0]], turn
