@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from .._arrays.rows import PartNumbers
+from .._arrays.rows import RowNumbers
 from .._validation import check_whole, checked_texts
 from ..errors import InputError
 from ..index import Index, IndexPart, WordInfo
+from ..index.numbers import Entity, EntityTable, entity_numbers
 from ..lexical import ENGLISH_PLUS, Keys, asking_words, listed_stopwords, snowball_stemmer, stemmer_named, stemmer_of
 from ..text import FoldedText, fold, fold_with_offsets, language_named, read_words, segment, unaccented
 from ._spacy_model import loaded_model, too_long
@@ -260,7 +262,8 @@ class WordReader:
 class WordMatcher:
     """Finds words of an index in questions, which are read as the index's passages were.
 
-    It can be a recipe's ``matcher``: each word of the index is a seed with weight 1 / (number of passages with it).
+    Of several words of a key, the latest is found. The matcher can be a recipe's ``matcher``: each word of the index is
+    a seed with weight 1 / (number of passages with it).
 
     Parameters
     ----------
@@ -291,15 +294,9 @@ class WordMatcher:
                 "{field} has no words; build it with reader='words', or with hopfuse build --reader words",
             )
         self._index, self._reader = index, WordReader.like(index.words)
-        self._first = index.words.first
-        self._names = list(index.entity_names[self._first :])
-        self._number = dict[str, int]()
-        self._namesakes = dict[str, list[int]]()  # words of a key before the last one, the latest first
-        for at, key in enumerate(self._reader.keys(self._names)):
-            if key in self._number:
-                self._namesakes.setdefault(key, []).insert(0, self._number[key])
-            self._number[key] = at
-        self._numbers: PartNumbers | None = None  # of a part: those of the entities in it
+        numbers = entity_numbers(index)
+        self._words = _Words(self._reader.info).fill(index, numbers)
+        self._numbers: RowNumbers = numbers
 
     def match(self, texts: Sequence[str]) -> list[list[Match]]:
         """Return the index's words in each text, in order; ``"alias"`` if the form is not the entity's name.
@@ -325,22 +322,65 @@ class WordMatcher:
         other._index, other._numbers = part, of.numbers(self._numbers)
         return other
 
+    def of_state(self, index: Index) -> WordMatcher:
+        """Return the matcher of another state of the index; the tables of words are continued.
+
+        Examples
+        --------
+        >>> import tempfile, hopfuse as hf
+        >>> from hopfuse.extract import WordMatcher, WordReader, build_memory
+        >>> folder, reader = tempfile.mkdtemp(), WordReader()
+        >>> saved = build_memory(reader.read([{"id": "a", "text": "The sea."}])).index().save(folder)
+        >>> with hf.Index.open(folder, writable=True) as live:
+        ...     matcher = WordMatcher(live.index)
+        ...     with live.change() as change:
+        ...         change.add_passages([{"id": "b", "text": "A river."}])
+        ...         change.add_memory(build_memory(reader.read([{"id": "b", "text": "A river."}])))
+        ...     later = matcher.of_state(live.refresh())
+        >>> [match.surface for match in later.match(["sea or river"])[0]]
+        ['sea', 'river']
+        """
+        info = index.words
+        numbers = entity_numbers(index)
+        if info is None or not _are_alike(info, self._reader.info):
+            return WordMatcher(index)
+        if not self._words.continued(index, numbers, self._numbers):
+            return WordMatcher(index)
+        other = copy(self)
+        other._index, other._numbers = index, numbers
+        return other
+
     def _matches(self, word: Word, text: str) -> Iterator[Match]:
         """Yield the match of a word, if the index has it."""
-        last = self._number.get(word.key)
-        if last is None:
-            return
-        for at in (last, *self._namesakes.get(word.key, ())):
-            entity = self._first + at if self._numbers is None else self._numbers.get(self._first + at)
-            if entity >= 0:
-                kind: Kind = "exact" if self._names[at] == word.form else "alias"
-                yield Match(entity, text[word.start : word.end], word.start, word.end, kind)
-                return
+        entity = max(self._numbers.of(self._words.numbers.get(word.key, ())), default=-1)
+        if entity >= 0:
+            kind: Kind = "exact" if self._index.entity_names[entity] == word.form else "alias"
+            yield Match(entity, text[word.start : word.end], word.start, word.end, kind)
+
+
+class _Words(EntityTable):
+    """The numbers of words by their keys."""
+
+    def __init__(self, info: WordInfo) -> None:
+        super().__init__()
+        self._info = info
+        self.numbers = defaultdict[str, list[int]](list)
+
+    def _add(self, entities: list[Entity]) -> None:
+        words = [one for one in entities if one.is_word]
+        for key, word in zip(word_keys(self._info, [one.name for one in words]), words, strict=True):
+            self.numbers[key].append(word.number)
 
 
 def word_keys(info: WordInfo, names: Sequence[str]) -> list[str]:
     """Return the key of each word: its stem or, with a tagger, the word itself, which is a lemma."""
     return list(names) if info.tagger is not None else list(map(_keys(info).key, names))
+
+
+def _are_alike(info: WordInfo, other: WordInfo) -> bool:
+    """Return whether texts are read in the same way."""
+    fields = ("stemmer", "tagger", "rule", "stopwords")
+    return all(getattr(info, name) == getattr(other, name) for name in fields)
 
 
 def _keys(info: WordInfo) -> Keys:

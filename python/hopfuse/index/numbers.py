@@ -1,0 +1,190 @@
+"""Numbers that entities and passages keep while an index changes, by which tables of them are continued."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from threading import Lock
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._arrays.rows import RowNumbers, StateNumbers, entries_of
+from ..types.derived import Continued
+from .contents import Contents
+
+
+def family_of(index: Contents) -> Hashable | None:
+    """Return what all states of an index have in common; None for an index that is not in a directory."""
+    return index.directory
+
+
+class Entity(NamedTuple):
+    """An entity by its number: its name, its aliases, and whether it is a word of the texts."""
+
+    number: int
+    name: str
+    aliases: tuple[str, ...]
+    is_word: bool
+
+
+def entity_numbers(index: Contents) -> StateNumbers:
+    """Return the numbers of the entities of an index.
+
+    In later states an entity keeps its number as long as its aliases stay the same. With other aliases it is another
+    entity for the tables of names.
+
+    Examples
+    --------
+    >>> import tempfile, hopfuse as hf
+    >>> from hopfuse.index.numbers import entity_numbers
+    >>> folder = tempfile.mkdtemp()
+    >>> saved = hf.Index.build(passages=[{"id": "a", "text": "Nice."}], entities=["Nice", "Bari"]).save(folder)
+    >>> with hf.Index.open(folder, writable=True) as live:
+    ...     first = live.index
+    ...     numbers = entity_numbers(first)
+    ...     with live.change() as change:
+    ...         change.delete_entities(["Nice"])
+    ...         change.add_entities(["Oslo"])
+    ...     later = entity_numbers(live.refresh())
+    >>> later.rows, later.since(numbers)
+    (array([-1,  0,  1]), array([2]))
+    """
+    return _ENTITIES.get(index)
+
+
+def passage_numbers(index: Contents) -> StateNumbers:
+    """Return the numbers of the passages of an index; a passage that replaces another one has a new number."""
+    return _PASSAGES.get(index)
+
+
+def _of_entities(index: Contents, earlier: Contents, numbers: StateNumbers) -> StateNumbers | None:
+    maps = index.rows_since(earlier)
+    if maps is None or index.name_rule != earlier.name_rule:
+        return None
+    rows = maps.entities
+    changed = _with_other_aliases(earlier, index, rows)
+    if changed.size:
+        rows = rows.copy()
+        rows[changed] = -1
+    return numbers.continued(rows, index.num_entities)
+
+
+def _of_passages(index: Contents, earlier: Contents, numbers: StateNumbers) -> StateNumbers | None:
+    maps = index.rows_since(earlier)
+    return None if maps is None else numbers.continued(maps.passages, index.num_passages)
+
+
+_ENTITIES: Continued[Contents, StateNumbers] = Continued(
+    lambda index: StateNumbers.of_rows(index.num_entities), _of_entities, family_of
+)
+_PASSAGES: Continued[Contents, StateNumbers] = Continued(
+    lambda index: StateNumbers.of_rows(index.num_passages), _of_passages, family_of
+)
+
+
+class EntityTable:
+    """What is looked up about the entities of all states of an index, by their numbers (:func:`entity_numbers`).
+
+    Entities are added, and none is removed: a state has the rows of some of the numbers. So all states share the table,
+    and a change costs what it adds. A reader may find numbers of later states, which its own state does not have.
+    """
+
+    def __init__(self) -> None:
+        self._adding, self._reach = Lock(), 0
+
+    def fill(self, index: Contents, numbers: StateNumbers) -> Self:
+        """Add the entities of a first state, and return the table."""
+        done = self._extend(index, numbers, numbers.numbers(), 0)
+        assert done
+        return self
+
+    def continued(self, index: Contents, numbers: StateNumbers, before: RowNumbers) -> bool:
+        """Add the entities that a later state has in addition to one with the numbers ``before``.
+
+        Return False if that is not possible, and the table must be made anew: the states have nothing in common, or the
+        table has been continued from the earlier one already.
+        """
+        if not isinstance(before, StateNumbers):
+            return False
+        fresh = numbers.since(before)
+        return fresh is not None and self._extend(index, numbers, fresh, before.rows.size)
+
+    def _extend(self, index: Contents, numbers: StateNumbers, fresh: NDArray[np.int64], reach: int) -> bool:
+        with self._adding:
+            if self._reach != reach:
+                return False
+            self._reach = -1  # of a table that fails in between
+            rows = numbers.rows[fresh].tolist()
+            names: Sequence[str] = index.entity_names
+            aliases: Sequence[tuple[str, ...]] = index.entity_aliases
+            if len(rows) * 8 > len(names):  # faster than one by one
+                names, aliases = list(names), list(aliases)
+            named = index.num_entities if index.words is None else index.words.first
+            self._add(
+                [Entity(n, names[row], aliases[row], row >= named) for n, row in zip(fresh.tolist(), rows, strict=True)]
+            )
+            self._reach = numbers.rows.size
+        return True
+
+    def _add(self, entities: list[Entity]) -> None:
+        """Add entities."""
+        raise NotImplementedError
+
+
+# ---- Aliases ---------------------------------------------------------------------------------------------------------
+
+
+def _with_other_aliases(earlier: Contents, index: Contents, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the entities of an earlier state, by their rows there, that have other aliases in a later one."""
+    before, after = _aliases(earlier), _aliases(index)
+    kept = np.flatnonzero(rows >= 0)
+    ends = [(own[0][of], own[0][of + 1]) for own, of in ((before, kept), (after, rows[kept]))]
+    counts = [last - first for first, last in ends]
+    other = counts[0] != counts[1]
+    have = np.flatnonzero((counts[0] > 0) & ~other)
+    if have.size and not _are_first(before, after, ends[0][0][have], ends[1][0][have]):
+        other[have] = ~_are_equal(before, after, kept[have], rows[kept[have]])
+    return np.asarray(kept[other], np.int64)
+
+
+def _aliases(index: Contents) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]:
+    """Return the ends of the entities' aliases, the ends of the aliases, and their bytes."""
+    rows, offsets, data = (index.sections[f"entity.alias.{name}"].whole() for name in ("rows", "offsets", "bytes"))
+    return rows, offsets, data
+
+
+def _are_first(before: Any, after: Any, old: NDArray[Any], new: NDArray[Any]) -> bool:
+    """Return whether all earlier aliases are the first ones of the later state, and those of these entities are there.
+
+    This is so after most changes, and takes a comparison of the bytes alone.
+    """
+    return bool(
+        np.array_equal(old, new)
+        and np.array_equal(before[1], after[1][: before[1].size])
+        and np.array_equal(before[2], after[2][: before[2].size])
+    )
+
+
+def _are_equal(before: Any, after: Any, old: NDArray[np.int64], new: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which entities have the same aliases as before; they have as many."""
+    equal = np.ones(old.size, np.bool_)
+    lengths = [np.diff(offsets) for _, offsets, _ in (before, after)]
+    own, counts = entries_of(before[0], lengths[0], old)
+    others, _ = entries_of(after[0], lengths[1], new)
+    equal[np.repeat(np.arange(old.size), counts)[own != others]] = False
+    same = np.flatnonzero(equal)
+    texts = [(ends[of], ends[of + 1]) for ends, of in ((before[0], old[same]), (after[0], new[same]))]
+    own, counts = _bytes_of(before, *texts[0])
+    others, _ = _bytes_of(after, *texts[1])
+    equal[same[np.repeat(np.arange(same.size), counts)[own != others]]] = False
+    return equal
+
+
+def _bytes_of(aliases: Any, first: NDArray[Any], last: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the bytes of ranges of aliases, and how many each has."""
+    _, offsets, data = aliases
+    begin, end = offsets[first].astype(np.int64), offsets[last].astype(np.int64)
+    count = end - begin
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    return data[np.repeat(begin, count) + within], count
