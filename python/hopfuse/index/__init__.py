@@ -7,6 +7,7 @@ from .change import Change
 from .filters import Where, where
 from .index import Index, IndexPart
 from .live import Follower, LiveIndex
+from .log.lineage import RowMaps
 from .parts.encoder import EncoderInfo
 from .parts.metadata import Metadata, MetadataColumn
 from .parts.passages import LabelColumn
@@ -22,6 +23,7 @@ __all__ = [
     "LiveIndex",
     "Metadata",
     "MetadataColumn",
+    "RowMaps",
     "Where",
     "WordInfo",
     "where",

@@ -17,7 +17,7 @@ from .change import Change
 from .contents import Contents
 from .file.generations import check_directory, hold_lock
 from .filters import Where
-from .log.state import read_state
+from .log.state import follow_compaction, read_state
 from .log.writer import IndexWriter, checked_encoder, lower_priority
 from .schema import KINDS
 
@@ -91,7 +91,9 @@ class LiveIndex(Generic[Kind]):
         with self._reading:
             state = read_state(self._kind, self.directory, self._state) if self._writer is None else self._writer.state
             if (state.generation, state.seq) != (self._index.generation, self._index.seq):
-                index = state.snapshot()
+                if state.base is not self._state.base:
+                    follow_compaction(self._state, state)
+                index = state.snapshot(self._index)
                 index.load()
                 self._state, self._index = state, index
             return self._index
