@@ -55,7 +55,9 @@ def check_ascending(entries: NDArray[Any], field: str, indptr: NDArray[Any]) -> 
 def ascends(values: NDArray[Any], indptr: NDArray[Any]) -> bool:
     """Return whether the values of every row are strictly ascending."""
     falls = np.flatnonzero(values[1:] <= values[:-1]) + 1
-    return bool(np.isin(falls, indptr).all())
+    begins = np.zeros(values.size + 1, np.bool_)
+    begins[indptr] = True
+    return bool(begins[falls].all())
 
 
 def indptr_of(rows: NDArray[Any], count: int) -> NDArray[np.int64]:

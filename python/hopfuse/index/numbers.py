@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from threading import Lock
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from .._arrays.rows import RowNumbers, StateNumbers, entries_of
 from ..types.derived import Continued
 from .contents import Contents
+
+T = TypeVar("T")
 
 
 def family_of(index: Contents) -> Hashable | None:
@@ -83,24 +85,24 @@ _PASSAGES: Continued[Contents, StateNumbers] = Continued(
 )
 
 
-class EntityTable:
-    """What is looked up about the entities of all states of an index, by their numbers (:func:`entity_numbers`).
+class NumberedTable:
+    """What is looked up about the rows of all states of an index, by the numbers that they keep.
 
-    Entities are added, and none is removed: a state has the rows of some of the numbers. So all states share the table,
-    and a change costs what it adds. A reader may find numbers of later states, which its own state does not have.
+    Rows are added, and none is removed: a state has the rows of some of the numbers. So all states share the table, and
+    a change costs what it adds. A reader may find numbers of later states, which its own state does not have.
     """
 
     def __init__(self) -> None:
         self._adding, self._reach = Lock(), 0
 
     def fill(self, index: Contents, numbers: StateNumbers) -> Self:
-        """Add the entities of a first state, and return the table."""
+        """Add the rows of a first state, and return the table."""
         done = self._extend(index, numbers, numbers.numbers(), 0)
         assert done
         return self
 
     def continued(self, index: Contents, numbers: StateNumbers, before: RowNumbers) -> bool:
-        """Add the entities that a later state has in addition to one with the numbers ``before``.
+        """Add the rows that a later state has in addition to one with the numbers ``before``.
 
         Return False if that is not possible, and the table must be made anew: the states have nothing in common, or the
         table has been continued from the earlier one already.
@@ -115,21 +117,33 @@ class EntityTable:
             if self._reach != reach:
                 return False
             self._reach = -1  # of a table that fails in between
-            rows = numbers.rows[fresh].tolist()
-            names: Sequence[str] = index.entity_names
-            aliases: Sequence[tuple[str, ...]] = index.entity_aliases
-            if len(rows) * 8 > len(names):  # faster than one by one
-                names, aliases = list(names), list(aliases)
-            named = index.num_entities if index.words is None else index.words.first
-            self._add(
-                [Entity(n, names[row], aliases[row], row >= named) for n, row in zip(fresh.tolist(), rows, strict=True)]
-            )
+            if fresh.size:
+                self._read(index, fresh.tolist(), numbers.rows[fresh].tolist())
             self._reach = numbers.rows.size
         return True
+
+    def _read(self, index: Contents, numbers: list[int], rows: list[int]) -> None:
+        """Add rows of an index under these numbers."""
+        raise NotImplementedError
+
+
+class EntityTable(NumberedTable):
+    """What is looked up about entities, under :func:`entity_numbers`."""
+
+    def _read(self, index: Contents, numbers: list[int], rows: list[int]) -> None:
+        names, aliases = at_hand(index.entity_names, len(rows)), at_hand(index.entity_aliases, len(rows))
+        first = index.num_entities if index.words is None else index.words.first  # of the words
+        numbered = zip(numbers, rows, strict=True)
+        self._add([Entity(number, names[row], aliases[row], row >= first) for number, row in numbered])
 
     def _add(self, entities: list[Entity]) -> None:
         """Add entities."""
         raise NotImplementedError
+
+
+def at_hand(column: Sequence[T], reads: int) -> Sequence[T]:
+    """Return a column as a list if many of its rows will be read, which is faster than one by one."""
+    return list(column) if reads * 8 > len(column) else column
 
 
 # ---- Aliases ---------------------------------------------------------------------------------------------------------
@@ -138,6 +152,8 @@ class EntityTable:
 def _with_other_aliases(earlier: Contents, index: Contents, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the entities of an earlier state, by their rows there, that have other aliases in a later one."""
     before, after = _aliases(earlier), _aliases(index)
+    if not before[0][-1] and not after[0][-1]:
+        return np.zeros(0, np.int64)  # no entity has any
     kept = np.flatnonzero(rows >= 0)
     ends = [(own[0][of], own[0][of + 1]) for own, of in ((before, kept), (after, rows[kept]))]
     counts = [last - first for first, last in ends]

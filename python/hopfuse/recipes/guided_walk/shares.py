@@ -28,6 +28,7 @@ class SecondShares:
 
     def __init__(self, mentions: Incidence, index: Index) -> None:
         self._mentions, self._index = mentions, index
+        self._latest: tuple[NDArray[np.int64], Incidence] | None = None
 
     @cached_property
     def frequency(self) -> NDArray[np.int64]:
@@ -44,7 +45,10 @@ class SecondShares:
     def of(self, hits: Hits) -> Incidence:
         """Return the weights of hits on the host; the rows of other passages are empty."""
         held = np.arange(hits.ids.shape[1]) < np.asarray(hits.counts)[:, None]
-        return self._of(np.unique(np.asarray(hits.ids)[held]))
+        passages, latest = np.unique(np.asarray(hits.ids)[held]), self._latest
+        if latest is None or not np.array_equal(latest[0], passages):
+            latest = self._latest = passages, self._of(passages)
+        return latest[1]
 
     def _of(self, passages: NDArray[np.int64]) -> Incidence:
         held, index = self._mentions, self._index
