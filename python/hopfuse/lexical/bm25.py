@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -65,7 +64,7 @@ class BM25:
         check_type(matrix, "matrix", TermMatrix, "a TermMatrix: BM25.build(texts).matrix, or that of an index")
         self.matrix = matrix
         self._tokenizer = Tokenizer(matrix.stopwords, matrix.stemmer, matrix.rule)
-        self._number = _TermNumbers(matrix.terms)
+        self._number = {term: t for t, term in enumerate(matrix.terms)}
         self._numbers: PartNumbers | None = None  # of a part: those of the terms in it
         bm25s()  # raises now, not at the first search
 
@@ -216,7 +215,7 @@ class BM25:
 
     def _known(self, terms: Sequence[str]) -> list[int]:
         """Return the numbers of the terms that the matrix has."""
-        numbers = [number for number in map(self._number.__getitem__, terms) if number >= 0]
+        numbers = [self._number[term] for term in terms if term in self._number]
         return numbers if self._numbers is None else self._numbers.of(numbers)
 
     def _best(self, terms: list[int], k: int, allowed: NDArray[np.bool_] | None) -> tuple[Any, Any]:
@@ -239,28 +238,6 @@ class BM25:
 
     def __repr__(self) -> str:
         return f"BM25({self.matrix!r})"
-
-
-class _TermNumbers(dict[str, int]):
-    """The numbers of terms, -1 for others; those that were looked up. A new state of an index costs nothing.
-
-    Examples
-    --------
-    >>> numbers = _TermNumbers(("river", "sea"))
-    >>> numbers["sea"], numbers["lake"]
-    (1, -1)
-    """
-
-    def __init__(self, terms: Sequence[str]) -> None:
-        super().__init__()
-        self._terms = terms  # ascending
-
-    def __missing__(self, term: str) -> int:
-        at = bisect_left(self._terms, term)
-        if at == len(self._terms) or self._terms[at] != term:
-            return -1
-        self[term] = at
-        return at
 
 
 def _postings(
