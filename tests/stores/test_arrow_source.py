@@ -190,8 +190,6 @@ def test_a_source_excludes_other_inputs():
         Index.build(source, vectors=VECTORS)
     with refused(InputError, "conflict", "fact_ends"):
         Index.build(source, fact_ends="node")
-    with refused(InputError, "conflict", "reader", other="passages"):
-        Index.build(source, reader="words")
     with refused(InputError, "missing", "passages"):
         Index.build()
     with refused(InputError, "unused", "scratch"):

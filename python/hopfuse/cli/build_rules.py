@@ -44,6 +44,17 @@ EXCLUDES: tuple[Rule, ...] = (
     *((name, "from", "which makes its own") for name in TABLES),
     *((name, "reader", "which makes its own") for name in TABLES),
 )
+#: Options of facts of a store's passages, which a reader finds there.
+OF_STORED_FACTS = ("reader spacy", "reader endpoint")
+STORE_NEEDS: tuple[Rule, ...] = (
+    ("synonyms", OF_STORED_FACTS, "which find the names that it joins"),
+    ("synonyms", "encoder", "which gives the names their vectors"),
+    ("conflicts", OF_STORED_FACTS, "which find the facts that may conflict"),
+)
+STORE_EXCLUDES: tuple[Rule, ...] = (
+    *((name, "reader", "which makes its own") for name in ("edges", "entities", "facts")),
+    ("synonyms", "slot", "since `hopfuse follow` joins no names of later rows"),
+)
 
 
 def _with_readers(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,6 +106,13 @@ def check_files(given: Mapping[str, Any]) -> None:
     check_rules({**_with_readers(given), **chosen}, NEEDS, EXCLUDES)
     if stated(given, "passages") is None and given["from"] is None:
         raise InputError("missing", "passages", "{field} is missing; give it, or {@from}")
+
+
+def check_store(given: Mapping[str, Any]) -> None:
+    """Refuse options of a build from a store that do not fit together; ``given`` are all options by name."""
+    known = {**given, "passages": given["from"]}
+    check_reader(known)
+    check_rules(_with_readers(known), STORE_NEEDS, STORE_EXCLUDES)
 
 
 def check_origin(given: Mapping[str, Any], names: Sequence[str], origin: str) -> None:

@@ -29,7 +29,7 @@ from .build_rules import FACT_READERS, may_refuse
 from .console import json_text, note, progress_bar
 from .options import FILE, check_rules, encoder_for, encoder_option, index_argument
 from .outputs import FACTS, VECTOR, FailedFile, RefusedPassages
-from .readers import AddedPassageReader, edges_between, fact_reader_options
+from .readers import added_reader, edges_between, fact_reader_options
 
 
 @click.command()
@@ -66,7 +66,7 @@ def add(
     if index.dim is None:
         check_unused("vectors", vectors, "the index has no vectors of passages")
     given_here = {**reading, "passages": passages, "vectors": vectors, "encoder": encoder}
-    reader = AddedPassageReader(index, given_here)
+    reader = added_reader(index, given_here)
     failed = FailedFile(reading["failed"], {"passages": passages, "vectors": vectors})
     model = _encoder(index, encoder, vectors, names_are_read=reader.reads)
     table = read_table(passages, ORDERED)

@@ -434,11 +434,14 @@ class Skips:
         Per cent of the passages that may be left out. One passage may be left out of any number above one, unless the
         share is 0. If all are, it is not the passages.
     total : int
+    before : int, optional
+        Passages left out earlier, of an index that follows a store: they count, and then all of one call may be.
     """
 
-    def __init__(self, share: float, total: int) -> None:
-        self._share, self._total, self._failed = share, total, 0
-        self._most = min(total - 1, max(1, int(total * share / 100)) if share else 0)
+    def __init__(self, share: float, total: int, *, before: int | None = None) -> None:
+        self._share, self._total, self._failed = share, total, before or 0
+        most = max(1, int(total * share / 100)) if share else 0
+        self._most = most if before is not None else min(total - 1, most)
 
     def add(self, error: HopfuseError) -> str:
         """Count a passage that is left out, and return the reason, which an error states.

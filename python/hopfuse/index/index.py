@@ -119,7 +119,8 @@ class Index(Contents):
             Makes entities, graph and facts from the texts: ``"words"`` is :class:`hopfuse.extract.WordReader`, which
             needs no model, ``"spacy"`` :class:`hopfuse.extract.SpacyReader`; an object has a method ``read`` as these
             have. At most one of them may be a reader of facts, and at most one of words. Rows may have the column
-            ``position`` then: consecutive passages of a document are joined.
+            ``position`` then: consecutive passages of a document are joined. Of a store, readers read the passages; it
+            may have no other table, and ``position`` is a column of its metadata.
         language : str, optional
             With ``reader="words"``: the language of its stems and stop words, by name or code; ``"none"`` for neither.
             By default the main language of the passages, by their tags, words and scripts.
@@ -329,8 +330,9 @@ class Index(Contents):
         writable : bool
             Return a LiveIndex that takes changes. It holds the directory's lock until it is closed; there can be one at
             a time.
-        encoder : Encoder, optional
-            With ``writable``, encodes additions that are given without vectors.
+        encoder : Encoder or its name, optional
+            With ``writable``, encodes additions that are given without vectors. Names are those of
+            :func:`hopfuse.encoders.open_encoder`, such as ``"wordllama:64"``.
 
         Returns
         -------
@@ -504,13 +506,15 @@ class Index(Contents):
             new |= parts.encoder.build(info)
         return self._with(("passage.vectors", "encoder."), new, {"corpus": corpus, "encoder": info})
 
-    def with_encoder(self, encoder: Any) -> Index:
+    def with_encoder(self, encoder: Any, *, failed: Failed | None = None) -> Index:
         """Return the index with an encoder, and with its vectors of passages and named entities where there are none.
 
         Parameters
         ----------
         encoder : Encoder
             As for :meth:`from_texts`.
+        failed : callable, optional
+            As for :meth:`build`.
 
         Raises
         ------
@@ -527,7 +531,7 @@ class Index(Contents):
         (1, array([[1.]], dtype=float32))
         """
         maker = as_encoder(encoder)
-        return self._with_derived(maker, maker)
+        return self._with_derived(maker, maker, failed)
 
     def _with_derived(self, passages: Encoder | None, names: Encoder | None, failed: Failed | None = None) -> Index:
         from .derive import derived_vectors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,10 @@ class Inputs:
         is_store = isinstance(self.passages, Source) and not isinstance(self.passages, Contents)
         return self.passages if is_store else None
 
+    def of_passages(self, passages: Contents) -> Inputs:
+        """Return the arguments with an index of the store's passages in place of the store."""
+        return replace(self, passages=passages, metadata_types=None, scratch=None)
+
     def some(self, *names: str) -> dict[str, Any]:
         """Return some arguments by name."""
         return {name: getattr(self, name) for name in names}
@@ -87,8 +91,9 @@ class Inputs:
         source = self.source
         check_needs("scratch", self.scratch, "passages", source, "a store, which needs temporary files")
         if self.reader is not None:
-            check_excludes("reader", self.reader, "passages", source, "a store, which has its own graph")
             _check_alone(made, "reader", "which makes its own")
+            if source is not None:
+                _check_alone({"vectors": self.vectors}, "passages", "a store, which provides it")
             return
         check_needs("language", self.language, "reader", None, "whose words it is for")
         check_needs("synonyms", self.synonyms, "reader", None, "which finds the names that it joins")
