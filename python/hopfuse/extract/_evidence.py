@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from numpy.typing import NDArray
 
 from ..index.contents import Contents, text_to_index
-from ..index.numbers import NumberedTable, at_hand, passage_numbers
+from ..index.numbers import NumberedTable, passage_numbers, read_rows
 from ..text import fold, splits_word
 
 # ---- Function words of English ---------------------------------------------------------------------------------------
@@ -310,8 +310,8 @@ class _PassageTexts(NumberedTable):
         self.chunks: tuple[_TextChunk, ...] = ()
 
     def _read(self, index: Contents, numbers: list[int], rows: list[int]) -> None:
-        titles, texts = at_hand(index.titles, len(rows)), at_hand(index.texts, len(rows))
-        parts = [fold(text_to_index(titles[row], texts[row]), rule=self._rule, case_sensitive=True) for row in rows]
+        texts = map(text_to_index, read_rows(index.titles, rows), read_rows(index.texts, rows))
+        parts = [fold(text, rule=self._rule, case_sensitive=True) for text in texts]
         begin = list(accumulate((len(text) + 1 for text in parts), initial=0))
         chunk, kept = _TextChunk("\n".join(parts), begin, numbers), list(self.chunks)
         while kept and len(kept[-1].numbers) < 2 * len(chunk.numbers):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from .._arrays.rows import RowNumbers
 from ..index import Index
-from ..index.numbers import Entity, EntityTable, entity_numbers
+from ..index.numbers import Entity, EntityTable, entity_numbers, family_of
 from ..index.subset import PartOf
 from ..text import SIGNS, fold, script_of
+from ..types.derived import Continued
 from ._evidence import EMPHASISED, in_capitals
 from ._name_finder import ExactNames, FoldedNames, Spelling, spellings
 from .gazetteer import Kind
@@ -137,12 +139,14 @@ class NamesInIndex:
 
     @classmethod
     def of(cls, index: Index, min_length: int, function_words: frozenset[str]) -> NamesInIndex:
-        """Return the names of an index; those with fewer characters after folding are ignored."""
-        numbers = entity_numbers(index)
-        return cls(_NameTable(index.name_rule, min_length, function_words).fill(index, numbers), numbers)
+        """Return the names of an index; those with fewer characters after folding are ignored.
 
-    def of_state(self, index: Index) -> NamesInIndex | None:
-        """Return the names of another state of the index; None if they cannot be continued."""
+        The names of a later state of an index are continued from those of an earlier one that is in use.
+        """
+        return _names_of(min_length, function_words).get(index)
+
+    def continued(self, index: Index) -> NamesInIndex | None:
+        """Return the names of a later state of the index; None if they must be made anew."""
         numbers = entity_numbers(index)
         if index.name_rule != self._table.rule or not self._table.continued(index, numbers, self._numbers):
             return None
@@ -207,6 +211,17 @@ class NamesInIndex:
     def first(self, keys: Sequence[int]) -> int | None:
         """Return the spelling of the first name among those of several spellings, None if there is none."""
         return min((key for key in keys if self.surface(key) is not None), key=self.order, default=None)
+
+
+@lru_cache(maxsize=16)
+def _names_of(min_length: int, function_words: frozenset[str]) -> Continued[Index, NamesInIndex]:
+    """Return the names of indexes for the options of a linker."""
+
+    def made(index: Index) -> NamesInIndex:
+        numbers = entity_numbers(index)
+        return NamesInIndex(_NameTable(index.name_rule, min_length, function_words).fill(index, numbers), numbers)
+
+    return Continued(made, lambda index, _, names: names.continued(index), family_of)
 
 
 def _size(name: str) -> int:

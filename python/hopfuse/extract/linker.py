@@ -192,15 +192,10 @@ class EntityLinker:
             return EntityLinker(
                 part, min_length=self._min_length, function_words=self._function_words, least=self._least
             )
-        other = self._over(part, self._names.part(of))
-        other._whole = self
-        return other
-
-    def _over(self, index: Index, names: NamesInIndex) -> EntityLinker:
-        """Return a linker with the same options."""
         other = copy(self)
-        other._index, other._frequencies, other._names = index, index.passage_frequency, names
+        other._index, other._frequencies, other._names = part, part.passage_frequency, self._names.part(of)
         other._counts, other._passages, other._confidence = None, None, BoundedCache()
+        other._whole = self
         return other
 
     def of_state(self, index: Index) -> EntityLinker:
@@ -220,12 +215,7 @@ class EntityLinker:
         >>> [match.surface for match in later.match(["nice"])[0]]
         ['nice']
         """
-        names = None if self._whole is not None else self._names.of_state(index)
-        if names is None:
-            return EntityLinker(
-                index, min_length=self._min_length, function_words=self._function_words, least=self._least
-            )
-        other = self._over(index, names)
+        other = EntityLinker(index, min_length=self._min_length, function_words=self._function_words, least=self._least)
         if self._counts is not None:  # it was used
             other._counts = self._counts.of_state(index)
         return other

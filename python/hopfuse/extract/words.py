@@ -12,9 +12,10 @@ from .._arrays.rows import RowNumbers
 from .._validation import check_whole, checked_texts
 from ..errors import InputError
 from ..index import Index, IndexPart, WordInfo
-from ..index.numbers import Entity, EntityTable, entity_numbers
+from ..index.numbers import Entity, EntityTable, entity_numbers, family_of
 from ..lexical import ENGLISH_PLUS, Keys, asking_words, listed_stopwords, snowball_stemmer, stemmer_named, stemmer_of
 from ..text import FoldedText, fold, fold_with_offsets, language_named, read_words, segment, unaccented
+from ..types.derived import Continued
 from ._spacy_model import loaded_model, too_long
 from .extraction import (
     SKIP_FAILED,
@@ -294,9 +295,7 @@ class WordMatcher:
                 "{field} has no words; build it with reader='words', or with hopfuse build --reader words",
             )
         self._index, self._reader = index, WordReader.like(index.words)
-        numbers = entity_numbers(index)
-        self._words = _Words(self._reader.info).fill(index, numbers)
-        self._numbers: RowNumbers = numbers
+        self._words, self._numbers = _WORDS.get(index)
 
     def match(self, texts: Sequence[str]) -> list[list[Match]]:
         """Return the index's words in each text, in order; ``"alias"`` if the form is not the entity's name.
@@ -340,15 +339,13 @@ class WordMatcher:
         >>> [match.surface for match in later.match(["sea or river"])[0]]
         ['sea', 'river']
         """
-        info = index.words
-        numbers = entity_numbers(index)
-        if info is None or not _are_alike(info, self._reader.info):
-            return WordMatcher(index)
-        if not self._words.continued(index, numbers, self._numbers):
-            return WordMatcher(index)
-        other = copy(self)
-        other._index, other._numbers = index, numbers
-        return other
+        if index.words is not None:
+            words, numbers = _WORDS.get(index)
+            if words is self._words:
+                other = copy(self)
+                other._index, other._numbers = index, numbers
+                return other
+        return WordMatcher(index)
 
     def _matches(self, word: Word, text: str) -> Iterator[Match]:
         """Yield the match of a word, if the index has it."""
@@ -366,21 +363,38 @@ class _Words(EntityTable):
         self._info = info
         self.numbers = defaultdict[str, list[int]](list)
 
+    def reads_like(self, info: WordInfo) -> bool:
+        """Return whether words are read in this way."""
+        fields = ("stemmer", "tagger", "rule", "stopwords")
+        return all(getattr(info, name) == getattr(self._info, name) for name in fields)
+
     def _add(self, entities: list[Entity]) -> None:
         words = [one for one in entities if one.is_word]
         for key, word in zip(word_keys(self._info, [one.name for one in words]), words, strict=True):
             self.numbers[key].append(word.number)
 
 
+def _words_in(index: Index) -> tuple[_Words, RowNumbers]:
+    """Return the table of an index's words, and the rows that the words have in it."""
+    assert index.words is not None
+    numbers = entity_numbers(index)
+    return _Words(index.words).fill(index, numbers), numbers
+
+
+def _words_of_state(index: Index, earlier: Index, known: tuple[_Words, RowNumbers]) -> tuple[_Words, RowNumbers] | None:
+    """Return the same for a later state, continued; None if it must be made anew."""
+    numbers, (words, before) = entity_numbers(index), known
+    assert index.words is not None
+    is_continued = words.reads_like(index.words) and words.continued(index, numbers, before)
+    return (words, numbers) if is_continued else None
+
+
+_WORDS: Continued[Index, tuple[_Words, RowNumbers]] = Continued(_words_in, _words_of_state, family_of)
+
+
 def word_keys(info: WordInfo, names: Sequence[str]) -> list[str]:
     """Return the key of each word: its stem or, with a tagger, the word itself, which is a lemma."""
     return list(names) if info.tagger is not None else list(map(_keys(info).key, names))
-
-
-def _are_alike(info: WordInfo, other: WordInfo) -> bool:
-    """Return whether texts are read in the same way."""
-    fields = ("stemmer", "tagger", "rule", "stopwords")
-    return all(getattr(info, name) == getattr(other, name) for name in fields)
 
 
 def _keys(info: WordInfo) -> Keys:

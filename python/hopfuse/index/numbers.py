@@ -131,19 +131,23 @@ class EntityTable(NumberedTable):
     """What is looked up about entities, under :func:`entity_numbers`."""
 
     def _read(self, index: Contents, numbers: list[int], rows: list[int]) -> None:
-        names, aliases = at_hand(index.entity_names, len(rows)), at_hand(index.entity_aliases, len(rows))
         first = index.num_entities if index.words is None else index.words.first  # of the words
-        numbered = zip(numbers, rows, strict=True)
-        self._add([Entity(number, names[row], aliases[row], row >= first) for number, row in numbered])
+        names, aliases = read_rows(index.entity_names, rows), read_rows(index.entity_aliases, rows)
+        self._add(list(map(Entity, numbers, names, aliases, [row >= first for row in rows])))
 
     def _add(self, entities: list[Entity]) -> None:
         """Add entities."""
         raise NotImplementedError
 
 
-def at_hand(column: Sequence[T], reads: int) -> Sequence[T]:
-    """Return a column as a list if many of its rows will be read, which is faster than one by one."""
-    return list(column) if reads * 8 > len(column) else column
+def read_rows(column: Sequence[T], rows: Sequence[int]) -> Sequence[T]:
+    """Return some rows of a column, ascending; many, and those that follow one another, are read together."""
+    if len(rows) * 8 > len(column):
+        every = list(column)
+        return [every[row] for row in rows]
+    if rows and rows[-1] - rows[0] == len(rows) - 1:
+        return column[rows[0] : rows[-1] + 1]
+    return [column[row] for row in rows]
 
 
 # ---- Aliases ---------------------------------------------------------------------------------------------------------
