@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from threading import Lock
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,10 @@ from ..encoders import Encoder, as_encoder, open_encoder, recorded_encoder
 from ..errors import HopfuseError, InputError, MissingExtraError
 from ..extract import QuestionMatcher
 from ..index import EncoderInfo, Index
-from ..lexical import KINDS, leg_of, words_of
+from ..lexical import KINDS
 from ..recipes import RECIPES, Recipe
 from .encoding import SharedEncoder, shared, shared_encoder
+from .legs import leg_over
 
 #: Kinds of legs of words, and ways to find names, that are chosen by name.
 WORDS = (*KINDS, "none")
@@ -49,6 +51,8 @@ class Collaborators:
         self.index = index
         self._wanted = encoder, names, fact_vectors
         self._lock = Lock()
+        #: Those of the state before, as long as it is searched.
+        self._before: ref[Collaborators] | None = None
         self._legs: dict[tuple[str | None, str], Any] = {}
         self._fact_vectors = fact_vectors
         #: The rows of texts of facts in this state or the one before, and their vectors.
@@ -65,7 +69,7 @@ class Collaborators:
         other = Collaborators(index, "none" if keeps_encoder else None, "none", fact_vectors)
         if keeps_encoder:
             other.encoder, other.lack = self.encoder, self.lack
-        other._wanted, other._facts = self._wanted, self._facts
+        other._wanted, other._facts, other._before = self._wanted, self._facts, ref(self)
         follows = callable(getattr(self.names, "of_state", None))
         other.names = self.names.of_state(index) if follows else _matcher_of(names, index)
         return other
@@ -90,9 +94,10 @@ class Collaborators:
         """
         with self._lock:
             if (kind, over) not in self._legs:
-                names = over == "entities"
-                made = leg_of(list(self.index.entity_names), kind) if names else words_of(self.index, kind)
-                self._legs[kind, over] = made
+                before = None if self._before is None else self._before()
+                known = None if before is None else before._legs.get((kind, over))
+                earlier = None if before is None or known is None else (before.index, known)
+                self._legs[kind, over] = leg_over(self.index, kind, over, earlier)
             return self._legs[kind, over]
 
     def names_lack(self) -> MissingExtraError | None:
