@@ -150,6 +150,50 @@ def read_rows(column: Sequence[T], rows: Sequence[int]) -> Sequence[T]:
     return [column[row] for row in rows]
 
 
+def kept_facts(index: Contents, earlier: Contents) -> NDArray[np.int64]:
+    """Return the fact of an earlier state that each fact of an index is, (F,), -1 for one that the other does not have.
+
+    Examples
+    --------
+    >>> import tempfile, hopfuse as hf
+    >>> from hopfuse.index.numbers import kept_facts
+    >>> folder, rows = tempfile.mkdtemp(), [{"id": "a", "text": "Ada wrote."}, {"id": "b", "text": "She lived."}]
+    >>> saved = hf.Index.build(
+    ...     passages=rows,
+    ...     entities=["Ada", "London", "Notes"],
+    ...     facts=[
+    ...         {"head": "Ada", "relation": "lived in", "tail": "London", "passage": 1},
+    ...         {"head": "Ada", "relation": "wrote", "tail": "Notes", "passage": 0},
+    ...     ],
+    ... ).save(folder)
+    >>> with hf.Index.open(folder, writable=True) as live:
+    ...     earlier = live.index
+    ...     with live.change() as change:
+    ...         change.delete_passages(["b"])
+    ...         change.add_facts([("Notes", "by", "Ada", "a")])
+    ...     kept_facts(live.refresh(), earlier)
+    array([ 1, -1])
+    """
+    maps, own, other = index.rows_since(earlier), index.facts, earlier.facts
+    found = np.full(0 if own is None else len(own), -1)
+    if maps is None or own is None or other is None:
+        return found
+    number = {name: at for at, name in enumerate(own.relations)}
+    relations = np.array([number.get(name, -1) for name in other.relations], np.int64)
+    head, kind, tail = other.rows.T
+    moved = np.stack([maps.entities[head], relations[kind], maps.entities[tail]], axis=1)
+    at, rows = np.flatnonzero((moved >= 0).all(axis=1)), own.rows.astype(np.int64)
+    moved = moved[at]
+    if np.array_equal(moved, rows[: at.size]):  # none was deleted
+        found[: at.size] = at
+        return found
+    both = np.concatenate([moved, rows])
+    order = np.lexsort(both.T)  # stable: of two that are equal, the earlier state's is first
+    pairs = np.flatnonzero((both[order[1:]] == both[order[:-1]]).all(axis=1))
+    found[order[pairs + 1] - at.size] = at[order[pairs]]
+    return found
+
+
 # ---- Aliases ---------------------------------------------------------------------------------------------------------
 
 
