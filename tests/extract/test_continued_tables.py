@@ -239,3 +239,31 @@ def test_the_work_of_a_change_does_not_grow_with_the_index(words: bool, tmp_path
                 counts.append(calls_of(follow))
         most.append(float(np.median(counts)))
     assert most[1] < 1.2 * most[0] + 50
+
+
+def test_the_work_of_a_search_after_a_change_does_not_grow_with_the_index(tmp_path: Path) -> None:
+    most = []
+    for size in (100, 1000):
+        folder, random = tmp_path / f"{size}", np.random.default_rng(0)
+        rows = [{"id": f"{at}", "text": f"the river {at} flows by the town T{at % 97}"} for at in range(size)]
+        hf.Index.build(rows, reader="words", vectors=random.standard_normal((size, 8))).save(folder)
+        counts = []
+        with hf.Index.open(folder, writable=True) as live:
+            retriever = hf.Retriever(live.index, "guided-walk", encoder="none")
+            retriever.search(["which town"], vectors=np.ones((1, 8)))
+            reader = WordReader.like(live.index.words)
+            for step in range(5):
+                row = {"id": f"new {step}", "text": f"a lake {step} lies by a new town"}
+                with live.change() as change:
+                    change.add_passages([row], vectors=random.standard_normal((1, 8)))
+                    change.add_memory(build_memory(reader.read([row])))
+                index = live.refresh()
+
+                def follow(index: hf.Index = index, step: int = step) -> None:
+                    nonlocal retriever
+                    retriever = retriever.of_state(index)
+                    retriever.search([f"is lake {step} near town 3"], vectors=np.ones((1, 8)), k=5)
+
+                counts.append(calls_of(follow))
+        most.append(float(np.median(counts)))
+    assert most[1] < 1.05 * most[0]
