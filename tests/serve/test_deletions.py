@@ -157,6 +157,28 @@ def test_the_clients_delete(served: Any) -> None:
     assert asyncio.run(change()) == Deletions(1, 2, 1, 0, 1)
 
 
+def test_a_passage_is_added_with_its_document_and_language_and_deleted_with_them(served: Any) -> None:
+    row = {"id": "c1", "text": "Ada wept.", "document": "of c", "language": "en"}
+    with Client(served["url"], key=served["all"]) as client:
+        seq = client.add_passages([row])
+        assert client.passage("c1", at_least=seq)["document"] == "of c"
+        assert list(hf.Index.open(served["folder"]).languages)[-1] == "en"
+        with refusal_of(InputError, "type", "document"):
+            client.add_passages([row | {"id": "c2", "document": 7}])
+        assert client.delete_passages(document="of c").passages == 1
+
+
+def test_the_tool_adds_a_passage_with_its_document(served: Any) -> None:
+    pytest.importorskip("mcp", reason="the package of the protocol")
+    from serve.test_mcp import calls
+
+    row = {"id": "c1", "text": "Ada wept.", "document": "of c", "language": "en"}
+    _, (added,) = calls(f"{served['url']}/mcp", ("add_passage", row), key=served["all"])
+    assert added.structured_content == {"seq": 1, "searched": True}
+    index = hf.Index.open(served["folder"])
+    assert (index.documents[4], index.languages[4]) == ("of c", "en")
+
+
 def test_the_tool_deletes_and_counts(served: Any) -> None:
     pytest.importorskip("mcp", reason="the package of the protocol")
     from serve.test_mcp import calls, refusal

@@ -14,6 +14,7 @@ import pytest
 from cli.cli_files import about, hopfuse
 from cli.cli_files import refused as refused_command
 from hopfuse.errors import InputError
+from hopfuse.index import EncoderInfo
 from hopfuse.stores import ArrowSource, open_source
 from refusals import refused
 
@@ -157,7 +158,7 @@ def test_an_encoder_of_a_reader_over_a_store_makes_what_the_store_lacks(tmp_path
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(VECTORS.reshape(-1)), 4)
     columns = pa.table({"id": IDS, "text": TEXTS})
     stored = ArrowSource(passages=columns.append_column("vector", vectors))
-    index = hf.Index.build(stored, reader="words", encoder=hf.index.EncoderInfo("letters", 4, False))
+    index = hf.Index.build(stored, reader="words", encoder=EncoderInfo("letters", 4, False))
     assert (index.dim, index.encoder.name) == (4, "letters")
     assert np.array_equal(index.vectors, VECTORS)
     index = hf.Index.build(stored, reader="spacy", entity_vectors=hf.encoders.open_encoder("wordllama"), synonyms=0.9)

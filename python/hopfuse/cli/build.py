@@ -19,10 +19,12 @@ from ..encoders import open_encoder
 from ..errors import InputError
 from ..extract import Memory, synonym_bounds
 from ..extract.building import Readers, build_index, stored_passages
+from ..index import LeftOut
 from ..index.derive import terms_of
 from ..index.file.generations import POINTER
 from ..index.input import Inputs
 from ..io.readers import read_table
+from ..io.skips import SKIP_FAILED
 from ..io.source import ORDERED, PASSAGES
 from ..io.tables import Table
 from ..stores import Source, is_place, open_source
@@ -32,7 +34,17 @@ from .console import note
 from .filters import read_types
 from .info import index_table
 from .options import DIRECTORY, FILE, encoder_option
-from .outputs import FACTS, MENDED, RETRY, VECTOR, FailedFile, RefusedPassages, check_conflicts, save_with_conflicts
+from .outputs import (
+    FACTS,
+    MENDED,
+    PLACE,
+    RETRY,
+    VECTOR,
+    FailedFile,
+    RefusedPassages,
+    check_conflicts,
+    save_with_conflicts,
+)
 from .readers import (
     FactFile,
     guesses_language,
@@ -317,6 +329,7 @@ class _StoreBuild:
         self._given, self._out = given, out
         self._failed = FailedFile(given["failed"], {})
         self._bounds = None if given["synonyms"] is None else synonym_bounds(given["synonyms"])
+        self._left_out = LeftOut(SKIP_FAILED if given["skip_failed"] is None else given["skip_failed"])
         self._memory: Memory | None = None
 
     def save(self) -> None:
@@ -357,15 +370,15 @@ class _StoreBuild:
         about = {name: given[name] for name in ("metric", "storage")}
         scratch = next(folder for folder in (self._out, *self._out.absolute().parents) if folder.is_dir())
         stored: Any = {"metadata_types": read_types(given["metadata_types"]), "scratch": scratch, **about}
+        stored["left_out"] = self._left_out
         if given["reader"]:
             return self._read(stored_passages(source, **stored), about)
         index = Index.build(source, lexical=given["lexical"], **stored)
         if index.dim is not None:
             check_unused("encoder", given["encoder"], "the store's passages have vectors")
-        if given["encoder"] is None:
-            return index
-        refused = self._refused(index)
-        index = index.with_encoder(open_encoder(given["encoder"]), failed=refused)
+        refused = None if given["encoder"] is None else self._refused(index)
+        if given["encoder"] is not None:
+            index = index.with_encoder(open_encoder(given["encoder"]), failed=refused)
         self._report(index, {VECTOR: {} if refused is None else refused.reasons})
         return index
 
@@ -392,6 +405,7 @@ class _StoreBuild:
         return built.index
 
     def _report(self, index: Index, reasons: Mapping[str, Mapping[int, str]]) -> None:
+        self._failed.leave_out(self._left_out.rows, PLACE)
         self._failed.add(index.passage_ids, reasons, partial(_row_of, index))
         self._failed.report(MENDED)
 

@@ -19,8 +19,8 @@ QUERY_OPTIONS = ("edges", "entities", "facts", "slot")
 #: Options of files whose contents --from and --reader make themselves.
 TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
 
-#: What may fail on a passage; the encoder only if the command reads a file of passages.
-MAY_FAIL = ("reader endpoint", "reader spacy", "tagger", "encoder endpoint")
+#: What may fail on a passage; the encoder only if the command reads a file of passages; and rows of a store.
+MAY_FAIL = ("reader endpoint", "reader spacy", "tagger", "encoder endpoint", "store")
 READER_NEEDS: tuple[Rule, ...] = (
     *((name, "reader words", "the only reader that uses it") for name in ("language", "tagger")),
     ("spacy_model", "reader spacy", "the only reader that uses it"),
@@ -110,7 +110,7 @@ def check_files(given: Mapping[str, Any]) -> None:
 
 def check_store(given: Mapping[str, Any]) -> None:
     """Refuse options of a build from a store that do not fit together; ``given`` are all options by name."""
-    known = {**given, "passages": given["from"]}
+    known = {**given, "passages": given["from"], "store": True}
     check_reader(known)
     check_rules(_with_readers(known), STORE_NEEDS, STORE_EXCLUDES)
 

@@ -124,10 +124,13 @@ def fact_reader_options(command: F) -> F:
             type=float,
             metavar="PERCENT",
             help="Share of the passages that may fail, and are left without facts or, if --encoder endpoint refuses "
-            "them, without a vector; above it the command stops. One may fail unless it is 0.  [default: 10]",
+            "them, without a vector, and of the rows of a store that may be left out; above it the command stops. One "
+            "may fail unless it is 0.  [default: 10]",
         ),
         click.option(
-            "--failed", type=FILE, help="Write the passages that failed, each with the reason, to this file: .jsonl."
+            "--failed",
+            type=FILE,
+            help="Write the passages and rows that failed, each with the reason, to this file: .jsonl.",
         ),
     )
     for option in reversed(options):

@@ -126,8 +126,9 @@ class Client:
         Parameters
         ----------
         passages : iterable of mappings
-            ``id`` and ``text``; optionally ``title``, ``metadata``, ``vector`` (array_like; by default the server
-            encodes the text), ``entities`` (names, each joined to the passage) and ``facts`` (head, relation, tail).
+            ``id`` and ``text``; optionally ``title``, ``document``, ``language``, ``metadata``, ``vector`` (array_like;
+            by default the server encodes the text), ``entities`` (names, each joined to the passage) and ``facts``
+            (head, relation, tail).
         entities, aliases, merge, edges, facts : optional
             As for :class:`hopfuse.LiveIndex`; existing entities stay, in whatever spelling. ``merge`` has the names of
             entities to merge into another, by its name.

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..index import Index
+from ..io.skips import SKIP_FAILED, Skips
 from .building import Reader
-from .extraction import SKIP_FAILED, Progress, Skips
+from .extraction import Progress
 from .memory import Memory
 from .memory_build import build_memory
 from .words import WordReader

@@ -203,7 +203,7 @@ def build_index(given: Inputs, readers: Readers, bar: Bar = lambda what: nullcon
         As :meth:`hopfuse.Index.build`; or labels of ``synonyms`` that the reader does not give.
     """
     if given.source is not None:
-        stored = given.some("metadata_types", "scratch", "metric", "storage")
+        stored = given.some("metadata_types", "scratch", "metric", "storage", "left_out")
         given = given.of_passages(stored_passages(given.source, **stored))
     maker, namer = _encoders(given)
     synonyms = given.synonyms

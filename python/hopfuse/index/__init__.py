@@ -6,6 +6,7 @@
 from .change import Change
 from .filters import Where, where
 from .index import Index, IndexPart
+from .left_out import LeftOut, LeftOutRow
 from .live import Follower, LiveIndex
 from .log.lineage import RowMaps
 from .parts.encoder import EncoderInfo
@@ -22,6 +23,8 @@ __all__ = [
     "Index",
     "IndexPart",
     "LabelColumn",
+    "LeftOut",
+    "LeftOutRow",
     "LiveIndex",
     "Metadata",
     "MetadataColumn",

@@ -27,6 +27,7 @@ from .file.generations import publish
 from .file.mapping import write_file
 from .file.sections import Section, as_section
 from .file.verify import verify_index
+from .left_out import LeftOut
 from .log.state import read_state, reopened
 from .parts.encoder import EncoderInfo
 from .parts.words import WordInfo
@@ -97,6 +98,7 @@ class Index(Contents):
         storage: Storage = "float32",
         scratch: str | os.PathLike[str] | None = None,
         failed: Failed | None = None,
+        left_out: LeftOut | None = None,
     ) -> Index:
         """Check the arguments and build an index in memory.
 
@@ -180,6 +182,9 @@ class Index(Contents):
             the error. The vector of this passage is zeros, which the metric ``"ip"`` allows: dense search does not find
             it. An error that it raises ends the build. By default, and for encoders without a method ``try_passages``
             (:meth:`hopfuse.encoders.EndpointEncoder.try_passages`), the encoder's error does.
+        left_out : LeftOut, optional
+            Leaves out the rows of a store that an index cannot hold, such as those with a NULL for a vector, and
+            collects them. By default, such a row is an error.
 
         Returns
         -------

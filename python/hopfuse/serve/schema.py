@@ -125,6 +125,11 @@ class PassageIn(msgspec.Struct, forbid_unknown_fields=True):
     id: PassageId
     text: str
     title: str = ""
+    document: Annotated[
+        str | int | None,
+        msgspec.Meta(description="Its document or conversation, of the type of the others."),
+    ] = None
+    language: Annotated[str | None, msgspec.Meta(description='Its language, a BCP 47 tag such as "en".')] = None
     metadata: Values = {}
     vector: Vector = None
     vector_base64: VectorBase64 = None

@@ -67,6 +67,8 @@ class AddArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
     id: Annotated[str | int, msgspec.Meta(description="Its id, of the type of the index's ids.")]
     text: Annotated[str, msgspec.Meta(description="Its text.")]
     title: str = ""
+    document: Annotated[str | int | None, msgspec.Meta(description="Its document or conversation.")] = None
+    language: Annotated[str | None, msgspec.Meta(description='Its language, a BCP 47 tag such as "en".')] = None
     metadata: Annotated[
         dict[str, Any], msgspec.Meta(description="Values by name, with the types of other passages' metadata.")
     ] = {}

@@ -371,7 +371,9 @@ def _check_prefix(passages: list[PassageIn], principal: Principal) -> None:
 
 def _row(one: PassageIn, sets: Mapping[str, Any]) -> dict[str, Any]:
     """Return a passage as a row of a change; metadata that it lacks comes from the key's filter."""
-    return {"id": one.id, "text": one.text, "title": one.title, "metadata": {**sets, **one.metadata}}
+    labels = {"document": one.document, "language": one.language}
+    row = {"id": one.id, "text": one.text, "title": one.title, "metadata": {**sets, **one.metadata}}
+    return row | {label: value for label, value in labels.items() if value is not None}
 
 
 def _names_in(passages: list[PassageIn]) -> list[str]:
