@@ -66,15 +66,36 @@ class GrownRows:
         return self._rows
 
 
+_known_rows = np.arange(1 << 10)
+
+
+def all_rows(count: int) -> NDArray[np.int64]:
+    """Return 0 .. count - 1, read-only; the memory is shared, and :func:`is_whole` knows it."""
+    global _known_rows
+    known = _known_rows
+    if count > known.size:
+        known = np.arange(2 * count)
+        _known_rows = known
+    rows = known[:count]
+    rows.flags.writeable = False
+    return rows
+
+
 def is_whole(order: NDArray[np.int64], count: int) -> bool:
     """Return whether an order is 0 .. count - 1."""
-    return order.size == count and bool((order == np.arange(count)).all())
+    if order.size != count:
+        return False
+    if order.base is _known_rows and order.strides == _known_rows.strides and count and order[0] == 0:
+        return True
+    return bool((order == np.arange(count)).all())
 
 
 def take_rows(rows: NDArray[Any], order: NDArray[np.int64]) -> NDArray[Any]:
     """Return rows in an order; if it is that of all rows, the array itself."""
     if is_whole(order, len(rows)):
         return rows
+    if rows.ndim == 1:
+        return rows[order]
     return np.concatenate([rows[:0], *(rows[first:end] for first, end in _runs(order))])
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import FormatError
 from ..contents import Contents, labels_of
-from ..file.columns import string_column
+from ..file.columns import check_offsets, string_column
 from ..file.rows import GrownRows
 from ..file.sections import Section
 from ..parts import passages, terms
@@ -25,6 +25,8 @@ from .rows import LIKE, ROW_NUMBER, CommonNumbers, DeltaRows, base_rows
 
 Rows = NDArray[np.int64]
 _TYPES, _RELATIONS = len(ARRAYS), len(ARRAYS) + 1
+#: Columns that are made of the arrays of a batch.
+_DERIVED = ("lexical.term", "lexical.length")
 
 
 class Delta:
@@ -96,6 +98,7 @@ class _Joined:
         self._metadata = MetadataDelta(base.metadata.types)
         self._labels = {label: CommonNumbers(labels_of(base, label).values) for label in LABELS}
         self._sources: list[tuple[int, str]] = []
+        self._relations: list[str] = []
         self._ends = GrownRows(Section("ends", np.zeros((1, len(ARRAYS) + 2), np.int64)))
         self._size = 0
 
@@ -104,7 +107,10 @@ class _Joined:
         ends = self._ends.prefix(count + 1)
         last, before = ends[-1].tolist(), self._before
         new = last[ROW_NUMBER["passage.length"]], last[ROW_NUMBER["entity.word"]]
-        types, relations = (list(self._known[of]) for of in COMMON_NAMES)
+        types, known = (self._known[of] for of in COMMON_NAMES)
+        if len(self._relations) != len(known):
+            self._relations = list(known)
+        last_relation = last[_RELATIONS] if count else len(known)
         sources = [state for batch, state in self._sources if batch < count]
         return DeltaRows(
             self._base.sections,
@@ -112,9 +118,9 @@ class _Joined:
             Slots(before.passages + new[0], before.entities + new[1]),
             dict(self._columns),
             ends,
-            types[: last[_TYPES]] if count else types,
-            relations[: last[_RELATIONS]] if count else relations,
-            [] if self._terms is None else list(self._terms.added),
+            list(types)[: last[_TYPES] if count else None],
+            self._relations if last_relation == len(known) else self._relations[:last_relation],
+            self._terms,
             self._metadata.values(count, new[0]),
             self._metadata.strings(),
             sources[-1] if sources else None,
@@ -150,8 +156,10 @@ class _Joined:
                 assert self._base.lexical is not None
                 self._terms = CommonNumbers(self._base.lexical.terms)
             arrays |= terms.number_entries(self._terms, records)
+        if "lexical.indptr" in self._base.sections:
+            arrays["lexical.length"] = terms.added_lengths(records)
         for name, array in arrays.items():
-            if name == "lexical.term" or ARRAYS[name].follows is not None:
+            if name in _DERIVED or ARRAYS[name].follows is not None:
                 self._extend(name, array)
         if "source.state.offsets" in arrays:
             having = self._size + np.flatnonzero(records.rows["source.state.offsets"])
@@ -163,7 +171,10 @@ class _Joined:
     def _extend(self, name: str, array: NDArray[Any]) -> None:
         """Append rows to a column."""
         if name not in self._columns:
-            self._columns[name] = GrownRows(base_rows(self._base.sections, name))
+            base = base_rows(self._base.sections, name)
+            if name.endswith(".offsets"):
+                check_offsets(base, base_rows(self._base.sections, f"{name.removesuffix('.offsets')}.bytes").shape[0])
+            self._columns[name] = GrownRows(base)
         column = self._columns[name]
         if name.endswith(".offsets"):
             array = array[1:] + column.last()

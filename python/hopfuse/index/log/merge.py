@@ -21,9 +21,10 @@ from .lineage import MergeResult
 from .rows import DeltaRows, Places, places
 
 
-def slots_to_rows(base: Contents, log: DeltaRows) -> Places:
+def slots_to_rows(base: Contents, log: DeltaRows, before: MergeResult | None = None) -> Places:
     """Return the maps between slots and rows after the batches."""
-    return places(log, base.num_entities if base.words is None else base.words.first)
+    first = base.num_entities if base.words is None else base.words.first
+    return places(log, first, None if before is None else (before.log, before.at))
 
 
 def merge(base: Contents, log: DeltaRows, before: MergeResult | None = None) -> MergeResult:
@@ -43,7 +44,7 @@ def merge(base: Contents, log: DeltaRows, before: MergeResult | None = None) -> 
 
 
 def _merge(base: Contents, log: DeltaRows, before: MergeResult | None) -> MergeResult:
-    at = slots_to_rows(base, log)
+    at = slots_to_rows(base, log, before)
     made: dict[str, Any] = {}
     arrays: dict[str, NDArray[Any] | Section] = {
         **parts.passages.merge(log, at.passages),
@@ -61,7 +62,7 @@ def _merge(base: Contents, log: DeltaRows, before: MergeResult | None) -> MergeR
     if source is not None:
         arrays |= string_arrays("source.state", [source])
     if base.words is not None:
-        made["words"], own = parts.words.moved(base.words, at)
+        made["words"], own = parts.words.merge(base.words, base.sections, at)
         arrays |= own
     if base.graph is not None:
         made["graph"], own = parts.graph.merge(base.graph, base.edge_statements, log, at, before)
@@ -70,7 +71,7 @@ def _merge(base: Contents, log: DeltaRows, before: MergeResult | None) -> MergeR
         made["facts"], own = parts.facts.merge(base.facts, log, at)
         arrays |= own
     if base.lexical is not None:
-        made["lexical"], own = parts.terms.merge(base.lexical, log, at)
+        made["lexical"], own = parts.terms.merge(base.lexical, log, at, before)
         arrays |= own
     sections = in_file_order({name: as_section(name, one) for name, one in arrays.items()})
     return MergeResult(log, at, made, sections)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +60,43 @@ def read_metadata(arrays: Arrays, rows: Mapping[str, Rows], having: Rows, passag
         own = slice(begin[batch], begin[batch] + count[batch])
         groups.setdefault((*types[own], *whole.names[own]), []).append(batch)
     return [_read_group(whole, np.array(group), passages) for group in groups.values()]
+
+
+def read_one(arrays: Arrays, texts: Mapping[str, list[str]], passages: int) -> MetadataRows | None:
+    """Return the metadata of one batch with so many passages, whose strings were read, or None if it is not valid."""
+    names, strings, codes = texts["metadata.name"], texts["metadata.value"], arrays["metadata.type"]
+    if len(names) != codes.size or any(a >= b for a, b in pairwise(strings)):
+        return None
+    read, items_end, next_of = dict[str, Values](), 0, dict.fromkeys(("present", *STORES.values()), 0)
+
+    def part(store: str) -> NDArray[Any]:
+        begin = next_of[store]
+        next_of[store] = begin + passages + (store == "list")
+        return arrays[f"metadata.{store}"][begin : next_of[store]]
+
+    label = "metadata of a batch"
+    try:
+        for name, kind in types_of(label, names, codes).items():
+            present, data = part("present"), part(STORES[kind])
+            items, lists = np.zeros(0, np.int32), data
+            if kind == "strings":
+                if data.size != passages + 1 or data[0] != items_end:
+                    return None
+                items_end = int(data[-1])
+                items, lists, data = arrays["metadata.item"][lists[0] : items_end], lists - lists[0], np.diff(data)
+                if (data < 0).any() or items.size != lists[-1]:
+                    return None
+            if present.size != passages or data.size != passages:
+                return None
+            check_values(label, name, kind, present, lists, items, len(strings))
+            read[name] = Values(kind, present.view(np.bool_), data.view(np.bool_) if kind == "bool" else data, items)
+    except FormatError:
+        return None
+    if any(next_of[store] != arrays[f"metadata.{store}"].size for store in next_of):
+        return None
+    if items_end != arrays["metadata.item"].size:
+        return None
+    return MetadataRows(read, strings, np.arange(passages), 0)
 
 
 class _Joined(NamedTuple):
