@@ -12,7 +12,7 @@ from .._validation import counted
 from ..errors import InputError
 from ..text import canonical_key
 from .contents import Contents, PassageId
-from .file.sections import as_section
+from .file.rows import all_rows
 from .filters import Where
 from .log.records import LogRecord, Slots
 from .log.rows import DeltaRows
@@ -117,9 +117,7 @@ class Names:
         if not slots:
             return set()
         if 0 not in self._firsts[:1]:  # of the passages that existed when the names were read
-            before = self._delta.after.passages
-            arrays = metadata_log.merge(self.base.metadata, self._delta, np.arange(before))
-            self._metadata.insert(0, Metadata({name: as_section(name, one) for name, one in arrays.items()}, before))
+            self._metadata.insert(0, metadata_log.merge(self._delta, all_rows(self._delta.after.passages))[0])
             self._firsts.insert(0, 0)
         rows = []
         for slot in slots:

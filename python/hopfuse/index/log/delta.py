@@ -95,8 +95,8 @@ class _Joined:
         self._columns: dict[str, GrownRows] = {}
         self._known = {of: _numbers(base, section) for of, section in COMMON_NAMES.items()}
         self._terms: CommonNumbers | None = None
-        self._metadata = MetadataDelta(base.metadata.types)
-        self._labels = {label: CommonNumbers(labels_of(base, label).values) for label in LABELS}
+        self._metadata = MetadataDelta(base.metadata, base.num_passages)
+        self._labels = {label.what: CommonNumbers(labels_of(base, label).values) for label in LABELS}
         self._sources: list[tuple[int, str]] = []
         self._relations: list[str] = []
         self._ends = GrownRows(Section("ends", np.zeros((1, len(ARRAYS) + 2), np.int64)))
@@ -121,8 +121,9 @@ class _Joined:
             list(types)[: last[_TYPES] if count else None],
             self._relations if last_relation == len(known) else self._relations[:last_relation],
             self._terms,
-            self._metadata.values(count, new[0]),
-            self._metadata.strings(),
+            self._labels,
+            self._metadata.values(count, before.passages + new[0]),
+            self._metadata.strings,
             sources[-1] if sources else None,
         )
 
@@ -136,7 +137,7 @@ class _Joined:
         arrays = dict(records.arrays)
         counts = dict(records.rows)
         for label in LABELS:
-            passages.number_labels(label, self._labels[label], records, arrays, counts)
+            passages.number_labels(label, self._labels[label.what], records, arrays, counts)
         for name, like in LIKE.items():
             self._extend_or_fill(name, records, arrays.pop(name, None))
             counts[name] = records.count(like)

@@ -50,8 +50,9 @@ def _merge(base: Contents, log: DeltaRows, before: MergeResult | None) -> MergeR
         **parts.passages.merge(log, at.passages),
         **parts.entities.merge(log, at),
         **parts.encoder.kept(base.sections),
-        **metadata_log.merge(base.metadata, log, at.passages),
     }
+    made["metadata"], own = metadata_log.merge(log, at.passages)
+    arrays |= own
     if base.corpus is not None:
         made["corpus"], own = parts.encoder.merge("passage.vectors", log, base.corpus, at.passages)
         arrays |= own

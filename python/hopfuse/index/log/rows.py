@@ -47,9 +47,11 @@ class DeltaRows:
     """Edge types and relations of the generation and the batches, by their numbers."""
     terms: CommonNumbers | None
     """The numbers of terms; None if no batch has terms."""
+    labels: Mapping[str, CommonNumbers]
+    """The numbers of documents and languages."""
     metadata: dict[str, Values]
-    metadata_strings: list[str]
-    """What the codes in the metadata are places of."""
+    """By slot, of the generation and of the batches; strings by their numbers."""
+    metadata_strings: StringNumbers
     source: str | None
 
     @property
@@ -260,3 +262,27 @@ class CommonNumbers:
             self.added.append(value)
         self._number[value] = place
         return place, is_new
+
+
+class StringNumbers(CommonNumbers):
+    """Numbers of strings, and the strings as a column."""
+
+    def __init__(self, known: StringColumn) -> None:
+        super().__init__(known)
+        offsets, data = known.arrays()
+        self._offsets, self._bytes = GrownRows(Section("offsets", offsets)), GrownRows(Section("bytes", data))
+
+    def number(self, value: str) -> tuple[int, bool]:
+        """Return the number of a string, and whether it is new."""
+        number, is_new = super().number(value)
+        if is_new:
+            data = np.frombuffer(value.encode(), np.uint8)
+            self._offsets.append(self._offsets.last()[None] + data.size)
+            self._bytes.append(data)
+        return number, is_new
+
+    def taken(self, name: str, numbers: Rows) -> dict[str, Section]:
+        """Return the sections of some of the strings, in an order."""
+        last = int(numbers.max(initial=-1)) + 1
+        offsets = self._offsets.prefix(last + 1)
+        return take_strings(name, offsets, self._bytes.prefix(int(offsets[-1])), numbers)
