@@ -79,7 +79,7 @@ def _arrays(payload: bytes | memoryview, sizes: dict[str, int]) -> dict[str, NDA
     at = COUNT.size + ENTRY.size * count
     if zero or at > len(payload):
         return None
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays, data = dict[str, NDArray[Any]](), np.frombuffer(payload, np.uint8)
     for raw, code, ndim, rows, columns, offset, length in ENTRY.iter_unpack(payload[COUNT.size : at]):
         expected = _EXPECTED.get(raw)
         dtype = None if expected is None else expected.dtypes.get(code)
@@ -98,7 +98,7 @@ def _arrays(payload: bytes | memoryview, sizes: dict[str, int]) -> dict[str, NDA
                 right = found
             if found != right or found < 0:
                 return None
-        array = np.frombuffer(payload, dtype, length // dtype.itemsize, offset)
+        array = data[at : at + length].view(dtype)
         arrays[expected.name] = array if ndim == 1 else array.reshape(rows, columns)
         at += length + -length % 8
     return arrays if at == len(payload) else None

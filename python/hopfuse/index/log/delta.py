@@ -18,6 +18,7 @@ from ..parts import passages, terms
 from ..parts.metadata_log import MetadataDelta
 from ..parts.passages import LABELS
 from ..schema import ARRAYS, COMMON_NAMES
+from .aliases import AliasDelta
 from .decode import read_records
 from .frames import Frame
 from .records import LogRecords, Slots
@@ -25,6 +26,7 @@ from .rows import LIKE, ROW_NUMBER, CommonNumbers, DeltaRows, base_rows
 
 Rows = NDArray[np.int64]
 _TYPES, _RELATIONS = len(ARRAYS), len(ARRAYS) + 1
+_ALIAS_ARRAYS = {"alias.entity", "delete.alias.entity"}
 #: Columns that are made of the arrays of a batch.
 _DERIVED = ("lexical.term", "lexical.length")
 
@@ -97,6 +99,7 @@ class _Joined:
         self._terms: CommonNumbers | None = None
         self._metadata = MetadataDelta(base.metadata, base.num_passages)
         self._labels = {label.what: CommonNumbers(labels_of(base, label).values) for label in LABELS}
+        self._aliases = AliasDelta(base.sections["entity.alias.rows"].whole())
         self._sources: list[tuple[int, str]] = []
         self._relations: list[str] = []
         self._ends = GrownRows(Section("ends", np.zeros((1, len(ARRAYS) + 2), np.int64)))
@@ -121,6 +124,7 @@ class _Joined:
             list(types)[: last[_TYPES] if count else None],
             self._relations if last_relation == len(known) else self._relations[:last_relation],
             self._terms,
+            self._aliases,
             self._labels,
             self._metadata.values(count, before.passages + new[0]),
             self._metadata.strings,
@@ -162,12 +166,23 @@ class _Joined:
         for name, array in arrays.items():
             if name in _DERIVED or ARRAYS[name].follows is not None:
                 self._extend(name, array)
+        if not _ALIAS_ARRAYS.isdisjoint(records.arrays):
+            self._aliases.append(self._size, records, self._alias)
         if "source.state.offsets" in arrays:
             having = self._size + np.flatnonzero(records.rows["source.state.offsets"])
             self._sources += zip(having.tolist(), records.strings("source.state"), strict=True)
         self._ends.append(ends)
         self._slots = records.after
         self._size += records.size
+
+    def _alias(self, place: int) -> bytes:
+        """Return an alias of the generation or of the batches."""
+        offsets, data = (
+            self._columns.get(name) or GrownRows(base_rows(self._base.sections, name))
+            for name in ("alias.name.offsets", "alias.name.bytes")
+        )
+        begin, end = offsets.prefix(place + 2)[place:].tolist()
+        return data.prefix(end)[begin:].tobytes()
 
     def _extend(self, name: str, array: NDArray[Any]) -> None:
         """Append rows to a column."""

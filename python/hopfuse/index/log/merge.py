@@ -6,6 +6,7 @@ passage that states it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import NDArray
@@ -46,6 +47,7 @@ def merge(base: Contents, log: DeltaRows, before: MergeResult | None = None) -> 
 def _merge(base: Contents, log: DeltaRows, before: MergeResult | None) -> MergeResult:
     at = slots_to_rows(base, log, before)
     made: dict[str, Any] = {}
+    earlier: Mapping[str, Any] = {} if before is None else before.made
     arrays: dict[str, NDArray[Any] | Section] = {
         **parts.passages.merge(log, at.passages),
         **parts.entities.merge(log, at),
@@ -54,10 +56,12 @@ def _merge(base: Contents, log: DeltaRows, before: MergeResult | None) -> MergeR
     made["metadata"], own = metadata_log.merge(log, at.passages)
     arrays |= own
     if base.corpus is not None:
-        made["corpus"], own = parts.encoder.merge("passage.vectors", log, base.corpus, at.passages)
+        vectors = ("passage.vectors", log, base.corpus, at.passages)
+        made["corpus"], own = parts.encoder.merge(*vectors, earlier.get("corpus"))
         arrays |= own
     if base.entity_corpus is not None:
-        made["entity_corpus"], own = parts.encoder.merge("entity.vectors", log, base.entity_corpus, at.entities)
+        vectors = ("entity.vectors", log, base.entity_corpus, at.entities)
+        made["entity_corpus"], own = parts.encoder.merge(*vectors, earlier.get("entity_corpus"))
         arrays |= own
     source = base.source if log.source is None else log.source
     if source is not None:

@@ -14,6 +14,7 @@ from ..file.columns import StringColumn
 from ..file.rows import GrownRows, all_rows, is_whole, take_strings
 from ..file.sections import Section
 from ..schema import ADDED, ARRAYS, ENTITIES, NUMBER, PASSAGES
+from .aliases import AliasDelta
 from .records import Slots, Values, empty
 
 Rows = NDArray[np.int64]
@@ -47,6 +48,7 @@ class DeltaRows:
     """Edge types and relations of the generation and the batches, by their numbers."""
     terms: CommonNumbers | None
     """The numbers of terms; None if no batch has terms."""
+    aliases: AliasDelta
     labels: Mapping[str, CommonNumbers]
     """The numbers of documents and languages."""
     metadata: dict[str, Values]

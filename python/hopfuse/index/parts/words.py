@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,14 @@ class WordInfo:
         object.__setattr__(self, "stopwords", check_words(self.stopwords, "stopwords"))
         object.__setattr__(self, "rule", check_rule(self.rule, "words"))
 
+    def with_first(self, first: int) -> WordInfo:
+        """Return the same with another first word; the rest is not checked again."""
+        if first == self.first:
+            return self
+        found = copy(self)
+        object.__setattr__(found, "first", check_whole(first, "first", least=0))
+        return found
+
 
 def check_stemmer(name: str | None) -> None:
     """Refuse a name that is not an algorithm of Snowball."""
@@ -111,16 +119,13 @@ def load(sections: Sections, num_entities: int) -> WordInfo | None:
 
 def moved(words: WordInfo, at: Places) -> tuple[WordInfo, Arrays]:
     """Return the words of a part, and their sections: they follow the names that are left."""
-    found = replace(words, first=at.num_names)
+    found = words.with_first(at.num_names)
     return found, build(found, at.entities.size)
 
 
 def merge(words: WordInfo, sections: Sections, at: Places) -> tuple[WordInfo, ArraysOrSections]:
     """Return the words after changes, and their sections: all but the first one are those of the generation."""
-    found = words
-    if words.first != at.num_names:
-        found = copy(words)  # whose stop words were checked
-        object.__setattr__(found, "first", at.num_names)
+    found = words.with_first(at.num_names)
     same = {name: section for name, section in sections.items() if name in _KEPT}
     own = {"word.rule": np.array([words.rule], np.int64), "word.first": np.array([found.first], np.int64)}
     return found, own | same
