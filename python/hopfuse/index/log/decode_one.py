@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..file.format import DTYPES, ENTRY, dtype_of
 from ..parts.metadata_log import read_one
 from ..schema import ADDED, ARRAYS, DOCUMENTS, EDGE_TYPES, EITHER, LANGUAGES, RELATIONS, STATES, VECTOR, Array
-from .records import COUNT, LEAST_WEIGHT, MOST_WEIGHT, LogRecords, Slots
+from .records import COUNT, LEAST_WEIGHT, MOST_WEIGHT, LogRecord, LogRecords, Slots
 
 #: Bytes of a batch up to which Python's numbers are faster than arrays.
 SMALL = 1 << 16
@@ -41,6 +41,8 @@ _GROUP_SIZES = {
     group: sum(array.group == group for array in ARRAYS.values()) for group in {one.group for one in ARRAYS.values()}
 }
 _LISTS = (EDGE_TYPES, RELATIONS, DOCUMENTS, LANGUAGES)
+#: Strings by the name of their arrays.
+_STRINGS = [name.removesuffix(".offsets") for name in ARRAYS if name.endswith(".offsets")]
 #: Offsets by their arrays, and what they are offsets in.
 _OFFSETS = {name: f"{name.removesuffix('.offsets')}.bytes" for name in ARRAYS if name.endswith(".offsets")} | {
     "lexical.indptr": "lexical.passage"
@@ -56,13 +58,33 @@ def read_one_batch(payload: bytes | memoryview, before: Slots) -> LogRecords | N
     if arrays is None or not _are_together(arrays):
         return None
     strings: dict[str, list[str]] = {}
-    counts = {name: len(array) for name, array in arrays.items()}
     for name in arrays.keys() & _OFFSETS.keys():
         if not _check_offsets(name, arrays, strings):
             return None
-        counts[name] -= 1
+    counts = _counts(arrays)
     if not _check_numbers(arrays, counts, sizes, before) or sizes.get(STATES.what, 1) != STATES.count:
         return None
+    return _records(arrays, counts, strings, before)
+
+
+def of_record(record: LogRecord) -> LogRecords:
+    """Return a record that this process made as ``decode.read_records`` returns it when it is read."""
+    arrays = dict(record.arrays)
+    strings = {name: record.strings(name) for name in _STRINGS if f"{name}.offsets" in arrays}
+    records = _records(arrays, _counts(arrays), strings, record.before)
+    assert records is not None
+    return records
+
+
+def _counts(arrays: dict[str, NDArray[Any]]) -> dict[str, int]:
+    """Return the number of rows of each array; for offsets the number of strings."""
+    return {name: len(array) - (name in _OFFSETS) for name, array in arrays.items()}
+
+
+def _records(
+    arrays: dict[str, NDArray[Any]], counts: dict[str, int], strings: dict[str, list[str]], before: Slots
+) -> LogRecords | None:
+    """Return the joined form of one batch, or None if its metadata is not valid."""
     rows = dict(zip(counts, np.array([*counts.values()], np.int64)[:, None], strict=True))
     records = LogRecords({name: arrays[name] for name in ARRAYS if name in arrays}, rows, [], before, 1, strings)
     if "metadata.type" in arrays:

@@ -20,6 +20,7 @@ from ..parts.passages import LABELS
 from ..schema import ARRAYS, COMMON_NAMES
 from .aliases import AliasDelta
 from .decode import read_records
+from .decode_one import of_record
 from .frames import Frame
 from .records import LogRecords, Slots
 from .rows import LIKE, ROW_NUMBER, CommonNumbers, DeltaRows, base_rows
@@ -79,9 +80,8 @@ class Delta:
                 self._joined = _Joined(self._base)
             new = count - (len(self._times) - len(self._pending))
             if new > 0:
-                payloads = [frame.payload for frame in self._pending[:new]]
                 try:
-                    self._joined.append(payloads, self._pending[0].seq)
+                    self._joined.append(self._pending[:new])
                 except FormatError as error:
                     raise error.at(self._label) from None
                 del self._pending[:new]
@@ -131,9 +131,13 @@ class _Joined:
             sources[-1] if sources else None,
         )
 
-    def append(self, payloads: Sequence[bytes | memoryview], seq: int) -> None:
-        """Decode batches, check them, and append their rows."""
-        records = read_records(payloads, self._slots, seq)
+    def append(self, frames: Sequence[Frame]) -> None:
+        """Decode batches, check them, and append their rows; those of this process's writer are decoded already."""
+        record = frames[0].record if len(frames) == 1 else None
+        if record is None:
+            records = read_records([frame.payload for frame in frames], self._slots, frames[0].seq)
+        else:
+            records = of_record(record)
         _check_parts(self._base, records)
         for label in LABELS:
             passages.check_records(label, records, {*self._columns, *self._base.sections})
@@ -146,8 +150,8 @@ class _Joined:
             self._extend_or_fill(name, records, arrays.pop(name, None))
             counts[name] = records.count(like)
         ends = np.zeros((records.size, len(ARRAYS) + 2), np.int64)
-        for name, rows in counts.items():
-            ends[:, ROW_NUMBER[name]] = np.cumsum(rows)
+        if counts:
+            ends[:, [ROW_NUMBER[name] for name in counts]] = np.cumsum([*counts.values()], axis=1).T
         ends += self._ends.prefix(self._size + 1)[-1]
         numbers = {}
         for at, of in zip((_TYPES, _RELATIONS), COMMON_NAMES, strict=True):
