@@ -73,7 +73,7 @@ def _merge(base: Contents, log: DeltaRows, before: MergeResult | None) -> MergeR
         made["graph"], own = parts.graph.merge(base.graph, base.edge_statements, log, at, before)
         arrays |= own
     if base.facts is not None:
-        made["facts"], own = parts.facts.merge(base.facts, log, at)
+        made["facts"], own = parts.facts.merge(base.facts, log, at, before)
         arrays |= own
     if base.lexical is not None:
         made["lexical"], own = parts.terms.merge(base.lexical, log, at, before)
