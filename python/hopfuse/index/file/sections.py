@@ -180,7 +180,7 @@ class MadeSection(Section):
     @property
     def nbytes(self) -> int:
         """Bytes of the array; it is not made."""
-        return prod(self._shape) * self._dtype.itemsize
+        return prod(self.shape) * self._dtype.itemsize
 
     def whole(self) -> NDArray[Any]:
         """Make and return the whole array."""
