@@ -5,9 +5,9 @@ Names, words, BM25 and metrics read texts and questions by this package alone. M
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .._lazy import lazy_names
 from .rules import NAME_RULE, RULE, RULES, check_rule
 
 if TYPE_CHECKING:
@@ -107,12 +107,4 @@ _NAMES = {
     ),
     "segments": "Style read_words runs_in segment spaced words_in",
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    """Load a name at its first use (PEP 562): their tables and expressions take longer than the rest of an import."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    return found
+__getattr__, __dir__ = lazy_names(__name__, _NAMES)[:2]
