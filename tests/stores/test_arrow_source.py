@@ -145,7 +145,7 @@ def test_edges_without_stating_passages_stay_unknown():
         ),
         ("edges", {"weight": [1.0, -1.0, 1.0]}, ("range", "weight", {"given": -1.0, "place": "edges row 1"})),
         ("edges", {"colour": ["a", "b", "c"]}, ("unknown", "colour", {"given": "colour", "place": "edges"})),
-        ("facts", {"tail": [NAMES[1], "Byron"]}, ("unknown", "entities", {"given": "Byron", "place": "facts row 1"})),
+        ("facts", {"tail": [NAMES[1], "Byron"]}, ("unknown", "tail", {"given": "Byron", "place": "facts row 1"})),
         ("facts", {"passage": ["a", None]}, ("missing", "passage", {"place": "facts row 1"})),
         ("facts", {"passage": ["a", "z"]}, ("unknown", "passage", {"given": "z", "place": "facts row 1"})),
     ],
@@ -190,8 +190,6 @@ def test_a_source_excludes_other_inputs():
         Index.build(source, vectors=VECTORS)
     with refused(InputError, "conflict", "fact_ends"):
         Index.build(source, fact_ends="node")
-    with refused(InputError, "conflict", "reader", other="passages"):
-        Index.build(source, reader="words")
     with refused(InputError, "missing", "passages"):
         Index.build()
     with refused(InputError, "unused", "scratch"):

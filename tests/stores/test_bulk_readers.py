@@ -88,8 +88,18 @@ def test_sqlite(sqlite_file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ("UPDATE chunks SET v = x'00' WHERE n = 20", (InputError, "length", "passages", {"given": 1})),
-        ("UPDATE chunks SET v = NULL WHERE n = 20", (InputError, "missing", "passages")),
+        (
+            "UPDATE chunks SET v = x'00' WHERE n = 20",
+            (InputError, "type", "vector", {"given": "a list with a null", "place": "passages row 20 (id 'p20')"}),
+        ),
+        (
+            "UPDATE chunks SET v = x'0000803f' WHERE n = 20",
+            (InputError, "shape", "vector", {"given": 1, "allowed": 4, "place": "passages row 20 (id 'p20')"}),
+        ),
+        (
+            "UPDATE chunks SET v = NULL WHERE n = 20",
+            (InputError, "missing", "vector", {"place": "passages row 20 (id 'p20')"}),
+        ),
         (
             "UPDATE chunks SET id = 'p3' WHERE n = 20",
             (InputError, "duplicate", "id", {"given": "p3", "place": "passages row 20"}),
@@ -402,14 +412,14 @@ def test_an_invalid_qdrant_collection_is_refused_and_its_folder_is_released(tmp_
                 "type",
                 "id",
                 {
-                    "given": "str",
-                    "place": "Qdrant's 'mixed', passages row 1 (id '5c56c793-69f3-4fbf-87e6-c4bf54c28c26')",
+                    "given": "5c56c793-69f3-4fbf-87e6-c4bf54c28c26",
+                    "place": "passages row 1",
                 },
             ),
         ),
         (
             "titles",
-            (InputError, "type", "title", {"given": "int", "place": "Qdrant's 'titles', passages row 1 (id 2)"}),
+            (InputError, "type", "title", {"given": 1984, "place": "passages row 1 (id 2)"}),
         ),
     ):
         with refused(*error):
@@ -447,7 +457,7 @@ def test_qdrant(tmp_path: Path) -> None:
     assert np.array_equal(hf.Index.build(open_source(place, {"passages": ["cosines"]})).corpus.as_float32(), VECTORS)
     with refused(StoreError, "unknown", "collection", given="others"):
         hf.Index.build(open_source(place, {"passages": ["others"]}))
-    with refused(InputError, "missing", "text"):
+    with refused(InputError, "missing", "body", place="passages row 0 (id 0)"):
         hf.Index.build(open_source(f"qdrant:{folder}?text=body", {"passages": ["dots"]}))
 
 
@@ -469,7 +479,7 @@ def test_chroma(tmp_path: Path) -> None:
     client.create_collection("none")
     assert hf.Index.build(open_source(place, {"passages": ["none"]})).num_passages == 0
     collection.update(ids=["p7"], metadatas=[{"title": 7}])
-    with refused(InputError, "type", "title", given="int"):
+    with refused(InputError, "type", "title", given=7, place="passages row 7 (id 'p7')"):
         hf.Index.build(open_source(place, {"passages": ["chunks"]}))
     with refused(InputError, "missing", "path"):
         open_source(f"chroma:{tmp_path}", {"passages": ["chunks"]})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,22 +17,34 @@ from .._validation import check_unused, counted
 from ..adapters.hipporag_folder import SYNONYMS, is_folder, read_folder
 from ..encoders import open_encoder
 from ..errors import InputError
-from ..extract import synonym_bounds
-from ..extract.building import Readers, build_index
+from ..extract import Memory, synonym_bounds
+from ..extract.building import Readers, build_index, stored_passages
+from ..index import LeftOut
 from ..index.derive import terms_of
 from ..index.file.generations import POINTER
 from ..index.input import Inputs
 from ..io.readers import read_table
+from ..io.skips import SKIP_FAILED
 from ..io.source import ORDERED, PASSAGES
 from ..io.tables import Table
 from ..stores import Source, is_place, open_source
 from ..types.corpus import METRICS, STORAGES
-from .build_rules import FACT_READERS, FILE_OPTIONS, QUERY_OPTIONS, check_files, check_origin, may_refuse
+from .build_rules import FACT_READERS, FILE_OPTIONS, QUERY_OPTIONS, check_files, check_origin, check_store, may_refuse
 from .console import note
 from .filters import read_types
 from .info import index_table
 from .options import DIRECTORY, FILE, encoder_option
-from .outputs import FACTS, RETRY, VECTOR, FailedFile, RefusedPassages, check_conflicts, save_with_conflicts
+from .outputs import (
+    FACTS,
+    MENDED,
+    PLACE,
+    RETRY,
+    VECTOR,
+    FailedFile,
+    RefusedPassages,
+    check_conflicts,
+    save_with_conflicts,
+)
 from .readers import (
     FactFile,
     guesses_language,
@@ -157,7 +170,7 @@ def build(
     """
     terms_of(lexical)  # refuses a language without stop words and stems
     everything = {**given, "passages": passages, "from": origin, "synonyms": synonyms, "conflicts": conflicts}
-    everything["encoder"] = encoder
+    everything |= {"encoder": encoder, "lexical": lexical}
     own = ("passages", "conflicts", "reader", *FILE_OPTIONS)  # what a store and a folder have themselves
     if origin is not None and is_folder(origin):
         queries = ("passage_query", *QUERY_OPTIONS)
@@ -169,9 +182,12 @@ def build(
         return
     if origin is not None and is_place(origin):
         _refuse_results_alone(origin)
-        check_origin(everything, (*own, "synonyms"), "a store")
+        check_origin(everything, ("passages", *FILE_OPTIONS), "a store")
+        check_store(everything)
+        check_conflicts(conflicts, {"failed": given["failed"]}, out, overwrite=overwrite)
+        build = _StoreBuild(everything, out)
         check_directory(out, overwrite)
-        _save_store(origin, encoder, lexical, given, out, lambda index: _save(index, out))
+        build.save()
         return
     bounds = None if synonyms is None else synonym_bounds(synonyms)
     check_files(everything)
@@ -298,44 +314,106 @@ def check_directory(out: Path, overwrite: bool) -> None:
 # ---- A store, and a folder written by HippoRAG -----------------------------------------------------------------------
 
 
-def _save_store(
-    place: str,
-    encoder: str | None,
-    lexical: str | None,
-    given: Mapping[str, Any],
-    out: Path,
-    save: Callable[[Index], None],
-) -> None:
-    """Save the index of a store's rows; if the passages have no vectors there, an encoder makes those of the index."""
-    queries = {
-        "passages": [given["passage_query"]],
-        "entities": [given["entities"]],
-        "edges": list(given["edges"]),
-        "facts": [given["facts"]],
-    }
-    source = open_source(place, {table: [text for text in texts if text] for table, texts in queries.items()})
-    scratch = next(folder for folder in (out, *out.absolute().parents) if folder.is_dir())
+class _StoreBuild:
+    """The index of a store's rows; if the passages have no vectors there, an encoder makes those of the index.
 
-    def build(source: Source) -> Index:
-        options = {name: given[name] for name in ("metric", "storage")} | {"lexical": lexical}
-        index = Index.build(source, metadata_types=read_types(given["metadata_types"]), scratch=scratch, **options)
-        if index.dim is not None:
-            check_unused("encoder", encoder, "the store's passages have vectors")
-        return index if encoder is None else index.with_encoder(open_encoder(encoder))
+    Parameters
+    ----------
+    given : mapping
+        All options by name; ``from`` is the place of the store.
+    out : Path
+        The directory of the index.
+    """
 
-    if given["slot"] is None:
-        save(build(source))
-        return
-    from ..stores.postgres import PostgresSource, followed
+    def __init__(self, given: Mapping[str, Any], out: Path) -> None:
+        self._given, self._out = given, out
+        self._failed = FailedFile(given["failed"], {})
+        self._bounds = None if given["synonyms"] is None else synonym_bounds(given["synonyms"])
+        self._left_out = LeftOut(SKIP_FAILED if given["skip_failed"] is None else given["skip_failed"])
+        self._memory: Memory | None = None
 
-    if not isinstance(source, PostgresSource):
-        raise InputError(
-            "unsupported",
-            "slot",
-            "{field} is given, but the store is not PostgreSQL and cannot be followed; leave it out",
+    def save(self) -> None:
+        """Build the index and save it; with ``--slot``, create the slot first."""
+        given = self._given
+        queries = {
+            "passages": [given["passage_query"]],
+            "entities": [given["entities"]],
+            "edges": list(given["edges"]),
+            "facts": [given["facts"]],
+        }
+        source = open_source(
+            given["from"], {table: [text for text in texts if text] for table, texts in queries.items()}
         )
-    with followed(source, given["slot"], build) as index:
-        save(index)
+        if given["slot"] is None:
+            self._write(self._index(source))
+            return
+        from ..stores.postgres import PostgresSource, followed
+
+        if not isinstance(source, PostgresSource):
+            raise InputError(
+                "unsupported",
+                "slot",
+                "{field} is given, but the store is not PostgreSQL and cannot be followed; leave it out",
+            )
+        with followed(source, given["slot"], self._index) as index:
+            self._write(index)
+
+    def _write(self, index: Index) -> None:
+        path = self._given["conflicts"]
+        if path is None or self._memory is None:
+            _save(index, self._out)
+        else:
+            _save(index, self._out, partial(save_with_conflicts, path, self._memory))
+
+    def _index(self, source: Source) -> Index:
+        given = self._given
+        about = {name: given[name] for name in ("metric", "storage")}
+        scratch = next(folder for folder in (self._out, *self._out.absolute().parents) if folder.is_dir())
+        stored: Any = {"metadata_types": read_types(given["metadata_types"]), "scratch": scratch, **about}
+        stored["left_out"] = self._left_out
+        if given["reader"]:
+            return self._read(stored_passages(source, **stored), about)
+        index = Index.build(source, lexical=given["lexical"], **stored)
+        if index.dim is not None:
+            check_unused("encoder", given["encoder"], "the store's passages have vectors")
+        refused = None if given["encoder"] is None else self._refused(index)
+        if given["encoder"] is not None:
+            index = index.with_encoder(open_encoder(given["encoder"]), failed=refused)
+        self._report(index, {VECTOR: {} if refused is None else refused.reasons})
+        return index
+
+    def _refused(self, index: Index) -> RefusedPassages | None:
+        endpoint = may_refuse({**self._given, "passages": self._given["from"]})
+        return RefusedPassages(self._given["skip_failed"], index.num_passages) if endpoint else None
+
+    def _read(self, passages: Index, about: Mapping[str, Any]) -> Index:
+        """Return the index of what readers find in the passages."""
+        given = self._given
+        facts = FACT_READERS & set(given["reader"])
+        if passages.dim is not None and not facts:
+            check_unused("encoder", given["encoder"], "the store's passages have vectors")
+        model = None if given["encoder"] is None else open_encoder(given["encoder"])
+        refused = self._refused(passages) if passages.dim is None else None
+        options = {"encoder" if passages.dim is None else "entity_vectors": model, "failed": refused, **about}
+        inputs = Inputs(passages=passages, synonyms=self._bounds, lexical=given["lexical"], **options)
+        readers = Readers(make_fact_reader(given) if facts else None, make_word_reader(given), guesses_language(given))
+        built = build_index(inputs, readers, reading_bar)
+        self._memory = built.memory
+        reasons = {FACTS: built.memory.failures, VECTOR: {} if refused is None else refused.reasons}
+        report(built)
+        self._report(passages, reasons)
+        return built.index
+
+    def _report(self, index: Index, reasons: Mapping[str, Mapping[int, str]]) -> None:
+        self._failed.leave_out(self._left_out.rows, PLACE)
+        self._failed.add(index.passage_ids, reasons, partial(_row_of, index))
+        self._failed.report(MENDED)
+
+
+def _row_of(index: Index, at: int) -> dict[str, Any]:
+    """Return a passage of an index as a row of a file."""
+    row = {"title": index.titles[at], "text": index.texts[at], "document": index.documents[at]}
+    return {**row, "language": index.languages[at], "metadata": index.metadata.row(at) or None}
 
 
 def _refuse_results_alone(folder: str) -> None:

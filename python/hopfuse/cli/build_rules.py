@@ -19,8 +19,8 @@ QUERY_OPTIONS = ("edges", "entities", "facts", "slot")
 #: Options of files whose contents --from and --reader make themselves.
 TABLES = ("edges", "entities", "nodes", "aliases", "facts", "entity_vectors")
 
-#: What may fail on a passage; the encoder only if the command reads a file of passages.
-MAY_FAIL = ("reader endpoint", "reader spacy", "tagger", "encoder endpoint")
+#: What may fail on a passage; the encoder only if the command reads a file of passages; and rows of a store.
+MAY_FAIL = ("reader endpoint", "reader spacy", "tagger", "encoder endpoint", "store")
 READER_NEEDS: tuple[Rule, ...] = (
     *((name, "reader words", "the only reader that uses it") for name in ("language", "tagger")),
     ("spacy_model", "reader spacy", "the only reader that uses it"),
@@ -43,6 +43,17 @@ EXCLUDES: tuple[Rule, ...] = (
     ("from", ("reader spacy", "reader endpoint"), "which finds facts, too"),
     *((name, "from", "which makes its own") for name in TABLES),
     *((name, "reader", "which makes its own") for name in TABLES),
+)
+#: Options of facts of a store's passages, which a reader finds there.
+OF_STORED_FACTS = ("reader spacy", "reader endpoint")
+STORE_NEEDS: tuple[Rule, ...] = (
+    ("synonyms", OF_STORED_FACTS, "which find the names that it joins"),
+    ("synonyms", "encoder", "which gives the names their vectors"),
+    ("conflicts", OF_STORED_FACTS, "which find the facts that may conflict"),
+)
+STORE_EXCLUDES: tuple[Rule, ...] = (
+    *((name, "reader", "which makes its own") for name in ("edges", "entities", "facts")),
+    ("synonyms", "slot", "since `hopfuse follow` joins no names of later rows"),
 )
 
 
@@ -95,6 +106,13 @@ def check_files(given: Mapping[str, Any]) -> None:
     check_rules({**_with_readers(given), **chosen}, NEEDS, EXCLUDES)
     if stated(given, "passages") is None and given["from"] is None:
         raise InputError("missing", "passages", "{field} is missing; give it, or {@from}")
+
+
+def check_store(given: Mapping[str, Any]) -> None:
+    """Refuse options of a build from a store that do not fit together; ``given`` are all options by name."""
+    known = {**given, "passages": given["from"], "store": True}
+    check_reader(known)
+    check_rules(_with_readers(known), STORE_NEEDS, STORE_EXCLUDES)
 
 
 def check_origin(given: Mapping[str, Any], names: Sequence[str], origin: str) -> None:

@@ -14,8 +14,9 @@ import numpy as np
 from .._validation import check_suffix, counted
 from ..errors import HopfuseError, InputError
 from ..extract import Memory
-from ..extract.extraction import SKIP_FAILED, Skips, check_share
+from ..index import LeftOutRow
 from ..io.files import create_exclusively, sync_directory, sync_file, write_whole
+from ..io.skips import SKIP_FAILED, Skips, check_share
 from ..report.text import shorten
 from .console import note
 
@@ -164,8 +165,10 @@ _PRINTED, _SHOWN = 10, 200
 
 #: How to read passages again that an encoder refused.
 RETRY = "hopfuse add with that file and --replace reads them again"
+#: How to read rows of a store again.
+MENDED = "Correct them in the store, and build again; hopfuse follow reads a row again when it changes"
 #: What a passage lacks that failed.
-FACTS, VECTOR = "facts", "vector"
+FACTS, VECTOR, PLACE = "facts", "vector", "place in the index"
 
 
 class RefusedPassages:
@@ -246,9 +249,22 @@ class FailedFile:
         for at, said in sorted(why.items()):
             given = {name: value for name, value in row(at).items() if value is not None}
             self._rows.append({**given, "id": ids[at], _REASON: "; ".join(said)})
+        self._write()
+
+    def _write(self) -> None:
         if self._path is not None:
             lines = "".join(f"{json.dumps(row, ensure_ascii=False, default=_plain)}\n" for row in self._rows)
             write_whole(self._path, lambda file: file.write(lines.encode()))
+
+    def leave_out(self, rows: Sequence[LeftOutRow], what: str) -> None:
+        """Add the rows of a store that an index cannot hold; :meth:`report` says that they lack ``what``."""
+        for row in rows:
+            given = {} if row.table == "passages" else {"table": row.table}
+            given |= {name: value for name, value in row.row.items() if value is not None}
+            self._rows.append({**given, "id": row.key, _REASON: row.reason})
+            self._lack[what] = None
+        self._read += len(rows)
+        self._write()
 
     def report(self, retry: str) -> None:
         """Print what was left out, and how to read it again."""

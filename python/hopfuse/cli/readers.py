@@ -15,7 +15,6 @@ from ..errors import InputError
 from ..extract import (
     EndpointReader,
     Extraction,
-    Memory,
     SpacyReader,
     WordReader,
     build_memory,
@@ -23,8 +22,8 @@ from ..extract import (
     read_openie,
     read_triples,
 )
+from ..extract.added import AddedPassages
 from ..extract.building import Built
-from ..extract.extraction import SKIP_FAILED, Skips
 from ..io.files import read_text
 from ..io.json_lines import json_objects
 from ..io.tsv import tsv_records
@@ -106,8 +105,8 @@ def reader_options(command: F) -> F:
         "--reader",
         type=click.Choice((WORDS, *sorted(FACT_READERS, reverse=True))),
         multiple=True,
-        help="Read PASSAGES: words takes seconds and no model; spacy and endpoint find entities and facts. words may "
-        "be combined with one of the others, or with --from.",
+        help="Read the passages, of a file or a store: words takes seconds and no model; spacy and endpoint find "
+        "entities and facts. words may be combined with one of the others, or with --from FILE.",
     )(fact_reader_options(language(tagger(command))))
 
 
@@ -125,10 +124,13 @@ def fact_reader_options(command: F) -> F:
             type=float,
             metavar="PERCENT",
             help="Share of the passages that may fail, and are left without facts or, if --encoder endpoint refuses "
-            "them, without a vector; above it the command stops. One may fail unless it is 0.  [default: 10]",
+            "them, without a vector, and of the rows of a store that may be left out; above it the command stops. One "
+            "may fail unless it is 0.  [default: 10]",
         ),
         click.option(
-            "--failed", type=FILE, help="Write the passages that failed, each with the reason, to this file: .jsonl."
+            "--failed",
+            type=FILE,
+            help="Write the passages and rows that failed, each with the reason, to this file: .jsonl.",
         ),
     )
     for option in reversed(options):
@@ -255,44 +257,21 @@ _Row = dict[str, Any]
 # ---- Passages that are added -----------------------------------------------------------------------------------------
 
 
-class AddedPassageReader:
-    """Reads added passages the way the index's own were read; ``options`` are those of the command."""
-
-    def __init__(self, index: Index, options: Mapping[str, Any]) -> None:
-        given = {**options, "reader": () if options["reader"] is None else (options["reader"],)}
-        check_reader({**given, "language": None, "tagger": None})
-        names = index.num_entities if index.words is None else index.words.first
-        if given["reader"] and (index.graph is None or index.facts is None):
-            raise InputError(
-                "unused",
-                "reader",
-                "{field} finds entities and facts, but the index was built without them; leave it out, or build the "
-                "index again with {field}",
-            )
-        if names and index.graph is not None and not given["reader"]:
-            note(f"The index has {counted(names, 'entity')}, but none is read from these passages: see --reader")
-        self._facts = make_fact_reader(given) if given["reader"] else None
-        self._words = None if index.words is None else WordReader.like(index.words)
-        self._skips: Skips | None = None
-        self._without_words: Skips | None = None
-
-    @property
-    def reads(self) -> bool:
-        """True if there is a reader of words or of facts."""
-        return self._facts is not None or self._words is not None
-
-    def expect(self, total: int) -> None:
-        """Expect so many passages in all calls of :meth:`read` together, of which a share may fail."""
-        share = SKIP_FAILED if self._facts is None else self._facts.skip_failed
-        self._skips, self._without_words = Skips(share, total), Skips(share, total)
-
-    def read(self, rows: Sequence[_Row], progress: Callable[[int, int], None]) -> Memory:
-        """Return what the readers find in passages."""
-        if self._facts is None:
-            assert self._words is not None
-            return build_memory(self._words.read(rows, progress=progress, skips=self._without_words))
-        found = self._facts.read(rows, progress=progress, skips=self._skips)
-        return build_memory(found if self._words is None else self._words.add(found, skips=self._without_words))
+def added_reader(index: Index, options: Mapping[str, Any]) -> AddedPassages:
+    """Return what reads added passages the way the index's own were read; ``options`` are those of the command."""
+    given = {**options, "reader": () if options["reader"] is None else (options["reader"],)}
+    check_reader({**given, "language": None, "tagger": None})
+    names = index.num_entities if index.words is None else index.words.first
+    if given["reader"] and (index.graph is None or index.facts is None):
+        raise InputError(
+            "unused",
+            "reader",
+            "{field} finds entities and facts, but the index was built without them; leave it out, or build the "
+            "index again with {field}",
+        )
+    if names and index.graph is not None and not given["reader"]:
+        note(f"The index has {counted(names, 'entity')}, but none is read from these passages: see --reader")
+    return AddedPassages(index, make_fact_reader(given) if given["reader"] else None)
 
 
 def edges_between(rows: Sequence[_Row], batch: int) -> dict[int, list[dict[str, Any]]]:

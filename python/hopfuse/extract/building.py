@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_choice, check_needs, counted, wrong_type
+from .._validation import check_choice, check_excludes, check_needs, counted, wrong_type
 from ..encoders import Encoder, as_encoder
 from ..errors import InputError
 from ..index import EncoderInfo, Index
@@ -24,8 +24,9 @@ from ..index.contents import check_encodable
 from ..index.derive import ENGLISH, Terms, terms_of
 from ..index.input import Inputs
 from ..io.readers import read_table
-from ..io.source import ORDERED
+from ..io.source import ORDERED, Snapshot, Source
 from ..text import language_named, language_of, resembles
+from .document_order import DocumentOrder
 from .extraction import Extraction, Progress, listed_extractions
 from .memory import Memory
 from .memory_build import build_memory
@@ -201,6 +202,9 @@ def build_index(given: Inputs, readers: Readers, bar: Bar = lambda what: nullcon
     InputError
         As :meth:`hopfuse.Index.build`; or labels of ``synonyms`` that the reader does not give.
     """
+    if given.source is not None:
+        stored = given.some("metadata_types", "scratch", "metric", "storage", "left_out")
+        given = given.of_passages(stored_passages(given.source, **stored))
     maker, namer = _encoders(given)
     synonyms = given.synonyms
     if synonyms is not None:
@@ -239,6 +243,65 @@ def build_index(given: Inputs, readers: Readers, bar: Bar = lambda what: nullcon
     return Built(index, memory, joined, found.languages, found.unread, language)
 
 
+class _PassagesAlone:
+    """A store whose passages are read; readers make what its other tables would have.
+
+    Raises
+    ------
+    InputError
+        In the context of :meth:`snapshot`: the store has another table.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Return the store's passages."""
+        with self._source.snapshot() as snapshot:
+            for table in ("entities", "edges", "facts"):
+                check_excludes(table, getattr(snapshot, table)(), "reader", True, "which makes its own")
+            yield _Alone(snapshot.passages)
+
+
+class _Alone:
+    """The passages of a snapshot."""
+
+    def __init__(self, passages: Callable[[], Iterable[Any] | None]) -> None:
+        self.passages = passages
+
+    def entities(self) -> None:
+        """Return no table."""
+
+    edges = facts = entities
+
+
+def stored_passages(source: Source, **options: Any) -> Index:
+    """Return the index of a store's passages, for readers.
+
+    Parameters
+    ----------
+    source : Source
+        A store with no other table.
+    **options
+        Of :meth:`hopfuse.Index.build`.
+
+    Raises
+    ------
+    InputError
+        The store has entities, edges or facts, which readers make themselves; or a row is invalid.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from hopfuse.extract.building import stored_passages
+    >>> from hopfuse.stores import ArrowSource
+    >>> stored_passages(ArrowSource(passages=pa.table({"id": [1], "text": ["Ada wrote."]}))).num_passages
+    1
+    """
+    return Index.build(_PassagesAlone(source), **options)
+
+
 def index_of(given: Inputs) -> Index:
     """Return an index of what the readers of the arguments find in the passages, as :func:`build_index`.
 
@@ -273,9 +336,10 @@ def _rows(passages: Any) -> Any:
     """Return what readers read: the rows of an index's passages, and anything else as it is."""
     if not isinstance(passages, Index):
         return passages
-    names = ("id", "title", "text", "document", "language")
+    names = ("id", "title", "text", "document", "language", "position")
     columns = (passages.passage_ids, passages.titles, passages.texts, passages.documents, passages.languages)
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    places = DocumentOrder(passages).positions(passages.passage_ids)
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, places, strict=True)]
 
 
 def _synonyms(

@@ -12,14 +12,12 @@ from typing import Any
 
 from .._validation import check_type, wrong_value
 from ..errors import HopfuseError, InputError
+from ..io.skips import SKIP_FAILED, Skips, check_share
 from ..llm import ChatEndpoint
 from .extraction import (
-    SKIP_FAILED,
     Extraction,
     Passage,
     Progress,
-    Skips,
-    check_share,
     extracted,
     listed_passages,
     name_of,

@@ -15,16 +15,14 @@ from .._validation import (
     check_id,
     check_length,
     check_list,
-    check_number,
     check_type,
     check_whole,
     checked_texts,
-    counted,
     is_whole,
     wrong_type,
     wrong_value,
 )
-from ..errors import HopfuseError, InputError
+from ..errors import InputError
 from ..index import WordInfo
 from ..index.contents import PassageId
 from ..io.readers import read_table
@@ -411,56 +409,3 @@ class LabelCounts:
 
 def _by_frequency(counts: Counter[str]) -> Iterable[str]:
     return (name for name, _ in counts.most_common())  # most_common keeps the order of first occurrence in ties
-
-
-# ---- Passages that a reader cannot read ------------------------------------------------------------------------------
-
-
-#: The share of passages, in per cent, that a reader leaves out by default before it stops.
-SKIP_FAILED = 10.0
-
-
-def check_share(skip_failed: Any) -> float:
-    """Return a share in per cent that an argument ``skip_failed`` states."""
-    return check_number(skip_failed, "skip_failed", low=0, high=100)
-
-
-class Skips:
-    """Counts the passages that are left out of those of one call of a reader, or of several.
-
-    Parameters
-    ----------
-    share : float
-        Per cent of the passages that may be left out. One passage may be left out of any number above one, unless the
-        share is 0. If all are, it is not the passages.
-    total : int
-    """
-
-    def __init__(self, share: float, total: int) -> None:
-        self._share, self._total, self._failed = share, total, 0
-        self._most = min(total - 1, max(1, int(total * share / 100)) if share else 0)
-
-    def add(self, error: HopfuseError) -> str:
-        """Count a passage that is left out, and return the reason, which an error states.
-
-        Raises
-        ------
-        HopfuseError
-            Of the error's class: more passages are left out than may be; or the error itself, if none may be.
-        """
-        self._failed += 1
-        if self._most <= 0:
-            raise error
-        if self._failed > self._most:
-            stops = InputError(
-                "limit",
-                "skip_failed",
-                "{given} of {total} could not be read, and {field} allows {allowed:g} %; the last reason: {reason}. "
-                "Mend the cause, or allow more with {field}",
-                given=self._failed,
-                total=counted(self._total, "passage"),
-                allowed=self._share,
-                reason=str(error),
-            )
-            raise stops.about(kind=type(error))
-        return str(error)

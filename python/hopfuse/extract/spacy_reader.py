@@ -9,6 +9,7 @@ from typing import Any
 
 from .._validation import check_choice, check_list, check_whole
 from ..errors import InputError
+from ..io.skips import SKIP_FAILED, Skips, check_share
 from ..text import canonical_key, language_named
 from ._spacy_facts import facts_of
 from ._spacy_model import MODEL, loaded_model, too_long
@@ -25,14 +26,11 @@ from ._spacy_names import (
     trimmed,
 )
 from .extraction import (
-    SKIP_FAILED,
     Extraction,
     LabelCounts,
     Passage,
     Progress,
-    Skips,
     Triple,
-    check_share,
     extracted,
     listed_passages,
 )

@@ -11,17 +11,15 @@ from .._arrays.rows import PartNumbers
 from .._validation import check_whole, checked_texts
 from ..errors import InputError
 from ..index import Index, IndexPart, WordInfo
+from ..io.skips import SKIP_FAILED, Skips, check_share
 from ..lexical import ENGLISH_PLUS, Keys, asking_words, listed_stopwords, snowball_stemmer, stemmer_named, stemmer_of
 from ..text import FoldedText, fold, fold_with_offsets, language_named, read_words, segment, unaccented
 from ._spacy_model import loaded_model, too_long
 from .extraction import (
-    SKIP_FAILED,
     Extraction,
     Progress,
-    Skips,
     WordExtractions,
     Words,
-    check_share,
     listed_extractions,
 )
 from .gazetteer import Kind, Match

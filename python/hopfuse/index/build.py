@@ -27,6 +27,7 @@ from .file.format import Settings
 from .input import Inputs, Read
 from .input_links import Entities, Nodes, read_edges, read_entities, read_facts
 from .input_passages import Passages
+from .left_out import EveryRow, Rows
 from .parts.encoder import EncoderInfo
 from .parts.metadata_build import check_types, metadata_arrays
 from .spool import Buffer, Vectors
@@ -46,8 +47,27 @@ class Parts(NamedTuple):
     terms: Terms | None
 
 
+class _MetadataError(Exception):
+    """A row's metadata do not have the types of their columns; the cause is the error about it."""
+
+
 def build_parts(given: Inputs) -> Parts:
     """Check and convert the arguments of :meth:`hopfuse.Index.build`."""
+    rows: Any = given.left_out
+    if rows is None or given.source is None:
+        return _parts(given, EveryRow(), None)
+    rows.begin()
+    try:
+        found = _parts(given, rows, None)
+    except _MetadataError:  # known when all rows are read: read them again, and check each batch
+        rows.begin()
+        found = _parts(given, rows, check_types(given.metadata_types))
+    rows.check()
+    return found
+
+
+def _parts(given: Inputs, rows: Rows, column_types: dict[str, str] | None) -> Parts:
+    """Return the parts of some rows, whose metadata are checked by batches if there are types."""
     terms = terms_of(given.lexical)
     check_types(given.metadata_types)
     metric, storage = given.metric, given.storage
@@ -62,7 +82,7 @@ def build_parts(given: Inputs) -> Parts:
     stored = given.source is not None
     with given.buffers() as buffer, given.tables() as read:  # each table is read to its end before the next
         vectors, entity_vectors = Vectors(buffer, metric, storage), Vectors(buffer, metric, storage)
-        arrays, rows = _passages(given, read, buffer, vectors)
+        arrays, row_of = _passages(given, read, buffer, vectors, rows, column_types)
         num_passages = arrays["passage.length"].size
         if isinstance(given.passages, Contents) and given.vectors is None:
             corpus = given.passages.corpus
@@ -72,12 +92,12 @@ def build_parts(given: Inputs) -> Parts:
             corpus = load_vectors(given.vectors, "vectors", num_passages, metric, storage)
         table = read("entities")
         known = table is not None
-        entities = read_entities(table or (), entity_vectors, distinct=stored)
-        nodes = Nodes(num_passages, entities.names if known else None, rows)
-        graph, stated = _graph(given, read("edges"), nodes, stored=stored)
+        entities = read_entities(table or (), entity_vectors, rows, distinct=stored)
+        nodes = Nodes(num_passages, entities.names if known else None, row_of)
+        graph, stated = _graph(given, read("edges"), nodes, rows, stored=stored)
         if not known and graph is not None:
             entities = Entities.numbered(graph.num_nodes - num_passages)
-        facts = _facts(given, read("facts"), nodes, entities.names, stored=stored)
+        facts = _facts(given, read("facts"), nodes, entities.names, rows, stored=stored)
         entity_corpus = entity_vectors.corpus()
     names = entities.names
     if not stored and not given.encodes_names:
@@ -115,7 +135,12 @@ def build_parts(given: Inputs) -> Parts:
 
 
 def _passages(
-    given: Inputs, read: Read, buffer: Callable[[], Buffer], vectors: Vectors
+    given: Inputs,
+    read: Read,
+    buffer: Callable[[], Buffer],
+    vectors: Vectors,
+    rows: Rows,
+    column_types: dict[str, str] | None,
 ) -> tuple[Arrays, Callable[[], Mapping[Any, int]] | None]:
     """Return the sections of passages except vectors; and, of a store, what gives the row of each id."""
     if isinstance(given.passages, Contents):
@@ -131,13 +156,19 @@ def _passages(
             "passages",
             "{field} is a store without a table of passages; an index needs one, even without rows",
         )
-    passages = Passages(buffer)
-    passages.read(table, vectors)
-    return passages.arrays(given.metadata_types), passages.rows if given.source is not None else None
+    passages = Passages(buffer, column_types)
+    passages.read(table, vectors, rows)
+    try:
+        metadata = passages.metadata(given.metadata_types)
+    except InputError as error:
+        if given.left_out is None or column_types is not None:
+            raise
+        raise _MetadataError from error
+    return passages.arrays() | metadata, passages.rows if given.source is not None else None
 
 
 def _graph(
-    given: Inputs, edges: Iterable[Table] | None, nodes: Nodes, *, stored: bool
+    given: Inputs, edges: Iterable[Table] | None, nodes: Nodes, rows: Rows, *, stored: bool
 ) -> tuple[Graph | None, EdgeStatements | None]:
     """Return a given graph, checked, or that of a table of edges, and its edges as stated, if some join entities."""
     graph, stated = given.graph, given.statements
@@ -151,7 +182,7 @@ def _graph(
             kind=type(graph).__name__,
         )
     if edges is not None:
-        graph, stated = read_edges(edges, nodes, stored=stored).graph(nodes)
+        graph, stated = read_edges(edges, nodes, rows, stored=stored).graph(nodes)
     elif graph is not None:
         nodes.check(graph.num_nodes)
         try:
@@ -169,11 +200,11 @@ def _graph(
 
 
 def _facts(
-    given: Inputs, table: Iterable[Table] | None, nodes: Nodes, names: Sequence[str], *, stored: bool
+    given: Inputs, table: Iterable[Table] | None, nodes: Nodes, names: Sequence[str], rows: Rows, *, stored: bool
 ) -> Facts | None:
     """Return given facts, or those of a table whose ends are names of entities or nodes of the graph."""
     if table is not None:
-        return read_facts(table, nodes, names, ends=given.fact_ends, stored=stored)
+        return read_facts(table, nodes, names, rows, ends=given.fact_ends, stored=stored)
     if given.fact_ends != "name":
         raise InputError(
             "unused",

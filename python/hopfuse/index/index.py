@@ -27,6 +27,7 @@ from .file.generations import publish
 from .file.mapping import write_file
 from .file.sections import Section, as_section
 from .file.verify import verify_index
+from .left_out import LeftOut
 from .log.state import read_state, reopened
 from .parts.encoder import EncoderInfo
 from .parts.words import WordInfo
@@ -97,6 +98,7 @@ class Index(Contents):
         storage: Storage = "float32",
         scratch: str | os.PathLike[str] | None = None,
         failed: Failed | None = None,
+        left_out: LeftOut | None = None,
     ) -> Index:
         """Check the arguments and build an index in memory.
 
@@ -119,7 +121,8 @@ class Index(Contents):
             Makes entities, graph and facts from the texts: ``"words"`` is :class:`hopfuse.extract.WordReader`, which
             needs no model, ``"spacy"`` :class:`hopfuse.extract.SpacyReader`; an object has a method ``read`` as these
             have. At most one of them may be a reader of facts, and at most one of words. Rows may have the column
-            ``position`` then: consecutive passages of a document are joined.
+            ``position`` then: consecutive passages of a document are joined. Of a store, readers read the passages; it
+            may have no other table, and ``position`` is a column of its metadata.
         language : str, optional
             With ``reader="words"``: the language of its stems and stop words, by name or code; ``"none"`` for neither.
             By default the main language of the passages, by their tags, words and scripts.
@@ -179,6 +182,9 @@ class Index(Contents):
             the error. The vector of this passage is zeros, which the metric ``"ip"`` allows: dense search does not find
             it. An error that it raises ends the build. By default, and for encoders without a method ``try_passages``
             (:meth:`hopfuse.encoders.EndpointEncoder.try_passages`), the encoder's error does.
+        left_out : LeftOut, optional
+            Leaves out the rows of a store that an index cannot hold, such as those with a NULL for a vector, and
+            collects them. By default, such a row is an error.
 
         Returns
         -------
@@ -329,8 +335,9 @@ class Index(Contents):
         writable : bool
             Return a LiveIndex that takes changes. It holds the directory's lock until it is closed; there can be one at
             a time.
-        encoder : Encoder, optional
-            With ``writable``, encodes additions that are given without vectors.
+        encoder : Encoder or its name, optional
+            With ``writable``, encodes additions that are given without vectors. Names are those of
+            :func:`hopfuse.encoders.open_encoder`, such as ``"wordllama:64"``.
 
         Returns
         -------
@@ -504,13 +511,15 @@ class Index(Contents):
             new |= parts.encoder.build(info)
         return self._with(("passage.vectors", "encoder."), new, {"corpus": corpus, "encoder": info})
 
-    def with_encoder(self, encoder: Any) -> Index:
+    def with_encoder(self, encoder: Any, *, failed: Failed | None = None) -> Index:
         """Return the index with an encoder, and with its vectors of passages and named entities where there are none.
 
         Parameters
         ----------
         encoder : Encoder
             As for :meth:`from_texts`.
+        failed : callable, optional
+            As for :meth:`build`.
 
         Raises
         ------
@@ -527,7 +536,7 @@ class Index(Contents):
         (1, array([[1.]], dtype=float32))
         """
         maker = as_encoder(encoder)
-        return self._with_derived(maker, maker)
+        return self._with_derived(maker, maker, failed)
 
     def _with_derived(self, passages: Encoder | None, names: Encoder | None, failed: Failed | None = None) -> Index:
         from .derive import derived_vectors

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from .._validation import check_choice, check_excludes, check_length, check_list, check_needs
+from .._validation import check_choice, check_excludes, check_length, check_list, check_needs, check_type
 from ..encoders import open_encoder
 from ..encoders.protocol import encodes_passages
 from ..errors import InputError
@@ -18,6 +18,7 @@ from ..io.tables import Table
 from ..types import Facts, Graph
 from .contents import Contents
 from .file.format import METRICS, STORAGES
+from .left_out import LeftOut
 from .spool import Buffer, Memory, Spool
 
 #: The meaning of heads and tails in a table of facts.
@@ -52,6 +53,7 @@ class Inputs:
     storage: Any = "float32"
     scratch: Any = None
     failed: Any = None
+    left_out: Any = None
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Inputs:
@@ -76,6 +78,10 @@ class Inputs:
         is_store = isinstance(self.passages, Source) and not isinstance(self.passages, Contents)
         return self.passages if is_store else None
 
+    def of_passages(self, passages: Contents) -> Inputs:
+        """Return the arguments with an index of the store's passages in place of the store."""
+        return replace(self, passages=passages, metadata_types=None, scratch=None, left_out=None)
+
     def some(self, *names: str) -> dict[str, Any]:
         """Return some arguments by name."""
         return {name: getattr(self, name) for name in names}
@@ -86,9 +92,13 @@ class Inputs:
         made["entity_vectors"] = None if self.encodes_names else self.entity_vectors
         source = self.source
         check_needs("scratch", self.scratch, "passages", source, "a store, which needs temporary files")
+        check_needs("left_out", self.left_out, "passages", source, "a store, whose rows it leaves out")
+        if self.left_out is not None:
+            check_type(self.left_out, "left_out", LeftOut, "a LeftOut")
         if self.reader is not None:
-            check_excludes("reader", self.reader, "passages", source, "a store, which has its own graph")
             _check_alone(made, "reader", "which makes its own")
+            if source is not None:
+                _check_alone({"vectors": self.vectors}, "passages", "a store, which provides it")
             return
         check_needs("language", self.language, "reader", None, "whose words it is for")
         check_needs("synonyms", self.synonyms, "reader", None, "which finds the names that it joins")

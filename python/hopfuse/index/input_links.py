@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from ..types import EdgeStatements, Facts, Graph
 from ..types.edge_statements import NO_PASSAGE, UNKNOWN
 from ..types.facts import merged, numbered
 from ..types.graph import MAX_NODES, check_node_count
+from .left_out import Rows
 from .parts.graph import check_owners
 from .spool import Vectors
 
@@ -41,27 +42,41 @@ class Entities(NamedTuple):
         return cls([str(entity) for entity in range(count)], np.ones(0, np.bool_), {})
 
 
-def read_entities(batches: Iterable[Table], vectors: Vectors, *, distinct: bool) -> Entities:
+def read_entities(batches: Iterable[Table], vectors: Vectors, rows: Rows, *, distinct: bool) -> Entities:
     """Return the table of entities; its vectors go to ``vectors``."""
     names: list[str] = []
     stated: list[bool] = []
     aliases: dict[int, list[str]] = {}
     places = Places()
     for table in batches:
-        for at, own in enumerate(table.values("aliases")):
-            if own is None:
-                continue
-            if not isinstance(own, list) or not all(isinstance(alias, str) for alias in own):
-                table.refuse(at, "aliases", own, "a list of strings")
-            aliases[len(names) + at] = own
-        names += tables.texts(table, "name")
-        stated += tables.flags(table, "stated")
-        vectors.add(table)
-        places.add(table)
+        for part, own, corpus in rows.read("entities", table, lambda part: (part, _named(part), vectors.checked(part))):
+            aliases |= {len(names) + at: others for at, others in own.aliases.items()}
+            names += own.names
+            stated += own.stated
+            vectors.keep(part, corpus)
+            places.add(part)
     if distinct and len(set(names)) < len(names):
         row, earlier = first_repeated(names)
         refuse_repeated("name", names[row], places.where(row), places.where(earlier))
     return Entities(names, np.array(stated, np.bool_), aliases)
+
+
+class _Named(NamedTuple):
+    names: list[str]
+    stated: list[bool]
+    aliases: dict[int, list[str]]
+
+
+def _named(table: Table) -> _Named:
+    """Return the entities of a batch."""
+    aliases: dict[int, list[str]] = {}
+    for at, own in enumerate(table.values("aliases")):
+        if own is None:
+            continue
+        if not isinstance(own, list) or not all(isinstance(alias, str) for alias in own):
+            table.refuse(at, "aliases", own, "a list of strings")
+        aliases[at] = own
+    return _Named(tables.texts(table, "name"), tables.flags(table, "stated"), aliases)
 
 
 # ---- Edges ----
@@ -120,6 +135,11 @@ class Nodes:
         """Return the node of each passage in a column of ids; -1 for a missing one."""
         return _found(table, name, self._row, "the id of a passage")
 
+    def check_names(self, table: Table, columns: Iterable[str]) -> None:
+        """Refuse a row of a table that names no entity in one of the columns."""
+        for name in sorted(columns):
+            self.entities(table, name)
+
     def entities(self, table: Table, name: str) -> NDArray[np.int64]:
         """Return the node of each entity in a column of names; -1 for a missing one."""
         return _found(table, name, self._node, "the exact name of an entity")
@@ -172,7 +192,7 @@ class Edges(NamedTuple):
         return graph, stated
 
 
-def read_edges(batches: Iterable[Table], nodes: Nodes, *, stored: bool) -> Edges:
+def read_edges(batches: Iterable[Table], nodes: Nodes, rows: Rows, *, stored: bool) -> Edges:
     """Return the table of edges. Batches of a store may differ in their columns."""
     presence = {"type": Presence("type", "a string"), "weight": Presence("weight", tables.WEIGHTS)}
     number: dict[str, int] = {}
@@ -182,20 +202,31 @@ def read_edges(batches: Iterable[Table], nodes: Nodes, *, stored: bool) -> Edges
         has = {name for name in parts if name in table.columns}
         if not stored:
             has -= {name for name, one in presence.items() if not one.of(table)}
-        src, dst, passage = _ends_and_passages(table, nodes, stored=stored)
-        parts["src"].append(src)
-        parts["dst"].append(dst)
-        parts["passage"].append(passage)
-        weights = tables.weights(table, "weight") if "weight" in has else np.ones(table.num_rows)
-        parts["weight"].append(np.array(weights))  # a copy: the batch is released
-        kinds = tables.texts(table, "type") if "type" in has else [UNTYPED] * table.num_rows
-        parts["type"].append(np.array([number.setdefault(kind, len(number)) for kind in kinds], np.int32))
-        found |= has if table.num_rows else set()
+        for batch in rows.read("edges", table, partial(_edges_of, nodes=nodes, has=has, stored=stored)):
+            for name, own in batch.arrays.items():
+                parts[name].append(own)
+            kinds = (number.setdefault(kind, len(number)) for kind in batch.kinds)
+            parts["type"].append(np.fromiter(kinds, np.int32, len(batch.kinds)))
+            found |= has if batch.kinds else set()
     whole = {
         name: np.concatenate([np.zeros(0, np.int32), *own]) if name in found or name in _SIDES else None
         for name, own in parts.items()
     }
     return Edges(**whole, type_names=list(number))  # type: ignore[arg-type]
+
+
+class _EdgeBatch(NamedTuple):
+    arrays: dict[str, NDArray[Any]]
+    kinds: list[str]
+
+
+def _edges_of(table: Table, nodes: Nodes, has: Set[str], *, stored: bool) -> _EdgeBatch:
+    """Return the edges of a batch, which has some of the columns ``type`` and ``weight``."""
+    src, dst, passage = _ends_and_passages(table, nodes, stored=stored)
+    weights = tables.weights(table, "weight") if "weight" in has else np.ones(table.num_rows)
+    kinds = tables.texts(table, "type") if "type" in has else [UNTYPED] * table.num_rows
+    # Weights are copied: the batch is released.
+    return _EdgeBatch({"src": src, "dst": dst, "passage": passage, "weight": np.array(weights)}, kinds)
 
 
 def _ends_and_passages(
@@ -252,7 +283,9 @@ def _end(table: Table, side: str, nodes: Nodes) -> NDArray[np.int64]:
 # ---- Facts ----
 
 
-def read_facts(batches: Iterable[Table], nodes: Nodes, names: Sequence[str], *, ends: str, stored: bool) -> Facts:
+def read_facts(
+    batches: Iterable[Table], nodes: Nodes, names: Sequence[str], rows: Rows, *, ends: str, stored: bool
+) -> Facts:
     """Return the table of facts, whose ``ends`` are names of entities or nodes; a store names passages by ids."""
     places = Places()
 
@@ -264,16 +297,22 @@ def read_facts(batches: Iterable[Table], nodes: Nodes, names: Sequence[str], *, 
             table.refuse(int(np.argmin(found)), "passage", None, "the id of the passage that states it")
         return found
 
-    def rows(read: Callable[[Table, str], Iterable[Any]]) -> Iterator[tuple[Any, str, Any, int]]:
+    def facts(read: Callable[[Table, str], Sequence[Any]]) -> Iterator[tuple[Any, str, Any, int]]:
+        def columns(table: Table) -> tuple[Table, Sequence[Sequence[Any]]]:
+            ends_of = read(table, "head"), read(table, "tail")
+            if stored:
+                nodes.check_names(table, {"head", "tail"})
+            return table, (ends_of[0], tables.texts(table, "relation"), ends_of[1], passages_of(table).tolist())
+
         for table in batches:
-            places.add(table)
-            passages, relations = passages_of(table).tolist(), tables.texts(table, "relation")
-            yield from zip(read(table, "head"), relations, read(table, "tail"), passages, strict=True)
+            for part, found in rows.read("facts", table, columns):
+                places.add(part)
+                yield from zip(*found, strict=True)
 
     if ends == "node":
-        found = merged(rows(lambda table, name: _entities_at(table, name, nodes.num_passages, len(names))))
+        found = merged(facts(lambda table, name: _entities_at(table, name, nodes.num_passages, len(names))))
     else:
-        found = merged(numbered(rows(tables.texts), names, places.where))
+        found = merged(numbered(facts(tables.texts), names, places.where))
     return Facts(*found, num_entities=len(names), num_passages=nodes.num_passages)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,23 @@ from .._arrays.rows import indptr_of_counts
 from ..errors import InputError
 from ..io import tables
 from ..io.tables import KEYS, Placed, Places, Presence, Table, first_repeated, refuse_repeated, row_ids
-from .parts.metadata_build import check_types, metadata_arrays
+from .left_out import Rows
+from .parts.metadata_build import check_types, metadata_arrays, types_of
 from .parts.passages import LABELS, Label, coded_arrays
 from .spool import Buffer, Memory, Vectors
 
 Arrays = dict[str, NDArray[Any]]
+
+
+class _Batch(NamedTuple):
+    """What is kept of a batch."""
+
+    table: Table
+    ids: Sequence[Any]
+    strings: dict[str, list[bytes]]
+    texts: list[str]
+    labels: list[Sequence[Any] | None]
+    metadata: list[Mapping[str, Any] | None]
 
 
 class Passages:
@@ -26,9 +38,12 @@ class Passages:
     ----------
     buffer : callable
         Makes a buffer for titles, and one for texts.
+    column_types : dict of str to str, optional
+        Types of metadata by which each batch is checked; without it, all rows are checked at the end.
     """
 
-    def __init__(self, buffer: Callable[[], Buffer]) -> None:
+    def __init__(self, buffer: Callable[[], Buffer], column_types: dict[str, str] | None = None) -> None:
+        self._column_types = column_types
         self._places = Places()
         self._ids = _Ids(self._places)
         self._strings = {"title": buffer(), "text": buffer()}
@@ -38,20 +53,31 @@ class Passages:
         self._metadata: list[Any] = []
         self._types: dict[str, str] = {}
 
-    def add(self, table: Table) -> None:
-        """Check a batch and keep it."""
-        self._ids.add(table)
-        self._places.add(table)
+    def checked(self, table: Table) -> _Batch:
+        """Return what is kept of a batch; nothing is kept yet, so that a part of it may be checked again."""
         texts = tables.texts(table, "text")
-        for name, strings in (("title", tables.texts(table, "title", default="")), ("text", texts)):
-            encoded = _encoded(table, name, strings)
+        titles = tables.texts(table, "title", default="")
+        encoded = {name: _encoded(table, name, given) for name, given in (("title", titles), ("text", texts))}
+        labels = [one.checked(table) for one in self._labels]
+        metadata = tables.objects(table, "metadata")
+        if self._column_types is not None and table.num_rows:
+            metadata_arrays(_without_nulls(metadata), self._column_types, table.where)
+        return _Batch(table, self._ids.checked(table), encoded, texts, labels, metadata)
+
+    def keep(self, batch: _Batch) -> None:
+        """Keep a batch that was checked."""
+        self._ids.keep(batch.table, batch.ids)
+        self._places.add(batch.table)
+        for name, encoded in batch.strings.items():
             self._lengths[name].append(np.fromiter(map(len, encoded), np.int64, len(encoded)))
             self._strings[name].append(b"".join(encoded))
-        self._words.append(np.fromiter((len(text.split()) for text in texts), np.int32, len(texts)))
-        for labels in self._labels:
-            labels.add(table)
-        self._metadata += tables.objects(table, "metadata")
-        self._types |= table.types
+        self._words.append(np.fromiter((len(text.split()) for text in batch.texts), np.int32, len(batch.texts)))
+        for one, values in zip(self._labels, batch.labels, strict=True):
+            one.keep(batch.table, values)
+        self._metadata += batch.metadata
+        self._types |= batch.table.types
+        if self._column_types is not None:
+            self._column_types |= types_of(batch.metadata, self._column_types)
 
     def __len__(self) -> int:
         return self._places.num_rows
@@ -60,20 +86,25 @@ class Passages:
         """Return the row of each id."""
         return {id: row for row, id in enumerate(self._ids.all())}
 
-    def read(self, batches: Iterable[Table], vectors: Vectors) -> None:
+    def read(self, batches: Iterable[Table], vectors: Vectors, rows: Rows) -> None:
         """Check all batches and keep them; their vectors go to ``vectors``."""
         table = None
         for table in batches:
-            self.add(table)
-            vectors.add(table)
+            for batch, corpus in rows.read("passages", table, lambda part: (self.checked(part), vectors.checked(part))):
+                self.keep(batch)
+                vectors.keep(batch.table, corpus)
         if table is None:
             raise InputError(
                 "missing", "passages", "{field} has no batch; give one without rows, which states the columns"
             )
         self._ids.check()
 
-    def arrays(self, metadata_types: Any) -> Arrays:
-        """Return the sections."""
+    def metadata(self, types: Any) -> Arrays:
+        """Return the sections ``metadata.*``, whose columns have some types that are given."""
+        return metadata_arrays(self._metadata, self._types_beside(types), self._places.where)
+
+    def arrays(self) -> Arrays:
+        """Return the sections ``passage.*``, ``document.*`` and ``language.*``."""
         made = self._ids.arrays()
         for name, buffer in self._strings.items():
             offsets = indptr_of_counts(np.concatenate([np.zeros(0, np.int64), *self._lengths[name]]))
@@ -82,13 +113,18 @@ class Passages:
         made["passage.length"] = np.concatenate([np.zeros(0, np.int32), *self._words])
         for labels in self._labels:
             made |= labels.arrays()
-        return made | metadata_arrays(self._metadata, self._types_beside(metadata_types), self._places.where)
+        return made
 
     def _types_beside(self, given: Any) -> dict[str, str]:
         """Return the types of metadata columns: the given ones, and Arrow's types for columns without values."""
         used = {name for row in self._metadata if row for name, value in row.items() if value is not None}
         types = check_types(given)
         return types | {name: kind for name, kind in self._types.items() if name not in used and name not in types}
+
+
+def _without_nulls(rows: Iterable[Mapping[str, Any] | None]) -> list[Mapping[str, Any] | None]:
+    """Return metadata without missing values, of which a warning would say that they have no type."""
+    return [row and {name: value for name, value in row.items() if value is not None} for row in rows]
 
 
 def _encoded(table: Table, name: str, strings: Sequence[str]) -> list[bytes]:
@@ -113,11 +149,19 @@ class _Ids:
         self._lengths: list[NDArray[np.int64]] = []
         self._bytes = Memory()
 
-    def add(self, table: Table) -> None:
-        """Check the ids of a batch and keep them."""
+    def checked(self, table: Table) -> Sequence[Any]:
+        """Return the ids of a batch, or nothing without ids."""
         if not self._presence.of(table) or not table.num_rows:
-            return
+            return ()
         found: Sequence[Any] = row_ids(table, self._before)
+        if isinstance(found[0], str):
+            _encoded(table, "id", found)
+        return found
+
+    def keep(self, table: Table, found: Sequence[Any]) -> None:
+        """Keep the ids of a batch."""
+        if not found:
+            return
         self._before = self._before or (table.where(0), found[0])
         if isinstance(found[0], str):
             encoded = _encoded(table, "id", found)
@@ -172,12 +216,15 @@ class _Labels:
         self._number: dict[str | int | None, int] = {None: -1}
         self._before: Placed | None = None
 
-    def add(self, table: Table) -> None:
-        """Check the labels of a batch and keep them."""
-        if self._label.what not in table.columns:
+    def checked(self, table: Table) -> Sequence[Any] | None:
+        """Return the labels of a batch, or None without such a column."""
+        return self._label.read(table, self._label.what, self._before) if self._label.what in table.columns else None
+
+    def keep(self, table: Table, values: Sequence[Any] | None) -> None:
+        """Keep the labels of a batch."""
+        if values is None:
             self._codes.append(np.full(table.num_rows, -1, np.int32))
             return
-        values = self._label.read(table, self._label.what, self._before)
         if self._before is None:
             at = next((at for at, value in enumerate(values) if value is not None), None)
             self._before = None if at is None else (table.where(at), values[at])

@@ -103,33 +103,40 @@ class Vectors:
         self._dtype: np.dtype[Any] | None = None
         self._count = self._num_rows = 0
 
-    def add(self, table: Table) -> None:
-        """Check the vectors of a batch, round them to the storage type, and append them."""
+    def checked(self, table: Table) -> Corpus | None:
+        """Return the vectors of a batch, checked and rounded to the storage type, or None without any."""
         if not table.num_rows and self._num_rows:
-            return
+            return None
         if (self._buffer is None) != ("vector" not in table.columns) and self._num_rows:
             raise InputError(
                 "conflict",
                 "vector",
                 "a batch with other columns begins here; all batches of a table must have the same",
             ).at(table.place(0))
-        self._num_rows += table.num_rows
         if "vector" not in table.columns:
-            return
+            return None
         values = tables.vectors(table, "vector", self._dim)
-        if self._buffer is None:
-            self._buffer = self._make()
         if not values.size and not values.shape[1]:
-            return
+            return None
         if self._dtype is not None and self._storage == "int8":
             values = values.astype(self._dtype, copy=False)  # the precision of the first batch
         made = Corpus.unchecked(np.ascontiguousarray(values), metric=self._metric, storage=self._storage)
         wrong = made.unscorable()
         if wrong is not None:
             raise refusal(wrong, table.label("vector")).at(table.place(wrong.row))
-        self._dim, self._dtype = made.dim, made.vectors.dtype
-        self._buffer.append(made.vectors)
-        self._count += table.num_rows
+        return made
+
+    def keep(self, table: Table, made: Corpus | None) -> None:
+        """Append the vectors of a batch."""
+        if not table.num_rows and self._num_rows:
+            return
+        self._num_rows += table.num_rows
+        if "vector" in table.columns and self._buffer is None:
+            self._buffer = self._make()
+        if made is not None and self._buffer is not None:
+            self._dim, self._dtype = made.dim, made.vectors.dtype
+            self._buffer.append(made.vectors)
+            self._count += table.num_rows
 
     def corpus(self) -> Corpus | None:
         """Return the vectors, or None if there are none."""

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,8 @@ WEIGHTS = "a finite number of at least 0"
 
 #: The place of a value, for error messages, and the value.
 Placed = tuple[str, Any]
+#: What a function reads of a table.
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,12 @@ class Table:
         count = max(0, min(end, self.num_rows) - first)
         return replace(self, columns=columns, num_rows=count, where=lambda row: self.where(first + row))
 
+    def only(self, rows: Sequence[int]) -> Table:
+        """Return some of the rows, ascending, which keep their places in error messages."""
+        at = np.asarray(rows, np.int64)
+        columns = {name: _taken(values, at) for name, values in self.columns.items()}
+        return replace(self, columns=columns, num_rows=len(at), where=lambda row: self.where(int(at[row])))
+
     def label(self, name: str) -> str:
         """Return the name of a column in its store."""
         return self.labels.get(name, name)
@@ -124,6 +132,73 @@ class Table:
     def refuse(self, row: int, name: str, value: Any, allowed: str, code: str = "type") -> NoReturn:
         """Raise an InputError for a value, or for one that is missing."""
         refuse_value(self.place(row), self.label(name), value, allowed, code, self.unread)
+
+
+def _taken(values: Any, rows: NDArray[np.int64]) -> Any:
+    if isinstance(values, list):
+        return [values[row] for row in rows.tolist()]
+    return values[rows] if isinstance(values, np.ndarray) else values.take(rows)
+
+
+def readable(
+    table: Table, read: Callable[[Table], Read], refuse: Callable[[Table, InputError], None], needed: Iterable[str] = ()
+) -> Iterator[Read]:
+    """Yield what ``read`` returns for a table or, if that raises an error, for parts of it without the rows at fault.
+
+    Parameters
+    ----------
+    table : Table
+    read : callable
+        Raises an InputError for a row that it refuses.
+    refuse : callable
+        Takes a table of one such row, and the error.
+    needed : iterable of str
+        Columns that must not be missing: rows without them are found at once, others by halving.
+
+    Raises
+    ------
+    InputError
+        A table without rows is refused.
+
+    Examples
+    --------
+    >>> table = Table("t", {"n": ["1", "x", "3", None]}, 4, "row {}".format)
+    >>> bad = []
+    >>> def read(part):
+    ...     return integers(replace(part, textual=True), "n", 9).tolist()
+    >>> list(readable(table, read, lambda row, error: bad.append(str(error)), ["n"]))
+    [[1], [3]]
+    >>> bad
+    ["row 3: 'n' is missing; it must be an integer 0 .. 8", "row 1: 'n' is 'x'; it must be an integer 0 .. 8"]
+    """
+    try:
+        found = read(table)
+    except InputError as error:
+        if not table.num_rows:
+            raise
+        if table.num_rows == 1:
+            refuse(table, error)
+            return
+    else:
+        yield found
+        return
+    absent = sorted({row for name in needed if name in table.columns for row in _missing(table.columns[name])})
+    if absent and len(absent) < table.num_rows:
+        for row in absent:
+            yield from readable(table.only([row]), read, refuse)
+        yield from readable(table.only(sorted({*range(table.num_rows)}.difference(absent))), read, refuse)
+        return
+    half = table.num_rows // 2
+    for first, end in ((0, half), (half, table.num_rows)):
+        yield from readable(table.part(first, end), read, refuse)
+
+
+def _missing(values: Any) -> list[int]:
+    if isinstance(values, np.ndarray):
+        return []
+    if isinstance(values, list):
+        return [row for row, value in enumerate(values) if value is None]
+    return np.flatnonzero(np.asarray(values.is_null())).tolist() if values.null_count else []
 
 
 class Places:

@@ -80,7 +80,8 @@ class ChromaSource:
             if self._collection not in known:
                 raise not_in_store("Chroma", "collection", self._collection, known)
             collection = client.get_collection(self._collection, embedding_function=None)  # it embeds nothing
-            yield passages_alone(partial(self._pages, collection), f"Chroma's {self._collection!r}")
+            labels = {"title": self._title}
+            yield passages_alone(partial(self._pages, collection), f"Chroma's {self._collection!r}", labels)
 
     def _pages(self, collection: Any) -> Iterator[list[Point]]:
         wanted = ["embeddings", "documents", "metadatas"]

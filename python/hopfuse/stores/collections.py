@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import check_excludes, check_type, wrong_type
+from .._validation import check_excludes
 from ..errors import InputError
 from ..io.arrow import arrow, empty_batch
 from .tables import TableReader, as_float32, vector_list
@@ -17,70 +17,66 @@ from .tables import TableReader, as_float32, vector_list
 Point = tuple[Any, Any, Any, Mapping[str, Any], Any]
 
 
-def passages_alone(pages: Callable[[], Iterable[Sequence[Point]]], store: str) -> TableReader:
-    """Return the snapshot of a store that has only passages."""
-    return TableReader(lambda table: _batches(pages(), store) if table == "passages" else None)
+def passages_alone(
+    pages: Callable[[], Iterable[Sequence[Point]]], store: str, labels: Mapping[str, str]
+) -> TableReader:
+    """Return the snapshot of a store that has only passages; ``labels`` are its names of their columns."""
+    return TableReader(lambda table: _batches(pages(), store, labels) if table == "passages" else None)
 
 
-def _batches(pages: Iterable[Sequence[Point]], store: str) -> Iterator[Any]:
+def _batches(pages: Iterable[Sequence[Point]], store: str, labels: Mapping[str, str]) -> Iterator[Any]:
     """Yield pages of points as record batches of passages.
 
-    Raises
-    ------
-    InputError
-        A point has no text or no vector, a title that is not a string, or an id of another type or a vector of another
-        dimension than the points before it. The message names the point.
+    A point without a text or a vector, with a title that is not a string, or with an id of another type or a vector of
+    another dimension than the first is a batch of its own, which is refused with its row.
     """
     pa = arrow()
-    row, kind, dim = 0, str, 0
+    first: Point | None = None
     for page in pages:
-        for at, point in enumerate(page, row):
-            if not at and point[4] is not None:
-                kind, dim = type(point[0]), np.size(point[4])
-            try:
-                _check_point(point, kind, dim)
-            except InputError as error:
-                raise error.at(f"{store}, passages row {at} (id {point[0]!r})") from None
-        if page:
-            row += len(page)
-            yield _batch(page, store)
-    if not row:
+        alike: list[Point] = []
+        for point in page:
+            first = first or point
+            if _is_like(point, first):
+                alike.append(point)
+                continue
+            yield from _batch(alike, store, labels)
+            yield from _batch([point], store, labels)
+            alike = []
+        yield from _batch(alike, store, labels)
+    if first is None:
         yield empty_batch(pa.schema([("id", pa.string()), ("text", pa.string())]))
 
 
-def _batch(page: Sequence[Point], store: str) -> Any:
+def _batch(points: Sequence[Point], store: str, labels: Mapping[str, str]) -> Iterator[Any]:
+    if not points:
+        return
     pa = arrow()
-    ids, texts, titles, metadata, vectors = zip(*page, strict=True)
+    ids, texts, titles, metadata, vectors = zip(*points, strict=True)
     columns = {
         "id": pa.array(ids),
-        "title": pa.array(titles, pa.string()),
-        "text": pa.array(texts, pa.string()),
-        "vector": vector_list(as_float32(np.asarray(vectors), store)),
+        "title": pa.array(titles, None if any(titles) else pa.string()),
+        "text": pa.array(texts, None if any(texts) else pa.string()),
+        "vector": _vectors(vectors, store),
         "metadata": pa.array([json.dumps(dict(one)) if one else None for one in metadata], pa.string()),
     }
-    return pa.record_batch(list(columns.values()), names=list(columns))
+    fields = [
+        pa.field(name, column.type, metadata={"column": labels.get(name, name)}) for name, column in columns.items()
+    ]
+    yield pa.record_batch(list(columns.values()), schema=pa.schema(fields))
 
 
-def _check_point(point: Point, kind: type, dim: int) -> None:
+def _vectors(vectors: Sequence[Any], store: str) -> Any:
+    """Return vectors of one length as an Arrow array of lists; the vector of a single point may be missing."""
+    if vectors[0] is None or np.ndim(vectors[0]) != 1:
+        return arrow().array([None], arrow().list_(arrow().float32()))
+    return vector_list(as_float32(np.asarray(vectors), store))
+
+
+def _is_like(point: Point, first: Point) -> bool:
+    """Return whether a point can be in a batch with the first one, and has what a passage needs."""
     id, text, title, _, vector = point
-    if not isinstance(text, str):
-        raise InputError("missing", "text", "{field} is missing; give the point one, or name its key (Qdrant: {@text})")
-    if title is not None:
-        check_type(title, "title", str, "a string")
-    if vector is None or np.ndim(vector) != 1:
-        raise InputError(
-            "shape", "vector", "{field} is missing, or the point has several; give it one, or leave the point out"
-        )
-    if not isinstance(id, kind):
-        raise wrong_type(id, "id", f"a {kind.__name__}, as that of row 0")
-    if len(vector) != dim:
-        raise InputError(
-            "length",
-            "vector",
-            "{field} has {given} components; the rows before it have {allowed}",
-            given=len(vector),
-            allowed=dim,
-        )
+    whole = isinstance(text, str) and (title is None or isinstance(title, str))
+    return whole and type(id) is type(first[0]) and np.ndim(vector) == 1 and np.shape(vector) == np.shape(first[4])
 
 
 def check_place(path: object, client: object) -> None:

@@ -94,7 +94,8 @@ class QdrantSource:
                     known = sorted(one.name for one in client.get_collections().collections)
                     raise not_in_store("Qdrant", "collection", self._collection, known)
                 name, cosine = self._vector_of(client.get_collection(self._collection).config.params.vectors)
-            yield passages_alone(partial(self._pages, client, name, cosine), f"Qdrant's {self._collection!r}")
+            labels = {"text": self._text, "title": self._title}
+            yield passages_alone(partial(self._pages, client, name, cosine), f"Qdrant's {self._collection!r}", labels)
 
     @contextmanager
     def _server_errors(self) -> Iterator[None]:
@@ -147,9 +148,9 @@ class QdrantSource:
                     self._collection, limit=PAGE, offset=after, with_payload=True, with_vectors=wanted
                 )
             page = [self._point(one, name) for one in points]
-            vectors = [vector for *_, vector in page if vector is not None]
+            vectors = [vector for *_, vector in page if np.ndim(vector) == 1]
             if cosine and vectors:
-                if np.abs(np.linalg.norm(np.asarray(vectors), axis=1) - 1).max() < 1e-5:
+                if max(abs(float(np.linalg.norm(vector)) - 1) for vector in vectors) < 1e-5:
                     warnings.warn(
                         f"Qdrant returns the vectors of {self._collection!r} normalised (cosine distance); the index "
                         "has these, not the vectors that were written",

@@ -105,9 +105,7 @@ def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
             if some or not first:
                 columns = zip(*some, strict=True) if some else ([] for _ in names)
                 arrays = [
-                    _vectors(values, table, name, first, dims)
-                    if kind == "blob"
-                    else _values(values, kind, table, name, first)
+                    _vectors(values, dims, name) if kind == "blob" else _values(values, kind, table, name, first)
                     for name, kind, values in zip(names, kinds, columns, strict=True)
                 ]
                 yield as_table(table, arrow().record_batch(arrays, names=names), {})
@@ -167,30 +165,24 @@ def _values(values: Sequence[Any], kind: str, table: str, name: str, first: int)
         ) from None
 
 
-def _vectors(values: Sequence[bytes | None], table: str, name: str, first: int, dims: dict[str, int]) -> Any:
-    """Return BLOBs as lists of float32; all must have the length of the first."""
-    for row, value in enumerate(values, first):
-        if value is None:
-            raise InputError(
-                "missing",
-                table,
-                "{field} row {row} column {column!r} is NULL; leave the row out, or give it a vector",
-                row=row,
-                column=name,
-            )
-        dim = dims.setdefault(name, max(len(value) // 4, 1))
-        if len(value) != 4 * dim:
-            raise InputError(
-                "length",
-                table,
-                "{field} row {row} column {column!r} has {given} bytes; float32 vectors like the first have {allowed}",
-                row=row,
-                column=name,
-                given=len(value),
-                allowed=4 * dim,
-            )
-    stored = np.frombuffer(b"".join(value for value in values if value), np.dtype("<f4")).astype(np.float32)
-    return vector_list(stored.reshape(len(values), dims.get(name, 1)))
+def _vectors(values: Sequence[bytes | None], dims: dict[str, int], name: str) -> Any:
+    """Return BLOBs as lists of float32; one whose length is not that of the first, or a NULL, as a list of its own.
+
+    What is no whole number of float32 is a list with a null, which is refused with its row.
+    """
+    first = next((value for value in values if value), b"")
+    dim = dims.setdefault(name, len(first) // 4) or 1
+    if values and all(value is not None and len(value) == 4 * dim for value in values):
+        stored = np.frombuffer(b"".join(value for value in values if value), np.dtype("<f4")).astype(np.float32)
+        return vector_list(stored.reshape(len(values), dim))
+    pa = arrow()
+    return pa.array([_numbers(value, dim) for value in values], pa.list_(pa.float32()))
+
+
+def _numbers(blob: bytes | None, dim: int) -> list[float | None] | None:
+    if blob is None:
+        return None
+    return [None] * dim if len(blob) % 4 else np.frombuffer(blob, np.dtype("<f4")).tolist()
 
 
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> SQLiteSource:

@@ -132,6 +132,18 @@ def type_of(value: Any) -> str | None:
     return "strings" if listed else None
 
 
+def types_of(rows: Sequence[Mapping[str, Any] | None], types: Mapping[str, str]) -> dict[str, str]:
+    """Return the types of the columns that have values in checked rows: those of their first values, or the given ones.
+
+    Examples
+    --------
+    >>> types_of([{"year": 1843, "name": None}, {"loc": {"page": 2}}], {"loc": "flatten"})
+    {'year': 'int64', 'loc.page': 'int64'}
+    """
+    flat = flattened(rows, types, str)
+    return {name: column.type for name, column in _columns(flat, types, str, tells=False).items() if column.rows}
+
+
 def as_type(value: Any, kind: str) -> Any:
     """Return a value as a column of a type stores it: bool, int, float, str or tuple of str; None for another value.
 
@@ -182,9 +194,13 @@ def _microseconds(value: Any) -> int | None:
 
 
 def _columns(
-    rows: Sequence[Mapping[str, Any] | None], types: Mapping[str, str], where: Callable[[int], str]
+    rows: Sequence[Mapping[str, Any] | None],
+    types: Mapping[str, str],
+    where: Callable[[int], str],
+    *,
+    tells: bool = True,
 ) -> dict[str, _Values]:
-    """Return the type and the values of each column."""
+    """Return the type and the values of each column; say which are left out if it ``tells``."""
     found: dict[str, _Values] = {name: _Values(kind, [], []) for name, kind in types.items() if kind != FLATTEN}
     absent: set[str] = set()
     for i, row in enumerate(rows):
@@ -203,7 +219,7 @@ def _columns(
             column.values.append(value)
     objects = {name for name in absent if any(one.startswith(f"{name}.") for one in found)}  # in other rows
     empty = sorted(absent.difference(found, objects))
-    if empty:
+    if empty and tells:
         warnings.warn(
             f"the metadata {', '.join(map(repr, empty))} is left out: no row has a value, so its type is unknown; to "
             f"store it, give metadata_types={{{empty[0]!r}: 'string'}}, or another type",
