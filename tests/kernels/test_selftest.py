@@ -142,8 +142,9 @@ def test_walks_in_one_launch_are_given_up_where_they(monkeypatch: pytest.MonkeyP
     plants = {
         "differ": ("ppr_f32.cu", "            if (step.omega != nullptr) step.omega += done * L;\n", ""),
         "differ in slices": ("ppr_sliced_f32.cu", "t.step.omega[done * L + lane]", "t.step.omega[lane]"),
+        "fail": ("ppr_f32.cu", "step.omega += done * L;", "step.omega += done * L;"),
     }
-    folder = planted(tmp_path, *plants[how]) if how in plants else CUDA
+    folder = planted(tmp_path, *plants[how])
     monkeypatch.setattr(selftest, "quick_cases", lambda: iter([selftest_cases.ppr_case("ppr plain", 3)]))
     with registered("together", ordinal=5, folder=folder) as runtime:
         if how == "fail":
