@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from hopfuse import _native
-from hopfuse.backends.calls.dense import DenseCall
+from hopfuse.backends.calls.dense import DenseCall, RowFilter
 from hopfuse.backends.cuda import DeviceOps, Recordings
 from hopfuse.backends.cuda.runtime import Runtime
-from hopfuse.backends.row_filter import RowFilter
 from hopfuse.ops.capture import BATCH_SIZES
 
 MIB = 2**20

@@ -11,7 +11,7 @@ from cases import random_graph, random_restart
 from compare import assert_bitwise
 from devices import on_device, on_host
 from hopfuse import backends
-from hopfuse.backends.calls.node_weights import NodeWeightCall
+from hopfuse.backends.calls.ppr import NodeWeightCall
 from hopfuse.backends.cuda import DeviceOps
 from hopfuse.errors import InputError
 from numpy.typing import NDArray

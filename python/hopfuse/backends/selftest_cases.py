@@ -15,13 +15,10 @@ from ..types import Corpus
 from ..types.corpus import STORAGES, Metric, Storage
 from . import calls
 from .call import Answer, Backend, Case, hits_of
-from .calls.dense import DenseCall
+from .calls.dense import DenseCall, RowFilter, SimilarityCall
 from .calls.fusion import FuseCall, calibration_option
-from .calls.node_weights import NodeWeightCall
-from .calls.ppr import PprCall, PprTopkCall
-from .calls.similarity import SimilarityCall
+from .calls.ppr import NodeWeightCall, PprCall, PprTopkCall
 from .node_weights import NodeWeights
-from .row_filter import RowFilter
 from .selftest_data import NODES, draw_filter, draw_walks
 from .walk_queries import DeviceSeeds, NodeRanking, PprQueries
 
@@ -39,6 +36,7 @@ def quick_cases() -> Iterator[Case]:
         yield dense_case(f"dense_topk {storage}", storage=storage)
     yield dense_case("dense_topk by codes", storage="float32", coded=True)
     yield from _product_cases()
+    yield similarity_case("similarity_weights", storage="float16")
     yield from (case for case in _cases_of_calls() if case.is_quick)
     yield search_case()
 
@@ -55,6 +53,7 @@ def every_case() -> Iterator[Case]:
         yield from _ppr_cases(batch)
         yield from _topk_cases(batch)
     yield from _dense_cases()
+    yield from _similarity_cases()
     yield from _cases_of_calls()
     yield search_case()
     yield from walk_cases()
@@ -252,6 +251,25 @@ def _subnormal_rows(backend: Backend) -> Answer:
     corpus = Corpus.from_array(vectors, storage="float16")
     hits = backend.run(DenseCall(queries, corpus, 5, RowFilter(), threads=1))
     return hits_of(hits)
+
+
+def _similarity_cases() -> Iterator[Case]:
+    for storage in STORAGES:
+        yield similarity_case(f"similarity_weights {storage}", storage=storage)
+    for kind in ("mask", "few ids"):
+        yield similarity_case(f"similarity_weights, a filter each, {kind}", storage="float32", allow=kind)
+
+
+def similarity_case(name: str, *, storage: Storage, allow: str | None = None) -> Case:
+    def run(backend: Backend) -> Answer:
+        rng = np.random.default_rng(11)
+        batch, rows = 6, 300
+        corpus = Corpus.from_array(rng.standard_normal((rows, 24)).astype(np.float32), storage=storage)
+        queries = rng.standard_normal((batch, 24)).astype(np.float32)
+        allowed = draw_filter(rng, allow, batch, rows, shared=False)
+        return [backend.run(SimilarityCall(queries, corpus, 1.0, 1e-4, allowed, threads=1))]
+
+    return Case(name, run)
 
 
 # ---- A search ----------------------------------------------------------------------------------------------------

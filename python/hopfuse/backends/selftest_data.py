@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from .._arrays.rows import indptr_of_counts
 from ..types import Graph
-from .calls.node_weights import NodeWeightCall
-from .row_filter import RowFilter
+from .calls.dense import RowFilter
+from .calls.ppr import NodeWeightCall
 from .walk_queries import PprQueries
 from .walks import Restart
 

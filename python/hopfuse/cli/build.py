@@ -28,21 +28,11 @@ from ..io.skips import SKIP_FAILED
 from ..io.source import ORDERED, PASSAGES
 from ..io.tables import Table
 from ..stores import Source, is_place, open_source
-from .build_rules import (
-    FACT_READERS,
-    FILE_OPTIONS,
-    QUERY_OPTIONS,
-    check_files,
-    check_origin,
-    check_store,
-    choice_options,
-    choices_of,
-    may_refuse,
-)
+from .build_rules import FACT_READERS, FILE_OPTIONS, QUERY_OPTIONS, check_files, check_origin, check_store, may_refuse
 from .console import note
 from .filters import read_types
 from .info import index_table
-from .options import DIRECTORY, FILE, encoder_option
+from .options import DIRECTORY, FILE, choice_options, choices_of, encoder_option
 from .outputs import (
     FACTS,
     MENDED,

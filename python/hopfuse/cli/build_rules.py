@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
-
 from .._validation import check_needs, counted
 from ..encoders.named import ENDPOINT
 from ..errors import InputError
 from ..index.input import CHOICES
-from .options import ENDPOINT_OPTIONS, F, Rule, check_rules, stated
+from .options import ENDPOINT_OPTIONS, Rule, check_rules, stated
 
 WORDS, FACT_READERS = "words", frozenset(("spacy", "endpoint"))
 OF_FACTS = ("from", "reader spacy", "reader endpoint")
@@ -60,19 +58,6 @@ STORE_EXCLUDES: tuple[Rule, ...] = (
     *((name, "reader", "which makes its own") for name in ("edges", "entities", "facts")),
     ("synonyms", "slot", "since `hopfuse follow` joins no names of later rows"),
 )
-
-
-def choice_options(command: F) -> F:
-    """Add the options of arguments with few values, as ``Inputs`` declares them; one that is not given is None."""
-    for name, one in reversed(CHOICES.items()):
-        shown = f"{one.help}  [default: {one.default}]"
-        command = click.option(f"--{name.replace('_', '-')}", type=click.Choice(one.allowed), help=shown)(command)
-    return command
-
-
-def choices_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those arguments that are given."""
-    return {name: given[name] for name in CHOICES if given[name] is not None}
 
 
 def _with_readers(given: Mapping[str, Any]) -> dict[str, Any]:

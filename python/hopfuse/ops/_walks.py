@@ -22,7 +22,7 @@ from .._validation import (
     check_whole,
     wrong_value,
 )
-from ..backends.calls.node_weights import NodeWeightCall
+from ..backends.calls.ppr import NodeWeightCall
 from ..backends.engine import Engine
 from ..backends.node_weights import NodeWeights, read_nodes
 from ..backends.walk_queries import NO_RESTARTS, PprQueries

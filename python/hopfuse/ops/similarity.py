@@ -6,7 +6,7 @@ from typing import Any
 
 from .._arrays.vectors import first_unscorable
 from .._validation import check_bytes, check_number
-from ..backends.calls.similarity import SimilarityCall
+from ..backends.calls.dense import SimilarityCall
 from ..backends.engine import engine_for
 from ..errors import InputError
 from ..types import Corpus

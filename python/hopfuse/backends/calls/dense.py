@@ -1,4 +1,4 @@
-"""Exact dense top-k."""
+"""Exact dense top-k, and weights of vectors by their similarity to a query."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _native
+from ..._arrays.rows import entries_of, indptr_of_counts
 from ..._arrays.vectors import dense_types, vector_bits
-from ...types.continued_corpus import ContinuedCorpus
+from ...types.continued_corpus import ContinuedCorpus, CorpusPart
 from ...types.hits import PAD_ID, PAD_SCORE
 from ..call import Array, HitArrays
 from ..cpu import record
-from ..row_filter import RowFilter
 
 if TYPE_CHECKING:
     from ...types import Corpus
@@ -22,6 +22,57 @@ if TYPE_CHECKING:
 #: Suffixes of the names of kernels, by the precision of the vectors.
 SUFFIXES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
 _NO_CODES: dict[str, Any] = dict.fromkeys(("codes", "scale", "error", "norm_code", "norm"))
+
+
+class RowFilter(NamedTuple):
+    """A filter of rows: a mask (N,) or (B, N), or ascending ids in CSR rows, of which a shared filter has one."""
+
+    mask: Array | None = None  # uint8
+    indptr: Array | None = None  # int64
+    ids: Array | None = None  # int64
+    shared: bool = True
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it leaves rows out."""
+        return self.mask is not None or self.indptr is not None
+
+    def masks(self, n: int) -> NDArray[np.bool_]:
+        """Return one mask for all queries, (1, N), or one per query, (B, N)."""
+        if self.mask is not None:
+            return np.atleast_2d(self.mask.view(np.bool_))
+        assert self.indptr is not None
+        masks = np.zeros((self.indptr.size - 1, n), np.bool_)
+        masks[np.repeat(np.arange(len(masks)), np.diff(self.indptr)), self.ids] = True
+        return masks
+
+    def of(self, queries: NDArray[np.int64]) -> RowFilter:
+        """Return the filter of a subset of the queries."""
+        if self.shared:
+            return self
+        if self.mask is not None:
+            return self._replace(mask=np.ascontiguousarray(self.mask[queries]))
+        assert self.indptr is not None
+        assert self.ids is not None
+        ids, counts = entries_of(self.indptr, self.ids, queries)
+        return self._replace(indptr=indptr_of_counts(counts), ids=ids)
+
+    def of_segment(self, segment: CorpusPart) -> RowFilter:
+        """Return the filter of a corpus as a filter of its segment, which also leaves out what was removed from it."""
+        rows, place, size = segment.rows, segment.place, segment.corpus.num_vectors
+        if self.indptr is not None:
+            assert self.ids is not None
+            own = (self.ids >= rows.start) & (self.ids < rows.stop)
+            kept = self.ids[own] - rows.start
+            before = np.concatenate([[0], np.cumsum(own)])
+            return RowFilter(None, before[self.indptr], kept if place is None else place[kept], self.shared)
+        if place is None:
+            return self if self.mask is None else self._replace(mask=np.ascontiguousarray(self.mask[..., rows]))
+        if self.mask is None:
+            return RowFilter(segment.mask)
+        mask = np.zeros((*self.mask.shape[:-1], size), np.uint8)
+        mask[..., place] = self.mask[..., rows]
+        return self._replace(mask=mask)
 
 
 class DenseCall(NamedTuple):
@@ -119,3 +170,50 @@ def _best_of_segments(call: DenseCall, corpus: ContinuedCorpus, rescored: NDArra
         "scores": np.take_along_axis(all_scores, best, axis=1),
         "counts": np.count_nonzero(kept != PAD_ID, axis=1),
     }
+
+
+class SimilarityCall(NamedTuple):
+    """Weigh all vectors by their cosines (kernels/include/hopfuse/similarity.h), (B, N); ``allow`` is on the host."""
+
+    queries: Array  # (B, d) float32
+    corpus: Corpus
+    tau: float
+    floor: float
+    allow: RowFilter
+    threads: int
+    on_device: bool = False
+
+    def run_on_host(self) -> NDArray[np.float32]:
+        corpus, batch = self.corpus, self.queries.shape[0]
+        if isinstance(corpus, ContinuedCorpus):  # the vectors that remain, as if the others were not allowed
+            whole = corpus.concatenated
+            found = self._replace(corpus=whole.corpus, allow=self.allow.of_segment(whole)).run_on_host()
+            return found if whole.place is None else np.take(found, whole.place, axis=1)
+        out = np.empty((batch, corpus.num_vectors), np.float32)
+        _native.similarity(
+            vector_bits(corpus.vectors, corpus.precision),
+            type=dense_types()[corpus.precision],
+            queries=self.queries,
+            allow_mask=self.allow.masks(corpus.num_vectors).view(np.uint8) if self.allow.is_given else None,
+            allow_shared=self.allow.shared,
+            tau=self.tau,
+            floor=self.floor,
+            threads=self.threads,
+            out=out,
+        )
+        corpus.release()
+        record("similarity_f32", self.threads, queries=batch, passages=corpus.num_vectors)
+        return out
+
+    def run_on_device(self, device: DeviceOps) -> Array:
+        found = _native.device_similarity_weights(
+            device.queue(),
+            device.corpus(self.corpus),
+            queries=self.queries,
+            **self.allow._asdict(),
+            tau=self.tau,
+            floor=self.floor,
+            on_device=self.on_device,
+        )
+        device.record("similarity_f32", queries=self.queries.shape[0], passages=self.corpus.num_vectors)
+        return found["weights"]

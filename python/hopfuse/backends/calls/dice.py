@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _native
+from ...types import LabelSets
 from ..call import Answer, Backend, Case
 from ..cpu import record
 
 if TYPE_CHECKING:
-    from ...types import LabelSets
     from ..cuda import DeviceOps
 
 
@@ -69,8 +69,6 @@ def cases() -> Iterator[Case]:
 
 def _drawn(backend: Backend) -> Answer:
     """Score labels of all lengths from 0, texts with elements that no label has, and queries without candidates."""
-    from ...types import LabelSets
-
     rng = np.random.default_rng(9)
     labels = LabelSets.from_labels([_text(rng, length) for length in rng.integers(0, 40, 50)])
     sets = labels.sets_of([_text(rng, length) + " é€" for length in (0, 5, 30, 30, 200)])

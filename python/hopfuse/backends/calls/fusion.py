@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import _native
+from ... import _native, fusion
 from ..call import Answer, Array, Backend, Case, HitArrays, ScoredList, empty_hits, hits_of, named
 from ..cpu import record
 
 if TYPE_CHECKING:
-    from ...fusion import FusionMethod
     from ..cuda import DeviceOps
 
 _CALIBRATIONS, _TIES, _METHODS = _native.calibrations(), _native.ties(), _native.fusion_methods()
@@ -126,10 +125,8 @@ def cases() -> Iterator[Case]:
         yield _calibrate_case("pit", ties, is_quick=ties == "mean")
 
 
-def _methods() -> dict[str, FusionMethod]:
+def _methods() -> dict[str, fusion.FusionMethod]:
     """Return a method for each kernel: by default options, or by those that reach more of it."""
-    from ... import fusion
-
     return {
         **{str(method.kernel): method() for method in fusion.METHODS.values()},
         "boltzmann": fusion.Boltzmann(temperature=0.5, wasserstein=2.0),
@@ -150,7 +147,7 @@ def calibration_option(lists: int) -> KernelOptions:
     }
 
 
-def _fuse_case(name: str, method: FusionMethod, *, long_lists: bool = False, is_quick: bool = False) -> Case:
+def _fuse_case(name: str, method: fusion.FusionMethod, *, long_lists: bool = False, is_quick: bool = False) -> Case:
     """Return a case; long lists exceed what a block sorts in shared memory."""
     from ..selftest_data import draw_hits
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _native
+from ...types import Incidence
 from ..call import Answer, Array, Backend, Case, HitArrays, empty_hits, hits_of, named
 from ..cpu import record
 from ..faults import raise_fault
 
 if TYPE_CHECKING:
-    from ...types import Incidence
     from ..cuda import DeviceOps
 
 
@@ -94,8 +94,6 @@ def _best(backend: Backend) -> Answer:
 
 def _drawn() -> tuple[Incidence, NDArray[np.float32], NDArray[np.float32]]:
     """Draw an incidence with empty rows, a row of all columns, ties and denormal weights, scores, and a scale."""
-    from ...types import Incidence
-
     rng = np.random.default_rng(10)
     rows, columns, batch = 300, 150, 11
     pairs = np.unique(np.concatenate([rng.integers(0, rows * columns, 900), 7 * columns + np.arange(columns)]))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import _native
-from ..call import Answer, Array, Backend, Case, HitArrays, empty_hits, hits_of, named
+from ...types import Incidence
+from ..call import Answer, Array, Backend, Case, HitArrays, ScoredList, empty_hits, hits_of, named
 
 if TYPE_CHECKING:
-    from ...types import Incidence
     from ..cuda import DeviceOps
 
 
@@ -133,17 +134,19 @@ def _empty_seeds(node: NDArray[np.int64], more: int) -> dict[str, Any]:
 
 # ---- The self-test ---------------------------------------------------------------------------------------------------
 
+#: Draws the hits of a batch: their width, and the number of documents.
+DrawHits = Callable[[np.random.Generator, int, int, int], ScoredList]
+
 
 def cases() -> Iterator[Case]:
-    yield Case("add_passage_seeds", _passage_seeds)
-    yield Case("add_entity_seeds", _entity_seeds)
-    yield Case("cover_seeds", _cover)
-    yield Case("boost_weights", _boost)
-
-
-def _passage_seeds(backend: Backend) -> Answer:
     from ..selftest_data import draw_hits
 
+    seeds = {"add_passage_seeds": _passage_seeds, "add_entity_seeds": _entity_seeds, "cover_seeds": _cover}
+    for name, run in {**seeds, "boost_weights": _boost}.items():
+        yield Case(name, partial(run, draw_hits))
+
+
+def _passage_seeds(draw_hits: DrawHits, backend: Backend) -> Answer:
     rng = np.random.default_rng(7)
     hits = draw_hits(rng, 9, 12, 40)
     node = np.stack([rng.permutation(40)[:4] for _ in range(9)]).astype(np.int64)
@@ -152,11 +155,8 @@ def _passage_seeds(backend: Backend) -> Answer:
     return list(backend.run(PassageSeedCall(node, weight, *hits, mass=0.5)))
 
 
-def _entity_seeds(backend: Backend) -> Answer:
+def _entity_seeds(draw_hits: DrawHits, backend: Backend) -> Answer:
     """Add entities of hits to seeds, with overlaps, weights of all sizes and a query without seeds."""
-    from ...types import Incidence
-    from ..selftest_data import draw_hits
-
     rng = np.random.default_rng(8)
     pairs = np.unique(rng.integers(0, 30 * 20, 150))
     weights = 10.0 ** rng.integers(-9, 9, pairs.size)
@@ -171,11 +171,8 @@ def _entity_seeds(backend: Backend) -> Answer:
     return [_to_width(nodes, kept, -1), _to_width(shares, kept, 0.0)]
 
 
-def _cover(backend: Backend) -> Answer:
+def _cover(draw_hits: DrawHits, backend: Backend) -> Answer:
     """Cover seeds with ties of weight, below the floor, without a mention, and a query without seeds."""
-    from ...types import Incidence
-    from ..selftest_data import draw_hits
-
     rng = np.random.default_rng(12)
     pairs = np.unique(rng.integers(0, 30 * 20, 150))
     weights = rng.integers(0, 3, pairs.size)
@@ -187,10 +184,8 @@ def _cover(backend: Backend) -> Answer:
     return hits_of(hits)
 
 
-def _boost(backend: Backend) -> Answer:
+def _boost(draw_hits: DrawHits, backend: Backend) -> Answer:
     """Boost weights by scores of both signs and all sizes, and by an empty list."""
-    from ..selftest_data import draw_hits
-
     rng = np.random.default_rng(11)
     ids, scores, counts = draw_hits(rng, 9, 300, 700)
     size = 10.0 ** rng.integers(-40, 30, scores.shape)

@@ -11,10 +11,9 @@ import numpy as np
 from ... import _native
 from ..._validation import check_whole
 from ...types import Corpus, Graph
-from ..calls.dense import DenseCall
+from ..calls.dense import DenseCall, RowFilter
 from ..calls.ppr import PprCall, PprTopkCall
 from ..driver import no_driver
-from ..row_filter import RowFilter
 from ..walk_queries import DeviceSeeds, NodeRanking, PprQueries
 from .device_ops import DeviceOps
 from .runtime import Runtime
