@@ -33,14 +33,18 @@ def test_public_names() -> None:
     assert hopfuse.index.__all__ == [
         *(
             "Change",
+            "Deletions",
             "EncoderInfo",
             "Follower",
             "Index",
             "IndexPart",
             "LabelColumn",
+            "LeftOut",
+            "LeftOutRow",
             "LiveIndex",
             "Metadata",
             "MetadataColumn",
+            "RowMaps",
             "Where",
             "WordInfo",
         ),
