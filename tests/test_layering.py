@@ -21,7 +21,7 @@ KERNELS = ROOT / "kernels"
 # ---- The table ------------------------------------------------------------------------------------------------------
 
 #: What every room may see: the checks, arrays and folding of texts that all share.
-SHARED = {"errors", "_arrays", "_threads", "_validation", "text"}
+SHARED = {"errors", "_arrays", "_lazy", "_threads", "_validation", "text"}
 #: Rooms whose public names make up the public API.
 API = {"", "types", "ops", "fusion", "encoders", "index", "recipes", "io"} | SHARED
 #: Rooms around the API, each with third-party libraries of its own.
@@ -29,7 +29,8 @@ AROUND = ("extract", "lexical", "llm", "adapters", "evaluate", "diagnose", "repo
 #: Rooms of the package that a room may import, beside itself. "" is the package's own __init__.
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
-    "text": {"errors"},
+    "_lazy": set(),
+    "text": {"errors", "_lazy"},
     "_validation": {"errors"},
     "_threads": {"_arrays", "errors", "_validation"},
     "_arrays": {"_native", "errors", "_validation"},
@@ -91,10 +92,11 @@ RECIPE_NAMES = {"guided-walk", "phase-graph", "policy-rag", "hybrid-rrf", "plain
 NAMED_TUPLE = {"_asdict", "_fields", "_field_defaults", "_make", "_replace"}
 #: Headers of kernels/device that no other room reads.
 DEVICE_ALONE = {"groups.h", "planted.h", "state.h", "tape.h"}
-#: Headers of kernels/cpu that the bindings read: the table of kernels, input checks, prepared graphs, seeds, sums of
-#: terms, pools of threads and workspaces, the floating-point mode.
+#: Headers of kernels/cpu that the bindings read: the table of kernels, input checks, changes of graphs, prepared
+#: graphs, seeds, sums of terms, pools of threads and workspaces, the floating-point mode.
 BOUND = {
     "float_mode.h",
+    "graph_changes.h",
     "inputs.h",
     "kernels.h",
     "prepared_graph.h",

@@ -25,6 +25,10 @@ TYPES = {"category": "string", "status": "string", "year": "int64"}
 class TestHopfuseDocumentStore(DocumentStoreBaseTests, DeleteAllTest, DeleteByFilterTest, CountDocumentsByFilterTest):
     """The suite; embeddings are not returned."""
 
+    # Of an argument that the store does not have.
+    test_delete_all_documents_without_recreate_index = None
+    test_delete_all_documents_with_recreate_index = None
+
     @pytest.fixture
     def document_store(self, tmp_path):
         store = HopfuseDocumentStore(tmp_path / "memory", create={"metadata_types": TYPES})

@@ -9,7 +9,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from adapters.frameworks import QUESTIONS, served, small_index
-from adapters.memories import add_elsewhere, check_reads_its_writes
+from adapters.memories import add_elsewhere, check_reads_its_writes, turn
 from hopfuse.adapters.searcher import Searcher
 from hopfuse.errors import InputError
 
@@ -389,6 +389,10 @@ def test_a_folder_is_followed(tmp_path):
     id, question = add_elsewhere(tmp_path, 0)
     assert id not in [one.node_id for one in follower.retrieve(question)]
     assert latest.retrieve(question)[0].node_id == asyncio.run(latest.aretrieve(question))[0].node_id == id
+    fusion = HopfuseFusion(source=tmp_path, options={"method": "rrf"}, at_least="latest")
+    assert fusion.postprocess_nodes([], query_str=question)[0].node_id == id
+    walking = HopfusePGRetriever(SimplePropertyGraphStore(), tmp_path, include_text=False, at_least=1)
+    assert walking.retrieve(question)[0].text == turn(0)[1]
     follower.refresh()
     assert follower.retrieve(question)[0].node_id == id
     store = HopfuseVectorStore(tmp_path, at_least="latest")

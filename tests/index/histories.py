@@ -79,6 +79,7 @@ class History(RuleBasedStateMachine):
         assert index.seq == self.seq
         assert parts_that_differ(index, rebuilt) == []
         assert differences(index, rebuilt) == []
+        assert differences(index, hf.Index.open(self.folder), statements=True) == []  # merged at once
 
     def teardown(self) -> None:
         rebuilt = self.model.rebuilt()

@@ -143,7 +143,8 @@ class Searcher:
             ``{"tenant": "a", "year__ge": 2020}`` (:func:`hopfuse.where`). A server takes ids and conditions.
         at_least : int or "latest", optional
             The seq of a change that must be searched, or all that any process has committed until now, as in
-            :meth:`hopfuse.Retriever.search`. What this process has committed to an index here is always searched.
+            :meth:`hopfuse.Retriever.search`; a server takes a seq. What this process has committed to an index here is
+            always searched.
 
         Returns
         -------
@@ -187,7 +188,14 @@ class Searcher:
 
     def _served(self, k: int, at_least: AtLeast) -> dict[str, Any]:
         """Return the settings of a search by a server, which has what its store has written."""
-        if self.written is not None and not isinstance(at_least, str):
+        if isinstance(at_least, str):
+            raise InputError(
+                "unsupported",
+                "at_least",
+                "{field} is {given!r}; a server follows changes by itself, and waits only for the seq of a change",
+                given=at_least,
+            )
+        if self.written is not None:
             at_least = max(self.written, at_least or 0)
         return {**self._settings, "k": k, "at_least": at_least}
 

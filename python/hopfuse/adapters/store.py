@@ -220,9 +220,10 @@ class FolderStore(PassageStore):
         """Add passages; see :class:`PassageStore`."""
         own, folder = _distinct(rows, existing), self._open()
         with folder.lock:
-            index = folder.live.snapshot()
-            known = {row["id"] for row in own if _row_of(index, row["id"]) is not None}
-            own = _checked_new(own, known, existing)
+            index = folder.live.index  # for what it has, which no change adds or takes away
+            if existing == "skip":
+                index = folder.live.snapshot()
+                own = [row for row in own if _row_of(index, row["id"]) is None]
             if own:
                 vectors = [row.pop("vector", None) for row in own]
                 with folder.live.change() as change:
@@ -235,14 +236,15 @@ class FolderStore(PassageStore):
 
     def delete(self, ids: Iterable[str | int]) -> int:
         """Delete passages by their ids; see :class:`PassageStore`."""
-        folder = self._open()
+        folder, wanted = self._open(), [*dict.fromkeys(ids)]
         with folder.lock:
-            index = folder.live.snapshot()
-            known = [index.passage_ids[row] for row in self._rows(ids)]
-            if known:
-                with folder.live.change() as change:
-                    change.delete_passages(known)
-            return len(known)
+            try:
+                return _delete(folder.live, wanted)
+            except InputError as error:
+                if error.code != "unknown":
+                    raise
+            ids_of_rows = folder.live.snapshot().passage_ids
+            return _delete(folder.live, [ids_of_rows[row] for row in self._rows(wanted)])
 
     def delete_all(self, allow: Filter | None = None) -> int:
         """Delete passages by a filter; see :class:`PassageStore`."""
@@ -293,19 +295,23 @@ class FolderStore(PassageStore):
 def _row_of(index: Index, id: str | int) -> int | None:
     """Return the row of a passage, also if frameworks have an integer id as a string; None if there is none."""
     if index.num_passages and isinstance(index.passage_ids[0], int) and isinstance(id, str):
-        if not id.removeprefix("-").isdecimal():
-            return None
-        id = int(id)
-    try:
-        return index.row_of(id)
-    except InputError:
-        return None
+        id = int(id) if id.removeprefix("-").isdecimal() else id
+    row = index.find(id)
+    return None if row < 0 else row
 
 
 def _matching(index: Index, allow: Filter | None) -> list[int]:
     if allow is None:
         return list(range(index.num_passages))
     return np.flatnonzero(index.mask(as_where(allow))).tolist()
+
+
+def _delete(live: LiveIndex[Index], ids: list[str | int]) -> int:
+    """Delete passages, all of which exist, and return their number."""
+    if ids:
+        with live.change() as change:
+            change.delete_passages(ids)
+    return len(ids)
 
 
 def _stored(index: Index, rows: Iterable[int]) -> list[StoredPassage]:
@@ -332,7 +338,10 @@ class ServerStore(PassageStore):
         """Add passages; see :class:`PassageStore`."""
         own = _distinct(rows, existing)
         if existing != "replace":
-            own = _checked_new(own, {one.id for one in self.read(row["id"] for row in own)}, existing)
+            known = {one.id for one in self.read(row["id"] for row in own)}
+            if known and existing == "refuse":
+                raise _exists(next(row["id"] for row in own if row["id"] in known))
+            own = [row for row in own if row["id"] not in known]
         if any("vector" in row for row in own) and not self._has_vectors:
             own = [{name: value for name, value in row.items() if name != "vector"} for row in own]
         if own:
@@ -434,15 +443,6 @@ def _distinct(rows: Iterable[Row], existing: Existing) -> list[dict[str, Any]]:
             found.pop(own["id"], None)
         found.setdefault(own["id"], own)
     return list(found.values())
-
-
-def _checked_new(rows: list[dict[str, Any]], known: set[Any], existing: Existing) -> list[dict[str, Any]]:
-    """Return the rows that are to be written."""
-    if existing == "replace":
-        return rows
-    if existing == "refuse" and known:
-        raise _exists(next(row["id"] for row in rows if row["id"] in known))
-    return [row for row in rows if row["id"] not in known]
 
 
 def _exists(id: Any) -> InputError:

@@ -14,6 +14,7 @@ from .log.merge import slots_to_rows
 from .log.records import LogRecord
 from .log.rows import DeltaRows
 from .membership import deleted_later, is_in
+from .parts import graph_log
 
 Rows = NDArray[np.int64]
 #: The owner of a statement that is deleted. Like ``UNKNOWN``, it is an index from the end of a table of passages.
@@ -69,7 +70,7 @@ class Supports:
         self._relations = {name: number for number, name in enumerate(rows.relations)}
         at, found = slots_to_rows(base, rows), []
         if base.graph is not None:
-            ends, kind, _, by = parts.graph.current(base.graph, base.edge_statements, rows, at)
+            ends, kind, _, by = graph_log.current(base.graph, base.edge_statements, rows, at)
             found.append(_of_edges(ends, kind.astype(np.int64), by))
         if base.facts is not None:
             found.append(_of_facts(parts.facts.current(base.facts, rows, at)))

@@ -204,6 +204,8 @@ class HopfuseFusion(BaseNodePostprocessor):
         Number of hits to fuse.
     allow : ids, mapping of conditions, or Where, optional
         As in :meth:`..searcher.Searcher.search`.
+    at_least : int or "latest", optional
+        As of :class:`HopfuseRetriever`.
     options : dict
         Arguments of :func:`hopfuse.fuse`: ``{"method": "rrf", "weights": [0.7, 0.3]}``, for the nodes and the hits.
     extend : bool
@@ -231,6 +233,7 @@ class HopfuseFusion(BaseNodePostprocessor):
     top_n: int = 10
     k: int = 30
     allow: Any = None
+    at_least: int | str | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     extend: bool = True
 
@@ -250,13 +253,17 @@ class HopfuseFusion(BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         question = _question(query_bundle)
-        return self._fused(nodes, self._searcher.search([question], k=self.k, allow=self.allow)[0])
+        return self._fused(nodes, self._searcher.search([question], **self._settings)[0])
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        found = await self._searcher.asearch([_question(query_bundle)], k=self.k, allow=self.allow)
+        found = await self._searcher.asearch([_question(query_bundle)], **self._settings)
         return self._fused(nodes, found[0])
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        return {"k": self.k, "allow": self.allow, "at_least": self.at_least}
 
     def _fused(self, given: list[NodeWithScore], hits: QuestionHits) -> list[NodeWithScore]:
         self._searcher.log_notes(hits)
