@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
+import weakref
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -125,6 +127,26 @@ def test_rows_that_came_during_a_compaction_are_found_after_it(tmp_path: Path, m
     assert known[0].index.seq == known[1].index.seq < known[2].index.seq == later.index.seq
     for earlier in known:
         check(earlier, later._replace(compactions=1))
+
+
+def test_snapshots_and_what_they_hold_are_released_when_later_ones_are_read(tmp_path: Path) -> None:
+    history = Recorded(tmp_path, 7)
+    held: list[weakref.ref[Any]] = []
+    with history.live:
+        for step in range(9):
+            earlier = history.live.index
+            history.change(1 + step % 2)
+            if step == 5:
+                history.compact()
+            later = history.live.refresh()
+            assert later.rows_since(earlier) is not None
+            found = (later, later.lexical, later.metadata, later.facts, later.corpus, later.graph)
+            held += map(weakref.ref, found)
+            del earlier, later, found
+            gc.collect()
+            alive = {id(one) for ref in held if (one := ref()) is not None}
+            assert len(alive) <= 12  # those of the last snapshot and of its generation
+    assert len(held) == 54
 
 
 def test_no_rows_are_found_in_another_index(tmp_path: Path) -> None:
