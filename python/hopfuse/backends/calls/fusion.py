@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,15 @@ class FuseCall(NamedTuple):
             ids,
             scores,
             counts,
-            **_numbered(self),
+            method=_METHODS[self.method],
+            calibration=_CALIBRATIONS[self.calibration],
+            ties=_TIES[self.ties],
+            calibration_option=self.calibration_option,
+            pools=self.pools,
+            option=self.option,
+            weights=self.weights,
+            consensus=self.consensus,
+            prior=self.prior,
             weights_shared=self.weights.ndim == 1,
             threads=self.threads,
             **hits,
@@ -88,25 +96,24 @@ class FuseCall(NamedTuple):
         return named(hits)
 
     def run_on_device(self, device: DeviceOps) -> HitArrays:
-        hits = _native.device_fuse(device.queue(), self.lists, **_numbered(self), k=self.k, on_device=self.on_device)
+        hits = _native.device_fuse(
+            device.queue(),
+            self.lists,
+            method=_METHODS[self.method],
+            calibration=_CALIBRATIONS[self.calibration],
+            ties=_TIES[self.ties],
+            calibration_option=self.calibration_option,
+            pools=self.pools,
+            option=self.option,
+            weights=self.weights,
+            consensus=self.consensus,
+            prior=self.prior,
+            k=self.k,
+            on_device=self.on_device,
+        )
         batch = self.lists[0][0].shape[0]
         device.record("fuse_f32", queries=batch, method=self.method, lists=len(self.lists))
         return hits
-
-
-def _numbered(call: FuseCall) -> dict[str, Any]:
-    """Return what bindings for the host and a device take alike."""
-    return {
-        "method": _METHODS[call.method],
-        "calibration": _CALIBRATIONS[call.calibration],
-        "ties": _TIES[call.ties],
-        "calibration_option": call.calibration_option,
-        "pools": call.pools,
-        "option": call.option,
-        "weights": call.weights,
-        "consensus": call.consensus,
-        "prior": call.prior,
-    }
 
 
 # ---- The self-test ---------------------------------------------------------------------------------------------------
