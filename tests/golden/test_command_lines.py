@@ -12,7 +12,7 @@ pytest.importorskip("rich")
 LINES = [
     (
         "search INDEX Who? --allow-scope results",
-        "--allow-scope is given without --allow or --where; add it, or leave it out",
+        "--allow-scope is given without --allow, --where or --at; add it, or leave it out",
     ),
     ("search INDEX Who? --row 1", "--row is given without --vectors, whose row it is; add it, or leave it out"),
     (
