@@ -299,10 +299,11 @@ def read_facts(
 
     def facts(read: Callable[[Table, str], Sequence[Any]]) -> Iterator[tuple[Any, str, Any, int]]:
         def columns(table: Table) -> tuple[Table, Sequence[Sequence[Any]]]:
-            ends_of = read(table, "head"), read(table, "tail")
+            passages, relations = passages_of(table).tolist(), tables.texts(table, "relation")
+            heads, tails = read(table, "head"), read(table, "tail")
             if stored:
                 nodes.check_names(table, {"head", "tail"})
-            return table, (ends_of[0], tables.texts(table, "relation"), ends_of[1], passages_of(table).tolist())
+            return table, (heads, relations, tails, passages)
 
         for table in batches:
             for part, found in rows.read("facts", table, columns):
