@@ -356,6 +356,22 @@ def test_a_log_that_is_torn_is_cut_by_the_next_writer(tmp_path: Path) -> None:
         assert add(live, "c") == 1
 
 
+def test_an_encoder_is_given_by_its_name(tmp_path: Path) -> None:
+    pytest.importorskip("wordllama")
+    rows = [{"id": "a", "text": "The sea."}, {"id": "b", "text": "A lake."}]
+    hf.Index.build(rows[:1], encoder="wordllama:64").save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True, encoder="wordllama:64") as live:
+        with live.change() as change:
+            change.add_passages(rows[1:])
+        assert (live.refresh().vectors == hf.Index.build(rows, encoder="wordllama:64").vectors).all()  # type: ignore[union-attr]
+    with hf.Index.open(tmp_path, writable=True, encoder="none") as live, refused(InputError, "missing", "vectors"):
+        live.change().add_passages(rows[1:])
+    with refused(InputError, "conflict", "encoder"):
+        hf.Index.open(tmp_path, writable=True, encoder="wordllama:128")
+    with refused(InputError, "choice", "encoder", given="wordlama"):
+        hf.Index.open(tmp_path, writable=True, encoder="wordlama")
+
+
 def test_texts_added_without_vectors_are_encoded(tmp_path: Path) -> None:
     saved(tmp_path, vectors=[[1.0, 0.0], [0.0, 1.0]], encoder=EncoderInfo("doubling", 2, False))
     with refused(InputError, "conflict", "encoder"):

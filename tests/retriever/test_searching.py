@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import shutil
+import subprocess
+import sys
 import threading
 import time
 import timeit
@@ -219,23 +222,108 @@ def test_a_variant_may_encode_by_another_encoder() -> None:
 # ---- Live indexes ----------------------------------------------------------------------------------------------------
 
 
-def test_a_retriever_follows_a_live_index(tmp_path: Path) -> None:
+#: Commits passages with the given ids.
+ADD = """
+import sys, hopfuse as hf
+with hf.Index.open(sys.argv[1], writable=True) as live:
+    for id in sys.argv[2:]:
+        with live.change() as change:
+            change.add_passages([{"id": id, "text": "Grace Hopper wrote a compiler."}])
+"""
+
+
+def add_elsewhere(folder: Path, *ids: str) -> None:
+    """Add passages in another process, each by a commit."""
+    subprocess.run([sys.executable, "-c", ADD, str(folder), *ids], check=True)
+
+
+def test_a_retriever_searches_what_its_process_has_committed(tmp_path: Path) -> None:
     built("graph").save(tmp_path)
+    asked = "Who wrote a compiler?"
     with hf.Index.open(tmp_path, writable=True) as live:
-        writer, reader = hf.Retriever(live, words="fts5"), hf.Retriever.open(tmp_path, words="fts5")
+        (tmp_path.parent / "link").symlink_to(tmp_path, target_is_directory=True)
+        readers = [hf.Retriever(live, words="fts5"), hf.Retriever.open(tmp_path, words="fts5")]
+        readers += [hf.Retriever.open(tmp_path.parent / "link", words="fts5"), readers[1].variant(rank_constant=30)]
         with live.change() as change:
             change.add_passages([{"id": "e", "text": "Grace Hopper wrote a compiler."}])
-        live.refresh()
-        asked = "Who wrote a compiler?"
-        assert ids(writer.search(asked, k=1)) == [["e"]]
-        assert ids(reader.search(asked, k=1)) == [["a"]]
-        assert reader.search(asked, k=1, at_least=change.seq).seq == change.seq
+        for reader in readers:
+            found = reader.search(asked, k=1)
+            assert (ids(found), found.seq, reader.index.seq) == ([["e"]], change.seq, change.seq)
         with live.change() as change:
             change.delete_passages(["e"])
-        assert reader.refresh() == change.seq
-        assert ids(reader.search(asked, k=1)) == [["a"]]
+        for reader in readers:
+            assert ids(reader.search(asked, k=1)) == [["a"]]
+            assert reader.search(asked, k=1, at_least=change.seq).seq == reader.refresh() == change.seq
         with pytest.raises(TimeoutError):
-            reader.search(asked, at_least=99, timeout=0.01)
+            readers[1].search(asked, at_least=99, timeout=0.01)
+        live.compact()
+        assert [reader.search(asked).seq for reader in readers] == [change.seq] * 4
+
+
+def test_threads_search_what_they_have_committed(tmp_path: Path) -> None:
+    built("graph").save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live, ThreadPoolExecutor(4) as pool:
+        shared = hf.Retriever(live, words="fts5")
+
+        def work(thread: int) -> None:
+            own = hf.Retriever.open(tmp_path, words="fts5")
+            for at in range(6):
+                name = f"word{thread}x{at}"
+                with live.change() as change:
+                    change.add_passages([{"id": name, "text": f"The {name} is here."}])
+                for retriever in (shared, own):
+                    hits = retriever.search(name, k=1)
+                    assert (hits[0][0].id, hits.seq >= (change.seq or 0)) == (name, True)
+
+        list(pool.map(work, range(4)))
+        assert shared.index.num_passages == len(ROWS) + 24
+
+
+def test_changes_of_another_process_are_searched_when_they_are_asked_for(tmp_path: Path) -> None:
+    built("graph").save(tmp_path)
+    retriever = hf.Retriever.open(tmp_path, words="fts5")
+    asked = "Who wrote a compiler?"
+    add_elsewhere(tmp_path, "e", "f")
+    assert (ids(retriever.search(asked, k=1)), retriever.index.seq) == ([["a"]], 0)
+    found = retriever.search(asked, k=2, at_least="latest")
+    assert (ids(found), found.seq) == ([["e", "f"]], 2)
+    add_elsewhere(tmp_path, "g")
+    assert retriever.search(asked, at_least=2).seq == 2
+    assert retriever.search(asked, at_least=3).seq == retriever.search(asked).seq == 3
+    add_elsewhere(tmp_path, "h")
+    assert retriever.refresh() == 4
+    for given, code in (("newest", "choice"), (1.5, "range"), (-1, "range"), (True, "range")):
+        with refused(InputError, code, "at_least", given=given):
+            retriever.search(asked, at_least=given)
+    with refused(InputError, "unsupported", "at_least", given="latest"):
+        hf.Retriever(hf.Index.open(tmp_path), words="fts5").search(asked, at_least="latest")
+
+
+def test_a_closed_writer_follows_the_directory(tmp_path: Path) -> None:
+    built("graph").save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        retriever = hf.Retriever(live, words="fts5")
+        with live.change() as change:
+            change.add_passages([{"id": "e", "text": "Grace Hopper wrote a compiler."}])
+    assert retriever.search("compiler").seq == 1
+    add_elsewhere(tmp_path, "f")
+    assert retriever.search("compiler", at_least="latest").seq == 2
+    with hf.Index.open(tmp_path, writable=True) as other, other.change() as change:
+        change.delete_passages(["e", "f"])
+    assert (retriever.search("compiler").seq, retriever.index.num_passages) == (3, len(ROWS))
+
+
+def test_a_directory_that_is_made_anew_is_searched(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    for id in "ef":
+        built("graph").save(folder)
+        with hf.Index.open(folder, writable=True) as live:
+            retriever = hf.Retriever(live, words="fts5")
+            for letter in (id, f"{id}2"):
+                with live.change() as change:
+                    change.add_passages([{"id": letter, "text": "Grace Hopper wrote a compiler."}])
+                assert ids(retriever.search("compiler", k=2))[0][-1] == letter
+        shutil.rmtree(folder)
 
 
 class Reading:
@@ -274,14 +362,22 @@ def test_a_thread_that_waited_searches_the_last_state(tmp_path: Path) -> None:
                     change.add_passages([{"id": id, "text": "Grace Hopper wrote a compiler."}])
                 live.refresh()
                 if id == "e":
-                    first = change.seq
-                    waiting = pool.submit(retriever.search, "compiler", at_least=first)
+                    waiting = pool.submit(retriever.search, "compiler")  # for the change, which is this process's
                     time.sleep(0.1)
-            # A thread that need not wait is answered from the state before, while this one makes the new one.
-            assert pool_of_one(lambda: retriever.search("compiler").seq) < first
             assert retriever.search("compiler").seq == change.seq
         assert waiting.result().seq == change.seq
         assert retriever.refresh() == change.seq
+
+
+def test_a_thread_need_not_wait_for_another_processs_changes(tmp_path: Path) -> None:
+    built("graph").save(tmp_path)
+    live = hf.Index.open(tmp_path, live=True)
+    retriever = hf.Retriever(live, words="fts5")
+    add_elsewhere(tmp_path, "e")
+    assert live.refresh().seq == 1
+    with retriever._lock:  # while this thread makes the new state, another is answered from the state before
+        assert pool_of_one(lambda: retriever.search("compiler").seq) == 0
+        assert retriever.search("compiler").seq == 1
 
 
 def test_a_leg_of_one_state_is_refused_for_a_live_index(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from .filters import Where, where
 from .index import Index, IndexPart
 from .left_out import LeftOut, LeftOutRow
 from .live import Follower, LiveIndex
+from .log.lineage import RowMaps
 from .parts.encoder import EncoderInfo
 from .parts.metadata import Metadata, MetadataColumn
 from .parts.passages import LabelColumn
@@ -25,6 +26,7 @@ __all__ = [
     "LiveIndex",
     "Metadata",
     "MetadataColumn",
+    "RowMaps",
     "Where",
     "WordInfo",
     "where",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -21,6 +22,8 @@ from . import parts
 from .file.columns import RaggedStrings, StringColumn, id_column, string_column
 from .file.format import VERSION, Settings, name_of
 from .file.sections import Section
+from .log.lineage import Lineage, RowMaps, rows_of_slots, slots_of_rows
+from .log.records import Slots
 from .parts.encoder import EncoderInfo
 from .parts.metadata import Metadata
 from .parts.passages import DOCUMENT, LANGUAGE, Label, LabelColumn, label_values, load_labels
@@ -93,6 +96,7 @@ class Contents:
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _seq: int = 0
     _checksum: str | None = None
+    _lineage: Lineage | None = None
 
     def info(self) -> dict[str, Any]:
         """Return counts, dimensions, dtypes and sizes; nothing large is read.
@@ -186,6 +190,49 @@ class Contents:
         None for an index that was not opened from a directory.
         """
         return self._checksum
+
+    @property
+    def lineage(self) -> Lineage | None:
+        """Which other indexes have the slots of this one; None for an index that was not opened from a directory."""
+        return self._lineage
+
+    def rows_since(self, earlier: Contents) -> RowMaps | None:
+        """Return where the rows of an earlier state of a live index are in this one.
+
+        Parameters
+        ----------
+        earlier : Index
+            An earlier snapshot of the same :class:`hopfuse.LiveIndex`, at most one compaction before.
+
+        Returns
+        -------
+        RowMaps or None
+            ``passages``, int64 of shape (P of the earlier state,), and ``entities``, likewise: rows of this state, -1
+            for what was deleted. A replaced passage was deleted, and is a new row. New rows are those that no row maps
+            to. None if this index does not continue the other one, or it is not known how.
+
+        Examples
+        --------
+        >>> import tempfile, hopfuse as hf
+        >>> folder, rows = tempfile.mkdtemp(), [{"id": "a", "text": "The sea."}, {"id": "b", "text": "A river."}]
+        >>> saved = hf.Index.build(passages=rows, entities=["Thames"]).save(folder)
+        >>> with hf.Index.open(folder, writable=True) as live:
+        ...     earlier = live.index
+        ...     with live.change() as change:
+        ...         change.replace_passages([{"id": "a", "text": "The ocean."}])
+        ...     later = live.refresh()
+        >>> later.rows_since(earlier), earlier.rows_since(later)
+        (RowMaps(passages=array([-1,  0]), entities=array([0])), None)
+        """
+        if self._lineage is None or earlier._lineage is None or earlier.seq > self.seq:
+            return None
+        known = self._cached("rows_since", lambda: weakref.WeakKeyDictionary[Contents, RowMaps | None]())
+        with self._lock:
+            if earlier not in known:
+                slots = slots_of_rows(earlier.sections, Slots(earlier.num_passages, earlier.num_entities))
+                found = self._lineage.slots_of(earlier._lineage, slots)
+                known[earlier] = None if found is None else rows_of_slots(self._sections, found)
+            return known[earlier]
 
     @property
     def num_passages(self) -> int:

@@ -335,8 +335,9 @@ class Index(Contents):
         writable : bool
             Return a LiveIndex that takes changes. It holds the directory's lock until it is closed; there can be one at
             a time.
-        encoder : Encoder, optional
-            With ``writable``, encodes additions that are given without vectors.
+        encoder : Encoder or its name, optional
+            With ``writable``, encodes additions that are given without vectors. Names are those of
+            :func:`hopfuse.encoders.open_encoder`, such as ``"wordllama:64"``.
 
         Returns
         -------

@@ -10,18 +10,51 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
+from .._validation import check_choice, check_whole
 from ..errors import InputError
 from .change import Change
 from .contents import Contents
 from .file.generations import check_directory, hold_lock
 from .filters import Where
-from .log.state import read_state
+from .log.state import follow_compaction, read_state
 from .log.writer import IndexWriter, checked_encoder, lower_priority
 from .schema import KINDS
 
 _POLL_SECONDS = 0.005
+
+#: What a search must contain beside the commits of its own process: a seq, or all commits until now.
+AtLeast = int | Literal["latest"] | None
+
+
+class _Commits:
+    """The last seq that this process committed to a directory, for all its live indexes of the directory."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+
+    @classmethod
+    def of(cls, directory: Path) -> _Commits:
+        """Return the one object of a directory."""
+        place = os.path.realpath(directory)
+        with _COMMITS_LOCK:
+            return _COMMITS.setdefault(place, cls())
+
+    def opened(self, seq: int) -> None:
+        """Note the seq at which a writer opens, which is less than the one before if the directory was made anew."""
+        with _COMMITS_LOCK:
+            self.seq = seq
+
+    def reached(self, seq: int) -> None:
+        """Note a commit."""
+        with _COMMITS_LOCK:
+            self.seq = max(self.seq, seq)
+
+
+_COMMITS: WeakValueDictionary[str, _Commits] = WeakValueDictionary()
+_COMMITS_LOCK = threading.Lock()
 
 
 class Searchable(Protocol):
@@ -62,6 +95,7 @@ class LiveIndex(Generic[Kind]):
         self._held = ExitStack()
         self._writer: IndexWriter[Kind] | None = None
         self._reading = threading.Lock()
+        self._commits = _Commits.of(self.directory)
         try:
             if writable:
                 check_directory(self.directory)
@@ -70,6 +104,7 @@ class LiveIndex(Generic[Kind]):
             if writable:
                 whole = checked_encoder(encoder, self._state.base)
                 self._writer = IndexWriter(kind, self.directory, self._state, whole)
+                self._commits.opened(self._state.seq)
                 self._held.callback(self._writer.close)
         except BaseException:
             self._held.close()
@@ -86,12 +121,55 @@ class LiveIndex(Generic[Kind]):
         """The seq of :attr:`index`."""
         return self._index.seq
 
+    @property
+    def committed(self) -> int:
+        """The last seq that this process committed to the directory, by any live index of it; 0 if none."""
+        return self._commits.seq
+
+    def snapshot(self, at_least: AtLeast = None, timeout: float = 10.0) -> Kind:
+        """Return the last snapshot, refreshed if this process has committed later changes to the directory.
+
+        Parameters
+        ----------
+        at_least : int or "latest", optional
+            A seq that the snapshot must contain, as returned by a commit of any process; or ``"latest"``: all that any
+            process has committed until now.
+        timeout : float
+            Seconds to wait for a seq.
+
+        Raises
+        ------
+        TimeoutError
+            The seq cannot be read within ``timeout`` seconds.
+
+        Examples
+        --------
+        >>> import tempfile, hopfuse as hf
+        >>> folder = tempfile.mkdtemp()
+        >>> saved = hf.Index.build(passages=[{"id": "a", "text": "The sea."}]).save(folder)
+        >>> reader = hf.Index.open(folder, live=True)
+        >>> with hf.Index.open(folder, writable=True) as live, live.change() as change:
+        ...     change.add_passages([{"id": "b", "text": "A river."}])
+        >>> reader.index.num_passages, reader.snapshot().num_passages
+        (1, 2)
+        """
+        if isinstance(at_least, str):
+            check_choice(at_least, "at_least", ("latest",))
+            return self.refresh()
+        if at_least is not None:
+            self.wait_for(check_whole(at_least, "at_least", least=0), timeout)
+        return self.refresh() if self.seq < self.committed else self._index
+
     def refresh(self) -> Kind:
         """Read and merge later commits, and return the new snapshot. Searches are not blocked."""
         with self._reading:
-            state = read_state(self._kind, self.directory, self._state) if self._writer is None else self._writer.state
+            # A closed writer follows what others commit, as a reader does.
+            writer = None if self._writer is None or self._writer.closed else self._writer
+            state = read_state(self._kind, self.directory, self._state) if writer is None else writer.state
             if (state.generation, state.seq) != (self._index.generation, self._index.seq):
-                index = state.snapshot()
+                if state.base is not self._state.base:
+                    follow_compaction(self._state, state)
+                index = state.snapshot(self._index)
                 index.load()
                 self._state, self._index = state, index
             return self._index
@@ -184,7 +262,7 @@ class LiveIndex(Generic[Kind]):
         1
         """
         writer = self._open_writer()
-        return Change(writer.state.base, writer.encoder, writer.commit, only)
+        return Change(writer.state.base, writer.encoder, self._commit, only)
 
     def compact(self) -> int:
         """Write the index with its changes as a new generation, and return its number.
@@ -224,6 +302,11 @@ class LiveIndex(Generic[Kind]):
     def __repr__(self) -> str:
         return f"LiveIndex({str(self.directory)!r}, seq={self.seq}, writable={self._writer is not None})"
 
+    def _commit(self, change: Change) -> int:
+        seq = self._open_writer().commit(change)
+        self._commits.reached(seq)
+        return seq
+
     def _open_writer(self) -> IndexWriter[Kind]:
         if self._writer is None:
             raise InputError(
@@ -257,19 +340,18 @@ class Follower(Generic[Kind, S]):
 
     @property
     def recipe(self) -> S:
-        """The recipe over the last snapshot."""
-        return self._of(self._live.index)
+        """The recipe over the last snapshot, which has all commits of this process."""
+        return self._of(self._live.snapshot())
 
-    def search(self, *args: Any, at_least: int | None = None, timeout: float = 10.0, **options: Any) -> Any:
-        """Search the last snapshot, or wait for one with at least a seq; pass other arguments to the recipe's search.
+    def search(self, *args: Any, at_least: AtLeast = None, timeout: float = 10.0, **options: Any) -> Any:
+        """Search a snapshot as :meth:`LiveIndex.snapshot` returns it; pass other arguments to the recipe's search.
 
         Raises
         ------
         TimeoutError
             The seq ``at_least`` cannot be read within ``timeout`` seconds.
         """
-        index = self._live.index if at_least is None else self._live.wait_for(at_least, timeout)
-        return self._of(index).search(*args, **options)
+        return self._of(self._live.snapshot(at_least, timeout)).search(*args, **options)
 
     def _of(self, index: Kind) -> S:
         with self._lock:

@@ -16,6 +16,7 @@ from .._validation import check_flag, check_k, check_type, check_whole, wrong_ty
 from ..encoders import rerank
 from ..errors import HopfuseError, InputError
 from ..index import Index, LiveIndex
+from ..index.live import AtLeast
 from ..recipes import AllowScope, Needs, Recipe, SearchResult
 from ..types import Hits
 from .collaborators import Collaborators, recipe_class
@@ -39,7 +40,8 @@ class Retriever:
     Parameters
     ----------
     index : Index or LiveIndex
-        A live index is searched as it is at its last snapshot (:attr:`hopfuse.LiveIndex.index`).
+        A live index is searched with all that this process has committed to its directory, by any thread and any live
+        index of it; what other processes commit is searched after :meth:`refresh`, or with ``at_least``.
     recipe : str or a class of recipes, optional
         A key of :data:`hopfuse.recipes.RECIPES`; by default guided-walk if the index has vectors and a graph, else
         hybrid-rrf.
@@ -122,7 +124,9 @@ class Retriever:
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str], recipe: Any = None, **arguments: Any) -> Retriever:
-        """Return a retriever over a saved index, which follows later changes of the directory (:meth:`refresh`).
+        """Return a retriever over a saved index, which follows later changes of the directory.
+
+        Those of this process are searched at once, those of others after :meth:`refresh` or with ``at_least``.
 
         Parameters
         ----------
@@ -260,7 +264,7 @@ class Retriever:
         """Read later changes of a live index, and return the seq that is searched from now on."""
         if self._live is None:
             return self.index.seq
-        return self._now(self._live.refresh().seq).index.seq
+        return self._now("latest").index.seq
 
     def warm_up(self, k: int = 10) -> None:
         """Search once and read all ids, so that the first question does not wait for what is made only once."""
@@ -296,7 +300,7 @@ class Retriever:
         k: int = 10,
         allow: Any = None,
         allow_scope: AllowScope = "isolated",
-        at_least: int | None = None,
+        at_least: AtLeast = None,
         timeout: float = 10.0,
         per_document: int | None = None,
         trace: bool = False,
@@ -318,8 +322,9 @@ class Retriever:
             Passages that a question may find.
         allow_scope : {"isolated", "results"}
             As of the recipes: by default the answer is that of an index of the allowed passages alone.
-        at_least : int, optional
-            The seq of a change that must be searched; a live index waits for it.
+        at_least : int or "latest", optional
+            The seq of a change that must be searched: a live index waits for it. ``"latest"`` searches all that any
+            process has committed until now. What this process has committed is always searched.
         timeout : float
             Seconds to wait for ``at_least``.
         per_document : int, optional
@@ -488,24 +493,25 @@ class Retriever:
             )
         return max(check_k(k), state.recipe.reach)
 
-    def _now(self, at_least: int | None = None, timeout: float = 10.0) -> RetrieverState:
+    def _now(self, at_least: AtLeast = None, timeout: float = 10.0) -> RetrieverState:
         """Return the state that is searched; a live index's new snapshot is taken over."""
         state, live = self._state, self._live
         if live is None:
-            if at_least is not None and state.index.seq < at_least:
+            if at_least is not None and (isinstance(at_least, str) or state.index.seq < at_least):
                 raise InputError(
                     "unsupported",
                     "at_least",
-                    "{field} is {given}, and the retriever searches one state of the index, at {allowed}; open it with "
-                    "Retriever.open, which follows changes",
+                    "{field} is {given!r}, and the retriever searches one state of the index, at {allowed}; open it "
+                    "with Retriever.open, which follows changes",
                     given=at_least,
                     allowed=state.index.seq,
                 )
             return state
-        index = live.index if at_least is None else live.wait_for(at_least, timeout)
+        index = live.snapshot(at_least, timeout)
         if index is state.index:
             return state
-        if not self._lock.acquire(blocking=at_least is not None):
+        waits = at_least is not None or state.index.seq < live.committed
+        if not self._lock.acquire(blocking=waits):
             return state  # until the thread that has the lock has made the new one
         try:
             index = live.index  # another thread may have taken over a later one

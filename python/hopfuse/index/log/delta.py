@@ -53,6 +53,11 @@ class Delta:
             self._times[first:] = [frame.time for frame in new]
             self._pending[first - decoded :] = new
 
+    @property
+    def held(self) -> int:
+        """The number of batches that are held."""
+        return len(self._times)
+
     def times(self, count: int) -> list[int]:
         """Return the times of the first batches."""
         return self._times[:count]

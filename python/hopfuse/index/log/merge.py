@@ -17,6 +17,7 @@ from ..file.columns import string_arrays
 from ..file.sections import Section, as_section
 from ..parts import metadata_log
 from ..schema import in_file_order
+from .lineage import MergeResult
 from .rows import DeltaRows, Places, places
 
 
@@ -25,8 +26,10 @@ def slots_to_rows(base: Contents, log: DeltaRows) -> Places:
     return places(log, base.num_entities if base.words is None else base.words.first)
 
 
-def merge(base: Contents, log: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
-    """Return the sections of the index after the batches, and the objects that some were made from.
+def merge(base: Contents, log: DeltaRows, before: MergeResult | None = None) -> MergeResult:
+    """Return the index after the batches: its sections, and the objects that some were made from.
+
+    ``before`` is what was merged of fewer batches of the same log; what did not change is taken from it.
 
     Raises
     ------
@@ -34,12 +37,12 @@ def merge(base: Contents, log: DeltaRows) -> tuple[dict[str, Section], dict[str,
         The batches do not fit the generation.
     """
     try:
-        return _merge(base, log)
+        return _merge(base, log, before)
     except InputError as error:
         raise error.about(kind=FormatError).at("the log does not fit its generation") from None
 
 
-def _merge(base: Contents, log: DeltaRows) -> tuple[dict[str, Section], dict[str, Any]]:
+def _merge(base: Contents, log: DeltaRows, before: MergeResult | None) -> MergeResult:
     at = slots_to_rows(base, log)
     made: dict[str, Any] = {}
     arrays: dict[str, NDArray[Any] | Section] = {
@@ -61,7 +64,7 @@ def _merge(base: Contents, log: DeltaRows) -> tuple[dict[str, Section], dict[str
         made["words"], own = parts.words.moved(base.words, at)
         arrays |= own
     if base.graph is not None:
-        made["graph"], own = parts.graph.merge(base.graph, base.edge_statements, log, at)
+        made["graph"], own = parts.graph.merge(base.graph, base.edge_statements, log, at, before)
         arrays |= own
     if base.facts is not None:
         made["facts"], own = parts.facts.merge(base.facts, log, at)
@@ -69,4 +72,5 @@ def _merge(base: Contents, log: DeltaRows) -> tuple[dict[str, Section], dict[str
     if base.lexical is not None:
         made["lexical"], own = parts.terms.merge(base.lexical, log, at)
         arrays |= own
-    return in_file_order({name: as_section(name, one) for name, one in arrays.items()}), made
+    sections = in_file_order({name: as_section(name, one) for name, one in arrays.items()})
+    return MergeResult(log, at, made, sections)

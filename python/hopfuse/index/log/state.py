@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import RLock
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -16,13 +16,15 @@ from ..contents import Contents
 from ..file.format import pack_head
 from ..file.generations import generation_name, log_path, open_current
 from ..file.mapping import open_file
-from ..file.sections import Section
+from ..file.sections import as_section
+from ..parts import passages
 from ..schema import check_schema
 from .delta import Delta
 from .frames import Frame, Header, read_header, read_tail
+from .lineage import Lineage, MergedSections, MergeResult
 from .merge import merge, slots_to_rows
 from .records import LogRecord, Slots
-from .rows import DeltaRows
+from .rows import DeltaRows, Rows
 
 Kind = TypeVar("Kind", bound=Contents)
 
@@ -52,16 +54,27 @@ class State(Generic[Kind]):
         """Return the rows of the batches."""
         return self.delta.rows(self.count)
 
-    def snapshot(self) -> Kind:
-        """Return the index at this seq, which is merged when it is first read."""
+    def snapshot(self, before: Kind | None = None) -> Kind:
+        """Return the index at this seq, which is merged when it is first read.
+
+        Given an earlier snapshot of the same generation, the merge continues that one's.
+        """
         if not self.count:
             return self.base
-        base, made = self.base, dict[str, Any]()
-        sections = MergedSections(lambda: merge(base, self.rows()), made)
+        base, cache = self.base, dict[str, Any]()
+        earlier = None if before is None else self._merged(before)
+        sections = MergedSections(lambda: merge(base, self.rows(), earlier), cache)
         log = b"" if self.header is None else self.header.salt
         checksum = hashlib.sha256(f"{base.checksum} {log.hex()} {self.seq}".encode()).hexdigest()
-        place = (base.directory, base.generation)
-        return type(base)(sections, base.settings, *place, _cache=made, _seq=self.seq, _checksum=checksum)
+        rest: dict[str, Any] = {"_lock": RLock(), "_seq": self.seq, "_checksum": checksum}
+        return replace(base, _sections=sections, _cache=cache, **rest)
+
+    def _merged(self, before: Kind) -> MergeResult | None:
+        """Return what an earlier snapshot merged, or None if it cannot be continued."""
+        sections = before.sections
+        if before.lineage is not self.base.lineage or not isinstance(sections, MergedSections):
+            return None
+        return sections.merged if sections.merged.log.count <= self.count else None
 
     def at(self, seq: int) -> State[Kind]:
         """Return the state at an earlier seq."""
@@ -71,32 +84,6 @@ class State(Generic[Kind]):
         """Return the state after more frames."""
         self.delta.append(self.count, frames)
         return State(self.base, header, self.delta, self.count + len(frames), end)
-
-
-class MergedSections(Mapping[str, Section]):
-    """The sections of a merged index; the merge runs at the first access."""
-
-    def __init__(self, make: Callable[[], tuple[dict[str, Section], dict[str, Any]]], made: dict[str, Any]) -> None:
-        self._make, self._cache = make, made
-        self._sections: dict[str, Section] | None = None
-        self._lock = threading.Lock()
-
-    def __getitem__(self, name: str) -> Section:
-        return self._all()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def _all(self) -> dict[str, Section]:
-        with self._lock:
-            if self._sections is None:
-                sections, made = self._make()
-                self._cache.update(made)
-                self._sections = sections
-            return self._sections
 
 
 def read_state(kind: type[Kind], directory: Path, before: State[Kind] | None = None) -> State[Kind]:
@@ -139,7 +126,8 @@ def open_generation(kind: type[Kind], path: Path, generation: int) -> Kind:
     except FormatError as error:
         raise error.at(path) from None
     checksum = hashlib.sha256(pack_head(head)).hexdigest()
-    return kind(sections, head.settings, path.parent, generation, _seq=head.seq, _checksum=checksum)
+    rest: dict[str, Any] = {"_seq": head.seq, "_checksum": checksum, "_lineage": Lineage()}
+    return kind(sections, head.settings, path.parent, generation, **rest)
 
 
 def first_state(base: Kind) -> State[Kind]:
@@ -167,21 +155,60 @@ def _read_state(kind: type[Kind], path: Path, generation: int, before: State[Kin
     return before.after(header, tail.frames, tail.end)
 
 
+def follow_compaction(old: State[Kind], new: State[Kind]) -> None:
+    """Note how the slots of a new generation continue those of the one before, if it is a compaction of it.
+
+    It is not if an index was saved in its place, whose seq is after all batches of the log; then the seq is not one
+    that ``old`` has read. It is not known if the log was compacted before it was read up to there.
+    """
+    count = new.base.seq - old.base.seq
+    if not 0 <= count <= old.delta.held:
+        return
+    compacted = old.at(new.base.seq)
+    if not _has_rows_of(compacted, new.base):
+        return
+    slots = _slots_after(compacted, new.base, old.rows().after if old.count > count else None)
+    assert old.base.lineage is not None
+    assert new.base.lineage is not None
+    new.base.lineage.continues(old.base.lineage, *slots)
+
+
+def _has_rows_of(compacted: State[Kind], base: Kind) -> bool:
+    """Return whether a generation has the passages and entities of a state, by their numbers, ids and sizes.
+
+    A copy of another index may be put in the place of one that was changed, with a seq that both have.
+    """
+    rows = compacted.rows()
+    at = slots_to_rows(compacted.base, rows)
+    found = {**passages.merge(rows, at.passages), **rows.taken("entity.name", at.entities)}
+    ids = "passage.id.number" if "passage.id.number" in found else "passage.id.bytes"
+    return ids in base.sections and all(
+        np.array_equal(as_section(name, found[name]).whole(), base.sections[name].whole())
+        for name in (ids, "passage.text.offsets", "entity.name.offsets")
+    )
+
+
+def _slots_after(old: State[Kind], base: Kind, after: Slots | None) -> tuple[Rows, Rows]:
+    """Return the slots in ``base``, a generation with the rows of the state ``old``, of all slots up to ``after``.
+
+    Those that came after the state follow the rows.
+    """
+    rows = old.rows()
+    at, start = slots_to_rows(old.base, rows), rows.after
+    more = start if after is None else after
+    return (
+        np.concatenate([at.passage, base.num_passages + np.arange(more.passages - start.passages)]),
+        np.concatenate([at.entity, base.num_entities + np.arange(more.entities - start.entities)]),
+    )
+
+
 def moved_records(old: State[Kind], base: Kind, later: Sequence[LogRecord]) -> list[LogRecord]:
     """Return later batches renumbered for ``base``, a generation with the rows of the state ``old``."""
     if not later:
         return []
-    rows = old.rows()
-    at, start, before, after = (
-        slots_to_rows(old.base, rows),
-        rows.after,
-        Slots(base.num_passages, base.num_entities),
-        later[-1].after,
-    )
-    passages = np.concatenate([at.passage, before.passages + np.arange(after.passages - start.passages)])
-    entities = np.concatenate([at.entity, before.entities + np.arange(after.entities - start.entities)])
-    moved = list[LogRecord]()
+    slots = _slots_after(old, base, later[-1].after)
+    before, moved = Slots(base.num_passages, base.num_entities), list[LogRecord]()
     for batch in later:
-        moved.append(batch.moved(passages, entities, before))
+        moved.append(batch.moved(*slots, before))
         before = moved[-1].after
     return moved

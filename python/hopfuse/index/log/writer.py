@@ -292,12 +292,14 @@ class _Commit:
 
 
 def checked_encoder(encoder: Any, base: Contents) -> Any:
-    """Return an encoder with all members; refuse one that did not make the index's vectors."""
-    if encoder is None:
+    """Return an encoder, given as an object or by its name, with all members; refuse one that did not make the index's
+    vectors.
+    """
+    if encoder is None or (isinstance(encoder, str) and encoder == "none"):
         return None
-    from ...encoders import as_encoder
+    from ...encoders import as_encoder, open_encoder
 
-    whole, known = as_encoder(encoder), base.encoder
+    whole, known = open_encoder(encoder) if isinstance(encoder, str) else as_encoder(encoder), base.encoder
     if known is not None and EncoderInfo.of(whole) != known:
         raise InputError(
             "conflict",

@@ -21,6 +21,7 @@ from ...types.edge_statements import NO_PASSAGE, UNKNOWN
 from ..file.columns import string_arrays, string_column
 from ..file.format import Settings
 from ..file.sections import Arrays, Sections, damage_of
+from ..log.lineage import MergeResult
 from ..log.records import Slots
 from ..log.rows import DeltaRows, Places
 from ..membership import deleted_later
@@ -361,7 +362,9 @@ def subset(graph: Graph, edges: EdgeStatements | None, at: Places) -> tuple[Grap
 # ---- Changes ----
 
 
-def merge(base: Graph, known: EdgeStatements | None, log: DeltaRows, at: Places) -> tuple[Graph, Arrays]:
+def merge(
+    base: Graph, known: EdgeStatements | None, log: DeltaRows, at: Places, before: MergeResult | None = None
+) -> tuple[Graph, Arrays]:
     """Return the graph of all remaining edges, in the order of their statements, and its sections."""
     names, own = log.edge_types, statements_of(base) if known is None else known
     table = at.nodes_of(log.before)

@@ -1,0 +1,166 @@
+"""Rows of an earlier snapshot in a later one, by a history in plain Python."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import hopfuse as hf
+import numpy as np
+import pytest
+
+pytest.importorskip("bm25s", reason="the model's lexical part is BM25's (extra lexical)")
+
+from index.live_model import Model, random_change
+
+
+class Known(NamedTuple):
+    """A snapshot, what each of its passages is told apart by, its entities, and the compactions before it."""
+
+    index: hf.Index
+    passages: list[int]
+    entities: list[str]
+    compactions: int
+
+
+class Recorded:
+    """A live index under random changes, and what its snapshots hold."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.rng, self.model, self.serial, self.compactions = np.random.default_rng(seed), Model(), [0], 0
+        self.model.rebuilt().save(folder)
+        self.live = hf.Index.open(folder, writable=True)
+        self.reader = hf.Index.open(folder, live=True)
+
+    def change(self, steps: int = 1) -> None:
+        for _ in range(steps):
+            with self.live.change() as change:
+                random_change(self.model, self.rng, change, self.serial)
+
+    def known(self, live: hf.LiveIndex[hf.Index] | None = None) -> Known:
+        rows = [row["seed"] for row in self.model.passages.values()]
+        index = (self.live if live is None else live).refresh()
+        return Known(index, rows, self.model.names(), self.compactions)
+
+    def compact(self) -> None:
+        self.live.compact()
+        self.compactions += 1
+
+
+def expected(earlier: list[Any], later: list[Any]) -> list[int]:
+    place = {value: at for at, value in enumerate(later)}
+    return [place.get(value, -1) for value in earlier]
+
+
+def check(earlier: Known, later: Known) -> None:
+    found = later.index.rows_since(earlier.index)
+    if later.compactions > earlier.compactions + 1:
+        assert found is None
+        return
+    assert found is not None
+    assert found.passages.tolist() == expected(earlier.passages, later.passages)
+    assert found.entities.tolist() == expected(earlier.entities, later.entities)
+    assert not found.passages.flags.writeable
+    assert not found.entities.flags.writeable
+    assert later.index.rows_since(earlier.index) is found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_are_found_in_each_later_snapshot_up_to_one_compaction(seed: int, tmp_path: Path) -> None:
+    history = Recorded(tmp_path, seed)
+    with history.live:
+        known = [history.known()]
+        for step in range(16):
+            history.change(1 + step % 3)
+            if step in (5, 6, 12):
+                history.compact()
+            if step == 8:
+                continue
+            known.append(history.known())
+            for earlier in known:
+                check(earlier, known[-1])
+            if known[-2].index.seq < known[-1].index.seq:
+                assert known[-2].index.rows_since(known[-1].index) is None
+
+
+def test_a_reader_finds_rows_over_a_compaction_that_it_read_up_to(tmp_path: Path) -> None:
+    history = Recorded(tmp_path, 4)
+    with history.live:
+        history.change(4)
+        first = history.known(history.reader)
+        history.compact()
+        second = history.known(history.reader)
+        history.change(2)
+        third = history.known(history.reader)
+        history.change()
+        history.compact()
+        fourth = history.known(history.reader)
+    check(first, second)
+    check(first, third)
+    check(second, third)
+    assert third.index.seq < fourth.index.seq
+    assert fourth.index.rows_since(third.index) is None  # the last change was never read from a log
+
+
+def test_rows_that_came_during_a_compaction_are_found_after_it(tmp_path: Path, monkeypatch: Any) -> None:
+    history, sync = Recorded(tmp_path, 5), os.fsync
+    known: list[Known] = []
+
+    def sync_after_changes(file: int) -> None:
+        """Sync the new generation, or what is written beside it; the first time after changes."""
+        if threading.current_thread() is not threading.main_thread() and len(known) == 1:
+            known.append(history.known())
+            history.change(3)
+            known.append(history.known())
+        sync(file)
+
+    with history.live:
+        history.change(3)
+        known.append(history.known())
+        monkeypatch.setattr(os, "fsync", sync_after_changes)
+        history.compact()
+        later = history.known()
+    assert known[0].index.seq == known[1].index.seq < known[2].index.seq == later.index.seq
+    for earlier in known:
+        check(earlier, later._replace(compactions=1))
+
+
+def test_no_rows_are_found_in_another_index(tmp_path: Path) -> None:
+    history = Recorded(tmp_path, 6)
+    with history.live:
+        history.change(3)
+        index = history.known().index
+        again = hf.Index.open(tmp_path)
+        built = history.model.rebuilt()
+    assert again.rows_since(index) is None
+    assert index.rows_since(again) is None
+    assert built.rows_since(index) is None
+    assert index.rows_since(built) is None
+    found = again.rows_since(again)
+    assert found is not None
+    assert found.passages.tolist() == list(range(again.num_passages))
+
+
+def test_a_saved_index_does_not_continue_what_it_replaces(tmp_path: Path) -> None:
+    rows = [{"id": "a", "text": "The sea."}]
+    hf.Index.build(passages=rows).save(tmp_path)
+    reader = hf.Index.open(tmp_path, live=True)
+    earlier = reader.index
+    hf.Index.build(passages=rows).save(tmp_path)
+    assert reader.refresh().rows_since(earlier) is None
+
+
+def test_a_copy_of_another_index_does_not_continue_what_it_replaces(tmp_path: Path) -> None:
+    """Both directories are at the same seq, but their changes differ."""
+    for name, text in (("one", "The sea."), ("two", "A river.")):
+        hf.Index.build(passages=[{"id": "a", "text": "The sea."}]).save(tmp_path / name)
+        with hf.Index.open(tmp_path / name, writable=True) as live, live.change() as change:
+            change.add_passages([{"id": name, "text": text}])
+    reader = hf.Index.open(tmp_path / "one", live=True)
+    earlier = reader.index
+    hf.Index.open(tmp_path / "two").copy_to(tmp_path / "one")
+    later = reader.refresh()
+    assert list(later.passage_ids) == ["a", "two"]
+    assert later.rows_since(earlier) is None
