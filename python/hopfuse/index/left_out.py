@@ -146,7 +146,7 @@ class LeftOut:
             gone = self._gone[what]
             for name in names if gone else ():
                 if name in table.columns:
-                    kept &= [value not in gone for value in listed(table.values(name))]
+                    kept &= np.array([value not in gone for value in listed(table.values(name))], np.bool_)
         return table if kept.all() else table.only(np.flatnonzero(kept).tolist())
 
 
