@@ -27,7 +27,7 @@ TESTS = Path(__file__).resolve().parent
 os.environ.setdefault("HOPFUSE_NUM_THREADS", "1")
 #: Examples that a seed draws of each property test of a file.
 DRAWS = 200
-QUESTIONS, KILLS = 10_000, 4
+QUESTIONS, KILLS, OPERATIONS = 10_000, 4, 2_000
 
 
 @dataclass
@@ -74,6 +74,14 @@ def histories(place: Place, seed: int) -> int:
     for name in RECIPES:
         compare_recipe(name, seed)
     return 10 + len(RECIPES)
+
+
+def operations(place: Place, seed: int) -> int:
+    """Change one index, by writers that are killed, and compare what readers see with the rows; count operations."""
+    from index.operations import run_operations
+
+    run_operations(place.fresh() / "index", seed, OPERATIONS)
+    return OPERATIONS
 
 
 def requests(place: Place, seed: int) -> int:
@@ -127,7 +135,7 @@ def save_atlas(folder: Path) -> tuple[Path, list[str]]:
 
 
 PARTS: dict[str, Callable[[Place, int], int]] = {
-    one.__name__: one for one in (kills, power, damages, histories, requests, draws, questions)
+    one.__name__: one for one in (kills, power, damages, histories, operations, requests, draws, questions)
 }
 
 

@@ -52,6 +52,39 @@ def test_passages_are_added_replaced_deleted_and_compacted(folder, output_of):
     assert "No changes since generation 2" in hopfuse("log", index).stderr
 
 
+def test_passages_are_deleted_by_metadata_and_document_with_what_was_read_in_them(tmp_path, output_of, refused_here):
+    index = tmp_path / "index"
+    rows = [{**row, "document": f"d{at % 2}"} for at, row in enumerate(ROWS)]
+    found = [
+        Extraction(row["id"], "", row["text"], ("Ada", f"N{at}"), (("Ada", "knew", f"N{at}"),))
+        for at, row in enumerate(rows)
+    ]
+    build_memory(found).index(passages=hf.Index.build(passages=rows)).save(index)
+    for given, said in (
+        (["--where", "year__ge=2003"], "2 passages, 2 names, 0 words and 2 facts"),
+        (["--where", "year__ge=2003", "--where", "year__in=2003,2001"], "1 passage, 1 name, 0 words and 1 fact"),
+        (["--document", "d1"], "2 passages, 2 names, 0 words and 2 facts"),
+        (["p0", "p1"], "2 passages, 2 names, 0 words and 2 facts"),
+        (["--entities", "N3"], "0 passages, 1 name, 0 words and 1 fact"),
+        (["--document", "none"], "0 passages, 0 names, 0 words and 0 facts"),
+    ):
+        assert output_of("delete", index, *given, "--dry-run") == f"{said} would be deleted\n"
+    assert refused_here("delete", index) == about("missing", "ids")
+    assert refused_here("delete", index, "--entities") == about("missing", "ids")
+    assert refused_here("delete", index, "p0", "--document", "d1") == about("conflict", "ids")
+    assert refused_here("delete", index, "N3", "--entities", "--document", "d1") == about("conflict", "entities")
+    assert refused_here("delete", index, "--where", "colour=red") == about("unknown", "colour")
+    assert hf.Index.open(index).seq == 0
+    assert "2 passages, 2 names, 0 words and 2 facts deleted" in hopfuse("delete", index, "--document", "d1").stderr
+    assert "1 passage, 1 name, 0 words and 1 fact deleted" in hopfuse("delete", index, "--where", "year=2004").stderr
+    assert list(hf.Index.open(index).entity_names) == ["Ada", "N0", "N2"]
+    hf.Index.build(passages=[{"id": 7, "text": "seven", "document": 3}]).save(tmp_path / "numbers")
+    assert refused_here("delete", tmp_path / "numbers", "--document", "three") == about(
+        "type", "document", given="three"
+    )
+    assert output_of("delete", tmp_path / "numbers", "--document", "3", "--dry-run").startswith("1 passage,")
+
+
 def test_entities_are_merged(tmp_path, output_of, refused_here):
     names = ["United States", "USA", "U.S.", "Ohio", "Ohio"]
     graph = [{"src": 0, "dst": 2}, {"src": 1, "dst": 3}, {"src": 1, "dst": 4}, {"src": 4, "dst": 5}]

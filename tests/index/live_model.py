@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import hopfuse as hf
 import numpy as np
@@ -45,6 +46,16 @@ class Model:
         self.edges = [e for e in self.edges if not _names(e, "entity") & set(names)]
         self.facts = [fact for fact in self.facts if not {fact[0], fact[2]} & set(names)]
         self.aliases = [(name, alias) for name, alias in self.aliases if name not in names]
+
+    def supported(self) -> set[str]:
+        """Return the names of the entities with which a passage has an edge, or about which one states something."""
+        by_passage = [e for e in self.edges if _names(e, "passage") or e.get("stated_by") is not None]
+        found = {name for edge in by_passage for name in _names(edge, "entity")}
+        return found.union(end for fact in self.facts for end in (fact[0], fact[2]))
+
+    def forget(self, supported: set[str]) -> None:
+        """Delete the entities that no user stated and that no passage supports any more, as some did before."""
+        self.delete_entities(sorted(supported & self.read - self.supported()))
 
     def delete_edges(self, edges: list[dict[str, Any]]) -> None:
         gone = {(frozenset((e["src"], e["dst"])), e["type"]) for e in edges}
@@ -124,6 +135,74 @@ class Model:
         return index.with_lexical(BM25.build(index.texts_to_index(), stemmer=None).matrix)
 
 
+class ReadFact(NamedTuple):
+    """A fact of :class:`Read`."""
+
+    head: int
+    relation: str
+    tail: int
+    passages: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a reader found in passages: edges by ids and names, and facts with the id of a passage."""
+
+    ids: tuple[str, ...]
+    names: tuple[str, ...]
+    read_words: tuple[str, ...]
+    edges: list[dict[str, Any]]
+    triples: list[tuple[str, str, str, str]]
+    words = WordInfo(0, None, None, ("a", "the"))
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        return self.names + self.read_words
+
+    @property
+    def num_names(self) -> int:
+        return len(self.names)
+
+    @property
+    def aliases(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(() for _ in self.entities)
+
+    @property
+    def facts(self) -> list[ReadFact]:
+        at, ids = self.entities.index, self.ids.index
+        return [ReadFact(at(head), relation, at(tail), (ids(id),)) for head, relation, tail, id in self.triples]
+
+    def keys(self, words: list[str]) -> list[str]:
+        return list(words)
+
+    def stated_edges(self) -> Iterator[tuple[int, int, str, int]]:
+        place = {("passage", id): at for at, id in enumerate(self.ids)}
+        place |= {("entity", name): len(self.ids) + at for at, name in enumerate(self.entities)}
+        for edge in self.edges:
+            by = edge.get("stated_by")
+            yield place[edge["src"]], place[edge["dst"]], edge["type"], -1 if by is None else self.ids.index(by)
+
+
+def random_read(model: Model, rng: np.random.Generator, ids: list[str]) -> Read:
+    """What a reader found in some new passages: entities of the index, joined to them and to each other."""
+    found = [name for name in model.entities if rng.random() < 0.4][:6]
+    edges: list[dict[str, Any]] = [
+        {"src": ("passage", id), "dst": ("entity", name), "type": "context", "weight": 1.0}
+        for id in ids
+        for name in found
+        if rng.random() < 0.5
+    ]
+    triples = []
+    for id in ids if len(found) > 1 else ():
+        one, two = (found[at] for at in rng.permutation(len(found))[:2])
+        by = {"stated_by": id} if rng.random() < 0.7 else {}
+        edges.append({"src": ("entity", one), "dst": ("entity", two), "type": "relation", "weight": 1.0} | by)
+        if rng.random() < 0.5:
+            triples.append((two, "r", one, id))
+    names, words = ([name for name in found if model.entities[name] == is_word] for is_word in (False, True))
+    return Read(tuple(ids), tuple(names), tuple(words), edges, triples)
+
+
 def name_vector(name: str) -> np.ndarray:
     seed = sum(map(ord, name))
     return np.array([seed % 5 + 1, seed % 7 - 3, seed % 3, 2], np.float32)
@@ -169,6 +248,7 @@ def random_change(
         serial[0] += 1
         return serial[0]
 
+    supported = model.supported()
     gone_edges = [{k: e[k] for k in ("src", "dst", "type")} for e in some(model.edges, 1)] if rng.random() < 0.3 else []
     gone_facts = [fact[:3] for fact in some(model.facts, 1)] if rng.random() < 0.3 else []
     gone_aliases = some(model.aliases, 1) if rng.random() < 0.3 else []
@@ -183,8 +263,15 @@ def random_change(
     replaced, deleted = gone[:1], gone[1:]
     entities = some(list(model.entities), 1)
     change.delete_passages(deleted)
+    way, matching = rng.choice(["where", "document", ""], p=[0.1, 0.1, 0.8]), []
+    if way == "where" and "year" in model.columns:
+        change.delete_passages(where=hf.where(year__le=2000))
+        matching = [id for id, row in model.passages.items() if (row["metadata"] or {}).get("year", 2001) <= 2000]
+    if way == "document":
+        change.delete_passages(document="log")
+        matching = [id for id, row in model.passages.items() if row["document"] == "log"]
     change.delete_entities(entities)
-    model.delete_passages(gone)
+    model.delete_passages(list(dict.fromkeys(gone + matching)))
     model.delete_entities(entities)
     pair = some([name for name, is_word in model.entities.items() if not is_word], 2) if rng.random() < 0.3 else []
     merged: dict[str, list[Any]] = {"edges": [], "facts": [], "aliases": []}
@@ -223,7 +310,8 @@ def random_change(
     for name in again:
         change.add_entities([name], vectors=name_vector(name)[None], missing=True, words=model.entities[name])
     model.read.difference_update(again)
-    ends = [("passage", id) for id in model.passages] + [("entity", name) for name in model.entities]
+    named = [name for name in model.entities if name not in model.read or rng.random() < 0.05]  # a user states these
+    ends = [("passage", id) for id in model.passages] + [("entity", name) for name in named]
     edges = []
     for _ in range(rng.integers(0, 5) if ends else 0):
         edge: dict[str, Any] = {
@@ -238,17 +326,21 @@ def random_change(
             edges.append(edge)
     change.add_edges(edges)
     model.add_edges(edges)
-    model.edges += merged["edges"]
-    names, ids = list(model.entities), list(model.passages)
+    read = random_read(model, rng, [row["id"] for row in rows if rng.random() < 0.7])
+    change.add_memory(read)
+    model.types += [kind for kind in dict.fromkeys(e["type"] for e in read.edges) if kind not in model.types]
+    model.edges += read.edges + merged["edges"]
+    names, ids = named, list(model.passages)
     facts = [
         (str(rng.choice(names)), str(rng.choice(["r", "s", "t"])), str(rng.choice(names)), str(rng.choice(ids)))
         for _ in range(rng.integers(0, 4) if names and ids else 0)
     ]
     change.add_facts(facts)
-    model.facts += facts + merged["facts"]
+    model.facts += facts + read.triples + merged["facts"]
     model.read.difference_update(end for fact in facts for end in (fact[0], fact[2]))
     aliases = [(str(rng.choice(names)), f"alias {fresh()}") for _ in range(rng.integers(0, 2) if names else 0)]
     for name, alias in aliases:
         change.add_aliases({name: [alias]})
     model.aliases += aliases + merged["aliases"]
     model.read.difference_update(name for name, _ in aliases)
+    model.forget(supported)

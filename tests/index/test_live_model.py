@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import hopfuse as hf
@@ -12,15 +13,21 @@ import numpy as np
 import pytest
 import variants
 from hopfuse.recipes import RECIPES
+from tiers import FULL
 
 pytest.importorskip("bm25s", reason="the model's lexical part is BM25's (extra lexical)")
 
 from index.histories import answers_of, compare_recipe, questions, run_histories, searcher
 from index.live_model import Model, random_change
+from index.operations import run_operations
 
 
 def test_a_snapshot_is_the_index_of_its_rows() -> None:
     run_histories(8, 10)
+
+
+def test_a_long_history_with_writers_that_are_killed(tmp_path: Path) -> None:
+    assert run_operations(tmp_path / "index", 0, 1_000 if FULL else 60, life=30) > 1
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))

@@ -226,15 +226,15 @@ class Passages:
         return [nodes, rng.random(nodes.shape) + 0.01]
 
 
-@pytest.mark.parametrize("device", [False, True])
+@pytest.mark.parametrize("device", [False, pytest.param(True, marks=pytest.mark.full)])
 @pytest.mark.parametrize(
     ("k", "options"),
     [
         (60, {"damping": 0.5}),
-        (60, {"damping": 0.85}),
+        pytest.param(60, {"damping": 0.85}, marks=pytest.mark.full),
         (60, {"damping": 0.85, "prove": "set"}),
-        (100, {"damping": 0.3}),
-        (60, {"damping": 0.5, "max_iter": 14}),
+        pytest.param(100, {"damping": 0.3}, marks=pytest.mark.full),
+        pytest.param(60, {"damping": 0.5, "max_iter": 14}, marks=pytest.mark.full),
         (20, {"damping": 0.5, "allow": np.arange(500) != 7}),
         (10, {"damping": 0.0}),
     ],

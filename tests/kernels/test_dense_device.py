@@ -147,7 +147,7 @@ def test_filters_of_queries_that_the_bound_cannot_prove(runtime: Any, allow: str
 # ---- Products of float32 rows ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("metric", ["ip", "cosine"])
+@pytest.mark.parametrize("metric", [pytest.param("ip", marks=pytest.mark.full), "cosine"])
 def test_rows_nearer_to_each_other_than_the_bound_in_any_order_of_sums(
     runtime: Any, tmp_path: Path, metric: str
 ) -> None:
@@ -233,7 +233,7 @@ def rows_that_parts_lose() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     ("make", "storage", "step", "last_bit"),
     [
         (rows_that_steps_lose, "float16", 2.0**-24, 2.0**-11),
-        (rows_that_steps_lose, "bfloat16", 2.0**-24, 2.0**-11),
+        pytest.param(rows_that_steps_lose, "bfloat16", 2.0**-24, 2.0**-11, marks=pytest.mark.full),
         (rows_that_parts_lose, "bfloat16", 2.0**-24, 2.0**-12),
     ],
 )

@@ -123,7 +123,7 @@ def test_words_of_deleted_passages_are_not_counted(tmp_path):
         assert delete(url, "new").json() == {"seq": 3}
         search(url, at_least=3)
         assert entities() == before + 1
-        assert hf.Index.open(tmp_path).num_entities == before + 2  # the word stays, as docs/live.md says
+        assert hf.Index.open(tmp_path).num_entities == before + 1
 
 
 def test_added_passages_are_found_as_by_the_library(url, folder):

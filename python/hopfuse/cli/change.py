@@ -6,7 +6,8 @@ import signal
 import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, reduce
+from operator import and_
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import click
 from rich.progress import Progress, TaskID
 
-from .. import Corpus, Index, LiveIndex
+from .. import Corpus, Index
 from .._validation import check_length, check_unused, counted
 from ..encoders import Encoder
 from ..errors import EndpointError, InputError, StoreError
@@ -27,6 +28,7 @@ from ..stores.places import check_followed
 from ..stores.postgres import PostgresFollower, drop_slot
 from .build_rules import FACT_READERS, check_reader, may_refuse
 from .console import json_text, note, progress_bar
+from .filters import read_condition
 from .options import FILE, check_rules, encoder_for, encoder_option, index_argument
 from .outputs import FACTS, VECTOR, FailedFile, FailureList, RefusedPassages
 from .readers import added_reader, edges_between, fact_reader_options, make_fact_reader
@@ -134,20 +136,53 @@ def _reached(progress: Progress | ProgressLines, task: TaskID, first: int, done:
 
 @click.command()
 @index_argument
-@click.argument("ids", nargs=-1, required=True)
+@click.argument("ids", nargs=-1)
+@click.option(
+    "--where",
+    metavar="COLUMN__OPERATOR=VALUE",
+    multiple=True,
+    help="Delete the passages whose metadata matches: user=ada, year__lt=2020. May be given several times; a passage "
+    "must match them all.",
+)
+@click.option("--document", help="Delete the passages of this document.")
 @click.option("--entities", is_flag=True, help="IDS are names of entities instead.")
-def delete(directory: Path, ids: Sequence[str], entities: bool) -> None:
+@click.option("--dry-run", is_flag=True, help="Count what would be deleted, and change nothing.")
+def delete(
+    directory: Path, ids: Sequence[str], where: Sequence[str], document: str | None, entities: bool, dry_run: bool
+) -> None:
     """Delete passages, and the edges and facts that they state.
 
-    IDS are ids of passages. The index can be searched meanwhile.
+    Give one of IDS, which are ids of passages, --where and --document. Names and words that a reader found go with the
+    last passage that has them; those stated by a user stay. `hopfuse compact` then removes what was deleted from the
+    files. The index can be searched meanwhile.
     """
-    with Index.open(directory, writable=True) as live, live.change() as change:
+    check_rules(
+        {"entities": entities, "where": where, "document": document},
+        excludes=[("entities", ("where", "document"), "which are of passages")],
+    )
+    with Index.open(directory, writable=True) as live:
+        change = live.change()
         if entities:
+            if not ids:
+                raise InputError("missing", "ids", "{field} are missing; give names of entities")
             change.delete_entities(ids)
         else:
-            change.delete_passages(_ids(live, ids))
-    deleted = counted(len(ids), "entity") if entities else counted(len(ids), "passage")
-    note(f"{deleted} deleted; the index is at seq {change.seq}")
+            allowed = [read_condition(one, live.index) for one in where]
+            change.delete_passages(
+                _ids(live.index.passage_ids, ids, "ids") if ids else None,
+                where=reduce(and_, allowed) if allowed else None,
+                document=None if document is None else _ids(live.index.documents.values, [document], "document")[0],
+            )
+        found = change.preview()
+        if not dry_run:
+            change.commit()
+    names = ("passage", "name", "word", "fact")
+    *most, last = [counted(count, name) for count, name in zip(found, names, strict=True)]
+    said = f"{', '.join(most)} and {last}"
+    if dry_run:
+        click.echo(f"{said} would be deleted")
+    else:
+        note(f"{said} deleted; the index is at seq {change.seq}")
 
 
 @click.command("merge")
@@ -208,14 +243,14 @@ def log_command(directory: Path, as_json: bool) -> None:
         note(f"No changes since generation {live.index.generation}")
 
 
-def _ids(live: LiveIndex[Index], ids: Sequence[str]) -> list[Any]:
-    """Return ids as the index has them: text, or integers."""
-    if live.index.num_passages and isinstance(live.index.passage_ids[0], str):
+def _ids(known: Sequence[Any], ids: Sequence[str], field: str) -> list[Any]:
+    """Return ids, or names of documents, as the index has them, ``known``: text, or integers."""
+    if not len(known) or isinstance(known[0], str):
         return list(ids)
     wrong = [id for id in ids if not id.removeprefix("-").isdecimal()]
     if wrong:
         raise InputError(
-            "type", "ids", "{field}: {given!r} is not an id of the index, whose ids are integers", given=wrong[0]
+            "type", field, "{field}: {given!r} is not one of the index's, which are integers", given=wrong[0]
         )
     return [int(id) for id in ids]
 

@@ -6,6 +6,6 @@ The room imports the public API, httpx and pyarrow.
 from __future__ import annotations
 
 from .clients import AsyncClient, Client
-from .results import Found, FoundIds, Passage, PassagesPage
+from .results import Deletions, Found, FoundIds, Passage, PassagesPage
 
-__all__ = ["AsyncClient", "Client", "Found", "FoundIds", "Passage", "PassagesPage"]
+__all__ = ["AsyncClient", "Client", "Deletions", "Found", "FoundIds", "Passage", "PassagesPage"]

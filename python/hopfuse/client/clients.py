@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from .._validation import import_extra
-from .results import Found, FoundIds, Passage, PassagesPage
+from .results import Deletions, Found, FoundIds, Passage, PassagesPage
 from .steps import (
     ChangeOptions,
+    DeletionOptions,
     ReadOptions,
     Requests,
     ScrollOptions,
@@ -123,8 +124,9 @@ class Client:
         Parameters
         ----------
         passages : iterable of mappings
-            ``id`` and ``text``; optionally ``title``, ``metadata``, ``vector`` (array_like; by default the server
-            encodes the text), ``entities`` (names, each joined to the passage) and ``facts`` (head, relation, tail).
+            ``id`` and ``text``; optionally ``title``, ``document``, ``language``, ``metadata``, ``vector`` (array_like;
+            by default the server encodes the text), ``entities`` (names, each joined to the passage) and ``facts``
+            (head, relation, tail).
         entities, aliases, merge, edges, facts : optional
             As for :class:`hopfuse.LiveIndex`; existing entities stay, in whatever spelling. ``merge`` has the names of
             entities to merge into another, by its name.
@@ -147,6 +149,41 @@ class Client:
         """Delete a passage with its edges and facts, and return the seq of the change."""
         seq: int = self._drive(self._requests.delete_passage(id, index=index, timeout=timeout))
         return seq
+
+    def delete_passages(self, ids: Iterable[str | int] | None = None, **given: Unpack[DeletionOptions]) -> Deletions:
+        """Delete passages by their ids, by conditions or by document, and return what that deletes.
+
+        Names and words that were read in passages go with the last of them. A key with a filter deletes only passages
+        that it sees, and counts what those it sees no longer have.
+
+        Parameters
+        ----------
+        ids : iterable of str or int, optional
+            All must exist.
+        where : mapping, optional
+            Conditions as for :func:`hopfuse.where`: ``{"tenant": "a", "year__ge": 2020}``.
+        document : str or int, optional
+            Delete the passages of this document.
+        dry_run : bool
+            Count what would be deleted, and change nothing.
+        index : str, optional
+        timeout : float, optional
+
+        Raises
+        ------
+        InputError
+            None or several of ids, where and document are given, or the server refuses one; nothing is changed.
+        EndpointError
+            As in :meth:`search`, or the server only reads the index.
+
+        Examples
+        --------
+        >>> from hopfuse.client import Client
+        >>> with Client("http://localhost:8080") as client:
+        ...     counts = client.delete_passages(where={"user": "ada"}, dry_run=True)  # doctest: +SKIP
+        """
+        deleted: Deletions = self._drive(self._requests.delete_passages(ids, **given))
+        return deleted
 
     def passage(self, id: str | int, **where: Unpack[ReadOptions]) -> Passage:
         """Read a passage.
@@ -289,6 +326,13 @@ class AsyncClient:
         """Delete a passage: see :meth:`Client.delete_passage`."""
         seq: int = await self._drive(self._requests.delete_passage(id, index=index, timeout=timeout))
         return seq
+
+    async def delete_passages(
+        self, ids: Iterable[str | int] | None = None, **given: Unpack[DeletionOptions]
+    ) -> Deletions:
+        """Delete passages by ids, conditions or document: see :meth:`Client.delete_passages`."""
+        deleted: Deletions = await self._drive(self._requests.delete_passages(ids, **given))
+        return deleted
 
     async def passage(self, id: str | int, **where: Unpack[ReadOptions]) -> Passage:
         """Read a passage: see :meth:`Client.passage`."""

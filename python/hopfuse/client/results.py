@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import HopfuseError, error_of
 from ..recipes import Hit, HitTables
+
+
+class Deletions(NamedTuple):
+    """What a deletion of passages deletes, as far as the key sees.
+
+    Attributes
+    ----------
+    seq : int or None
+        Of the change; None after a dry run.
+    passages, names, words, facts : int
+        As of :class:`hopfuse.index.Deletions`.
+    """
+
+    seq: int | None
+    passages: int
+    names: int
+    words: int
+    facts: int
 
 
 @dataclass(frozen=True, eq=False)

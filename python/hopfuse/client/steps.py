@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .._validation import check_length, check_list, check_number, check_type
 from ..errors import EndpointError, HopfuseError, InputError, error_of
-from .results import Found, FoundIds, Passage, PassagesPage, found_of, ids_of, padded
+from .results import Deletions, Found, FoundIds, Passage, PassagesPage, found_of, ids_of, padded
 
 #: Seconds to wait for a response beyond the timeout in the request.
 GRACE = 1.0
@@ -110,6 +110,16 @@ class ChangeOptions(TypedDict, total=False):
     timeout: float | None
 
 
+class DeletionOptions(TypedDict, total=False):
+    """The keyword arguments of a deletion of passages."""
+
+    where: Mapping[str, Any] | None
+    document: str | int | None
+    dry_run: bool
+    index: str | None
+    timeout: float | None
+
+
 class Requests:
     """The requests of a server.
 
@@ -188,6 +198,16 @@ class Requests:
         """Delete a passage; return the seq."""
         answer = yield from self._answered("DELETE", _path_of(id, index=index), None, timeout)
         return answer["seq"]
+
+    def delete_passages(
+        self, ids: Iterable[str | int] | None = None, *, timeout: float | None = None, **given: Any
+    ) -> Steps:
+        """Delete passages by ids, conditions or document; return :class:`Deletions`."""
+        stated = {name: value for name, value in given.items() if value is not None}
+        if ids is not None:
+            stated["ids"] = _ids(ids, "ids", "a list of ids of passages")
+        answer = yield from self._answered("POST", "/v1/passages/delete", stated, timeout)
+        return Deletions(**answer)
 
     def passage(self, id: str | int, *, timeout: float | None = None, **where: Any) -> Steps:
         """Read a passage; return a :class:`Passage`."""
@@ -444,12 +464,12 @@ def _allowed(allow: Any, count: int) -> list[Any] | None:
     is_one = is_filter or not any(one is None or isinstance(one, list | tuple | Mapping) for one in listed)
     each: Sequence[Any] = [allow if is_filter else listed] * count if is_one else listed
     check_length(len(each), "allow", count, "question")
-    return [one if one is None or isinstance(one, Mapping) else _ids(one) for one in each]
+    return [one if one is None or isinstance(one, Mapping) else _ids(one, "allow", _FILTERS) for one in each]
 
 
-def _ids(given: Any) -> list[Any]:
+def _ids(given: Any, field: str, allowed: str) -> list[Any]:
     """Return ids of passages as a list."""
-    ids = check_list(given, "allow", _FILTERS)
+    ids = check_list(given, field, allowed)
     for one in ids:
-        check_type(one, "allow", (str, int), _FILTERS)
+        check_type(one, field, (str, int), allowed)
     return ids

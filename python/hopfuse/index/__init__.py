@@ -13,9 +13,11 @@ from .parts.encoder import EncoderInfo
 from .parts.metadata import Metadata, MetadataColumn
 from .parts.passages import LabelColumn
 from .parts.words import WordInfo
+from .supports import Deletions
 
 __all__ = [
     "Change",
+    "Deletions",
     "EncoderInfo",
     "Follower",
     "Index",

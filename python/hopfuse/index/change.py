@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .._validation import check_list, check_number, check_type, checked_texts, wrong_array
+from .._validation import check_list, check_number, check_type, checked_texts, wrong_array, wrong_value
 from ..errors import InputError
 from .additions import ReadPassages, check_has, check_read
 from .build import checked_corpus
@@ -17,6 +17,7 @@ from .contents import Contents, Failed, PassageId, passage_vectors
 from .filters import Where
 from .log.records import LEAST_WEIGHT, MOST_WEIGHT
 from .names import Names
+from .supports import Deletions
 
 
 class Change:
@@ -29,6 +30,8 @@ class Change:
     ----------
     seq : int or None
         The seq of the index after the commit; None before.
+    deleted : Deletions or None
+        After the commit, what :meth:`delete_passages` deleted; None if it was not called.
 
     Examples
     --------
@@ -48,10 +51,17 @@ class Change:
     """
 
     def __init__(
-        self, base: Contents, encoder: Any, commit: Callable[[Change], int], only: Where | None = None
+        self,
+        base: Contents,
+        encoder: Any,
+        commit: Callable[[Change], int],
+        preview: Callable[[Change], Deletions],
+        only: Where | None = None,
     ) -> None:
         self.seq: int | None = None
-        self._base, self._encoder, self._commit, self._only = base, encoder, commit, only
+        self.deleted: Deletions | None = None
+        self._base, self._encoder, self._only = base, encoder, only
+        self._commit, self._preview = commit, preview
         self._rows = ChangeRows()
 
     # ---- Passages ----
@@ -88,12 +98,66 @@ class Change:
             self._rows.passages.append(part if own is None else part | {"passage.vectors": own})
             self._rows.replaced += part["ids"] if replace else []
 
-    def delete_passages(self, ids: Iterable[PassageId]) -> None:
-        """Delete passages, with their edges, the edges that they state, and their statements of facts.
+    def delete_passages(
+        self,
+        ids: Iterable[PassageId] | None = None,
+        *,
+        where: Where | None = None,
+        document: str | int | None = None,
+    ) -> None:
+        """Delete passages by their ids, by a filter or by their document.
 
-        Entities are kept: see :meth:`delete_entities`.
+        Their edges, the edges that they state and their statements of facts go with them. So do names and words that a
+        reader made of texts (those that are not :attr:`Index.stated`), with their aliases and vectors, if no passage of
+        the index has an edge with them or states an edge or a fact about them any more.
+
+        Parameters
+        ----------
+        ids : iterable of str or int, optional
+            All must exist.
+        where : Where, optional
+            Delete the passages that the filter allows at the commit; there may be none.
+        document : str or int, optional
+            Delete the passages of this document at the commit; there may be none.
+
+        Raises
+        ------
+        InputError
+            None or several of the three are given. An id that does not exist, and a column of the filter that the index
+            does not have, are refused at the commit.
+
+        Examples
+        --------
+        >>> import tempfile, hopfuse as hf
+        >>> from hopfuse.extract import WordReader, build_memory
+        >>> folder = tempfile.mkdtemp()
+        >>> rows = [{"id": "a", "text": "Ada wrote.", "metadata": {"user": "x"}}]
+        >>> rows.append({"id": "b", "text": "Ada read.", "metadata": {"user": "y"}})
+        >>> passages = hf.Index.build(passages=rows)
+        >>> saved = build_memory(WordReader().read(rows)).index(passages=passages).save(folder)
+        >>> with hf.Index.open(folder, writable=True) as live:
+        ...     with live.change() as change:
+        ...         change.delete_passages(where=hf.where(user="x"))
+        ...     index = live.refresh()
+        >>> list(index.passage_ids), list(index.entity_names), change.deleted
+        (['b'], ['ada', 'read'], Deletions(passages=1, names=0, words=1, facts=0))
         """
-        self._rows.deleted["passage"] += check_list(ids, "ids")
+        given = {"ids": ids, "where": where, "document": document}
+        if sum(one is not None for one in given.values()) != 1:
+            raise InputError(
+                "missing" if all(one is None for one in given.values()) else "conflict",
+                "ids",
+                "passages are deleted by {field}, {@where} or {@document}; give one of them",
+            )
+        if ids is not None:
+            self._rows.deleted["passage"] += check_list(ids, "ids")
+        elif where is not None:
+            self._rows.where.append(check_type(where, "where", Where, "a filter: hopfuse.where(**conditions)"))
+        elif isinstance(document, str | int) and not isinstance(document, bool):
+            self._rows.documents.append(document)
+        else:
+            raise wrong_value(document, "document", "a string or an integer", "type")
+        self._rows.counted = True
 
     def replace_passages(self, passages: Any, *, vectors: Any = None, failed: Failed | None = None) -> None:
         """Replace passages by their ids; edges and facts of the old ones are deleted.
@@ -132,8 +196,9 @@ class Change:
             an alias, unless the change has a filter.
             With ``stated``, those that exist are stated from now on.
         stated : bool
-            The user states the entities (:attr:`Index.stated`); False if a reader found them in passages. The ends of
-            edges and facts that a change adds, and the entities of its aliases, are stated too.
+            The user states the entities (:attr:`Index.stated`); False if a reader found them in passages: they go with
+            the last passage that has an edge with them or states something about them. The entities of a change's
+            aliases are stated too.
         """
         given = checked_texts(names, "names")
         if words and self._base.words is None:
@@ -198,7 +263,7 @@ class Change:
 
     # ---- Edges and facts ----
 
-    def add_edges(self, edges: Iterable[Mapping[str, Any]]) -> None:
+    def add_edges(self, edges: Iterable[Mapping[str, Any]], *, stated: bool = True) -> None:
         """Add edges; parallel edges of a type are summed in the order of the statements.
 
         Parameters
@@ -208,7 +273,10 @@ class Change:
             entity alone has its key (:func:`hopfuse.extract.canonical_key`); optionally ``type`` (str, by default
             the index's first), ``weight`` (2⁻⁶⁴ .. 2⁶⁴, by default 1) and, between two entities, ``stated_by``, the id
             of a passage: the edge is deleted with that passage. An edge at a passage belongs to that passage.
+        stated : bool
+            The user states the entities at the edges; False if a reader found them: see :meth:`add_entities`.
         """
+        listed = self._rows.edges if stated else self._rows.read_edges
         first = self._first_type()
         for at, edge in enumerate(edges):
             field = f"edges[{at}]"
@@ -217,7 +285,7 @@ class Change:
             by = edge.get("stated_by")
             if by is not None:
                 _check_owner(field, ends, by)
-            self._rows.edges.append((*ends, kind, weight, by))
+            listed.append((*ends, kind, weight, by))
 
     def delete_edges(self, edges: Iterable[Mapping[str, Any]]) -> None:
         """Delete edges by ``src``, ``dst`` and ``type``: all their statements before this change."""
@@ -226,10 +294,18 @@ class Change:
             ends, kind = edge_of(edge, f"edges[{at}]", EDGE_KEYS - {"weight", "stated_by"}, first)
             self._rows.deleted["edge"].append((*ends, kind))
 
-    def add_facts(self, facts: Iterable[Sequence[Any]]) -> None:
-        """Add facts: rows (head, relation, tail, id) with the names of two entities and the id of the passage."""
+    def add_facts(self, facts: Iterable[Sequence[Any]], *, stated: bool = True) -> None:
+        """Add facts: rows (head, relation, tail, id) with the names of two entities and the id of the passage.
+
+        Parameters
+        ----------
+        facts : iterable of sequences
+        stated : bool
+            The user states the entities of the facts; False if a reader found them: see :meth:`add_entities`.
+        """
         check_has(self._base.facts, "facts", "facts")
-        self._rows.facts += fact_rows(facts, 4, "(head, relation, tail, id of a passage)")
+        listed = self._rows.facts if stated else self._rows.read_facts
+        listed += fact_rows(facts, 4, "(head, relation, tail, id of a passage)")
 
     def delete_facts(self, facts: Iterable[Sequence[str]]) -> None:
         """Delete facts (head, relation, tail): all their statements before this change."""
@@ -298,6 +374,31 @@ class Change:
 
     # ---- Commit ----
 
+    def preview(self) -> Deletions:
+        """Return what the change would delete if it were committed now; nothing is changed.
+
+        Entities and facts that go with passages are counted. In a change with a filter, those count that no passage
+        which the filter allows would state any more, whether or not others do.
+
+        Raises
+        ------
+        InputError
+            As in :meth:`commit`.
+
+        Examples
+        --------
+        >>> import tempfile, hopfuse as hf
+        >>> folder = tempfile.mkdtemp()
+        >>> rows = [{"id": 1, "text": "The sea.", "document": "a"}, {"id": 2, "text": "A river.", "document": "a"}]
+        >>> saved = hf.Index.build(passages=rows).save(folder)
+        >>> with hf.Index.open(folder, writable=True) as live:
+        ...     change = live.change()
+        ...     change.delete_passages(document="a")
+        ...     print(change.preview())
+        Deletions(passages=2, names=0, words=0, facts=0)
+        """
+        return self._preview(self)
+
     def commit(self) -> int:
         """Check the change against the index, write it to the disk, and return its seq.
 
@@ -324,8 +425,21 @@ class Change:
 
     def arrays(self, names: Names, terms_of: Callable[[list[str]], list[list[str]]]) -> dict[str, NDArray[Any]]:
         """Return the arrays of the batch, by slots; none if nothing changes."""
+        builder = self._builder(names, terms_of)
+        arrays = builder.arrays()
+        if self._rows.counted:
+            self.deleted = builder.deletions()
+        return arrays
+
+    def deletions(self, names: Names, terms_of: Callable[[list[str]], list[list[str]]]) -> Deletions:
+        """Return what the batch would delete."""
+        builder = self._builder(names, terms_of)
+        builder.arrays()
+        return builder.deletions()
+
+    def _builder(self, names: Names, terms_of: Callable[[list[str]], list[list[str]]]) -> RecordBuilder:
         tokenizer = terms_of if self._base.lexical is not None else None
-        return RecordBuilder(self._rows, names, self._only, self._entity_vectors, tokenizer).arrays()
+        return RecordBuilder(self._rows, names, self._only, self._entity_vectors, tokenizer)
 
     def _first_type(self) -> str:
         """Return the first edge type of the index; refuse an index without a graph."""

@@ -20,9 +20,11 @@ from .additions import Additions, Deleted, ReadPassages, additions, merged_slots
 from .contents import PassageId, text_to_index
 from .file.columns import string_arrays
 from .filters import Where
+from .log.records import LogRecord
 from .names import ID_TYPES, Names, no_passage
 from .parts.metadata_build import flattened, metadata_arrays
 from .parts.passages import LABELS, label_arrays
+from .supports import Deletions
 from .write_scope import check_added, check_edges, check_memory
 
 
@@ -34,12 +36,17 @@ class ChangeRows:
         default_factory=lambda: {"passage": [], "entity": [], "alias": [], "edge": [], "fact": []}
     )
     replaced: list[PassageId] = field(default_factory=list)  # ids that are deleted if they exist
+    where: list[Where] = field(default_factory=list)  # filters of passages that are deleted
+    documents: list[Any] = field(default_factory=list)  # documents whose passages are deleted
+    counted: bool = False  # whether to count what is deleted
     passages: list[dict[str, Any]] = field(default_factory=list)
     entities: list[dict[str, Any]] = field(default_factory=list)
     aliases: list[tuple[str, str]] = field(default_factory=list)
     merged: list[tuple[str, str]] = field(default_factory=list)  # the entity that stays, and one that goes
     edges: list[tuple[End, End, str, float, PassageId | None]] = field(default_factory=list)
     facts: list[tuple[str, str, str, PassageId]] = field(default_factory=list)
+    read_edges: list[tuple[End, End, str, float, PassageId | None]] = field(default_factory=list)
+    read_facts: list[tuple[str, str, str, PassageId]] = field(default_factory=list)  # their entities are not stated
     read: list[ReadPassages] = field(default_factory=list)
     source: str | None = None
 
@@ -79,6 +86,7 @@ class RecordBuilder:
         self._new_entities: dict[str, int] = {}  # slots by name; of other spellings, those of known entities
         self._new_aliases: list[tuple[int, str]] = []
         self._stated: set[int] = set()  # slots of the entities that the change itself names
+        self._found: set[int] = set()  # slots of those that it would add if they were missing
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the batch; none if nothing changes.
@@ -110,7 +118,29 @@ class RecordBuilder:
         self._state_entities([part["stated"] for part, _ in listed.values()], len(fresh))
         if rows.source is not None:
             made |= string_arrays("source.state", [rows.source])
+        self._delete_orphans()
         return made
+
+    def deletions(self) -> Deletions:
+        """Return what the batch deletes; of a change with a filter, what its passages no longer state."""
+        names, batch, seen = self._names, LogRecord(self._made, self._names.slots), None
+        gone = batch["delete.entity"]
+        if self._only is not None:
+            seen = names.allowed(self._only)
+            gone = names.supports().entities_unseen(batch, seen)
+        words = sum(map(names.is_word, gone.tolist()))
+        facts = names.supports().num_facts_gone(batch, seen)
+        return Deletions(len(self._gone_passages), gone.size - words, words, facts)
+
+    def _delete_orphans(self) -> None:
+        """Delete the entities that a reader made and that nothing supports any more."""
+        made = self._made
+        if not any(f"delete.{kind}" in made for kind in self._rows.deleted):
+            return
+        orphans = self._names.orphans(LogRecord(made, self._names.slots))
+        gone = self._gone_entities.union(orphans).difference(self._stated, self._found)
+        if len(gone) > len(self._gone_entities):
+            set_rows(made, "delete.entity", sorted(gone))
 
     # ---- Slots ----
 
@@ -127,18 +157,24 @@ class RecordBuilder:
                 "passages; other changes could affect passages outside the filter: make them without a filter",
                 only=only,
             )
-        check_edges(only, rows.edges, names.edge_types)
+        check_edges(only, [*rows.edges, *rows.read_edges], names.edge_types)
         metadata = [row for part in rows.passages for row in part["metadata"]]
-        flat = flattened(metadata, names.metadata_types, partial(place, rows.passages))
-        check_added(only, [id for part in rows.passages for id in part["ids"]], flat, names.metadata_types)
-        ends = [key for a, b, *_ in rows.edges for what, key in (a, b) if what == "passage"]
-        stating = [*(edge[4] for edge in rows.edges), *(fact[3] for fact in rows.facts)]
+        flat = flattened(metadata, names.metadata.types, partial(place, rows.passages))
+        check_added(only, [id for part in rows.passages for id in part["ids"]], flat, names.metadata.types)
+        edges, facts = [*rows.edges, *rows.read_edges], [*rows.facts, *rows.read_facts]
+        ends = [key for a, b, *_ in edges for what, key in (a, b) if what == "passage"]
+        stating = [*(edge[4] for edge in edges), *(fact[3] for fact in facts)]
         return names.hidden([*rows.deleted["passage"], *rows.replaced, *ends, *stating], only)
 
     def _deleted_passages(self) -> set[int]:
         names, rows = self._names, self._rows
-        replaced = {names.passage(id) for id in rows.replaced if names.has_passage(id)} - self._hidden
-        return replaced.union(map(self._old_passage, rows.deleted["passage"]))
+        gone = {names.passage(id) for id in rows.replaced if names.has_passage(id)} - self._hidden
+        gone.update(map(self._old_passage, rows.deleted["passage"]))
+        for one in rows.where:
+            gone.update(names.matching(one if self._only is None else self._only & one))
+        for document in rows.documents:
+            gone.update(names.of_document(document, self._only))
+        return gone
 
     def _old_passage(self, id: Any) -> int:
         slot = self._names.passage(id)
@@ -149,7 +185,7 @@ class RecordBuilder:
     def _passage(self, id: Any) -> int:
         return _kept_slot(self._new_passages, id, self._old_passage, self._gone_passages, "passage")
 
-    def _entity(self, name: Any) -> int:
+    def _entity(self, name: Any, *, stated: bool = True) -> int:
         """Return the slot of an entity by its name, or by a spelling with the key of one entity."""
         names = self._names
         if isinstance(name, str) and name not in self._new_entities and not names.entities(name):
@@ -157,7 +193,8 @@ class RecordBuilder:
             if len(alike) == 1:
                 self._new_entities[name] = alike[0]
         slot = _kept_slot(self._new_entities, name, names.entity, self._gone_entities, "entity")
-        self._stated.add(slot)
+        if stated:
+            self._stated.add(slot)
         return slot
 
     def _deleted(self) -> Deleted:
@@ -171,9 +208,9 @@ class RecordBuilder:
             {(entity(head), relation, entity(tail)) for head, relation, tail in gone["fact"]},
         )
 
-    def _end(self, end: End) -> int:
+    def _end(self, end: End, stated: bool) -> int:
         kind, key = end
-        return self._passage(key) if kind == "passage" else -1 - self._entity(key)
+        return self._passage(key) if kind == "passage" else -1 - self._entity(key, stated=stated)
 
     def _old_end(self, end: End) -> int:
         kind, key = end
@@ -195,7 +232,7 @@ class RecordBuilder:
             names.check_labels(label, [value for part in parts for value in part[label.codes]])
         if not parts:
             return
-        self._made |= joined_arrays(parts, names.metadata_types)
+        self._made |= joined_arrays(parts, names.metadata.types)
         if self._terms_of is not None:
             self._made |= term_arrays(self._terms_of([text for part in parts for text in part["texts"]]))
         self._new_passages = {id: names.slots.passages + at for at, id in enumerate(ids)}
@@ -217,8 +254,7 @@ class RecordBuilder:
                     slot = self._new_entities[name] if name in self._new_entities else known[0]
                     if not exists:
                         self._spell(name, slot)
-                    if part["stated"]:
-                        self._stated.update(known or [slot])
+                    (self._stated if part["stated"] else self._found).update(known or [slot])
                     continue
                 if exists:
                     raise InputError(
@@ -290,8 +326,9 @@ class RecordBuilder:
         ]
         set_rows(made, "delete.edge", deleted, 3)
         edges = [
-            (self._end(a), self._end(b), kind, weight, -1 if by is None else self._passage(by))
-            for a, b, kind, weight, by in rows.edges
+            (self._end(a, stated), self._end(b, stated), kind, weight, -1 if by is None else self._passage(by))
+            for given, stated in ((rows.edges, True), (rows.read_edges, False))
+            for a, b, kind, weight, by in given
         ]
         edges += [edge for one in read for edge in one.edges]
         if edges:
@@ -309,7 +346,11 @@ class RecordBuilder:
             for head, relation, tail in self._rows.deleted["fact"]
         ]
         set_rows(made, "delete.fact", deleted, 3)
-        facts = [(self._entity(h), r, self._entity(t), self._passage(p)) for h, r, t, p in self._rows.facts]
+        facts = [
+            (self._entity(h, stated=stated), r, self._entity(t, stated=stated), self._passage(p))
+            for given, stated in ((self._rows.facts, True), (self._rows.read_facts, False))
+            for h, r, t, p in given
+        ]
         facts += [fact for one in read for fact in one.facts]
         set_rows(made, "fact.row", [(h, relations.setdefault(r, len(relations)), t, p) for h, r, t, p in facts], 4)
         if relations:

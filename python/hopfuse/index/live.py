@@ -262,7 +262,7 @@ class LiveIndex(Generic[Kind]):
         1
         """
         writer = self._open_writer()
-        return Change(writer.state.base, writer.encoder, self._commit, only)
+        return Change(writer.state.base, writer.encoder, self._commit, writer.preview, only)
 
     def compact(self) -> int:
         """Write the index with its changes as a new generation, and return its number.

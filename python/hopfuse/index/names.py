@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._validation import counted
 from ..errors import InputError
 from ..text import canonical_key
 from .contents import Contents, PassageId
-from .file.sections import as_section
 from .filters import Where
 from .log.records import LogRecord, Slots
 from .log.rows import DeltaRows
-from .parts import metadata_log
-from .parts.metadata import Metadata
-from .parts.passages import LABELS, Label
+from .parts.passages import DOCUMENT, LABELS, Label, label_values
+from .slot_metadata import SlotMetadata
+from .supports import Supports, statements_in
 from .write_scope import meets
 
 #: Returns a key for each name; spellings of the same thing have the same key.
@@ -28,6 +28,8 @@ Keys = Callable[[Sequence[str]], Sequence[str]]
 ID_TYPES = (str, int, np.integer)
 #: Characters of an alias's key from which it is found in other spellings; a shorter one may be a code, such as "IT".
 LEAST_ALIAS = 4
+#: The number of batches after which statements about entities are counted, whether or not one deletes something.
+_MOST_UNCOUNTED = 256
 #: The arrays of a batch that change aliases, in the order in which they apply.
 _ALIASES = ("delete.alias", "alias")
 
@@ -54,14 +56,16 @@ class Names:
         self._keyed: dict[bool, dict[str, list[int]]] = {False: {}, True: {}}  # by: are they words
         self._keyed_to = {False: 0, True: 0}
         self._kind: type | None = None
+        self._exists = bytearray()  # by slot of a passage
         self._passages: dict[PassageId, int] = {}
         self._entities: dict[str, list[int]] = {}
         self._id_of: dict[int, PassageId] = {}
         self._name_of: dict[int, str] = {}
-        self.metadata_types = dict(base.metadata.types) | {name: one.type for name, one in delta.metadata.items()}
+        self.metadata = SlotMetadata(base, delta)
         self.edge_types = delta.edge_types
-        self._firsts: list[int] = []  # the first slot of the passages of each of these
-        self._metadata: list[Metadata] = []
+        self._documents: dict[str | int, list[int]] = {}  # slots by document, of the batches that were applied
+        self._supports: Supports | None = None
+        self._uncounted: list[LogRecord] = []
         ids: Sequence[PassageId] = delta.whole("passage.id.number").tolist() or delta.column("passage.id")
         self._add(ids, delta.column("entity.name"), Slots(0, 0))
         self._delete(delta)
@@ -76,6 +80,7 @@ class Names:
 
     def apply(self, batch: LogRecord) -> None:
         """Apply a batch."""
+        self._count(batch)
         self._delete(batch)
         for kind, name in enumerate(_ALIASES):
             if f"{name}.entity" in batch.arrays:
@@ -91,12 +96,8 @@ class Names:
         self.relations |= dict.fromkeys(batch.strings("fact.relation"))
         ids: Sequence[PassageId] = batch["passage.id.number"].tolist() or batch.strings("passage.id")
         self._add(ids, batch.strings("entity.name"), batch.before)
-        count = batch.after.passages - batch.before.passages
-        if count:
-            metadata = Metadata(batch.sections("metadata."), count)
-            self.metadata_types |= metadata.types
-            self._metadata.append(metadata)
-            self._firsts.append(batch.before.passages)
+        self.metadata.append(batch)
+        self._add_documents(batch)
         self.edge_types += [kind for kind in batch.strings("edge.type_name") if kind not in self.edge_types]
         self.slots = batch.after
 
@@ -113,20 +114,84 @@ class Names:
 
     def hidden(self, ids: Iterable[Any], only: Where) -> set[int]:
         """Return the slots of the passages with these ids that a filter does not allow."""
-        slots = sorted({self._passages[id] for id in ids if self.has_passage(id)})
-        if not slots:
+        return self._not_allowed({self._passages[id] for id in ids if self.has_passage(id)}, only)
+
+    def _not_allowed(self, slots: Collection[int], only: Where) -> set[int]:
+        ordered = sorted(slots)
+        if not ordered:
             return set()
-        if 0 not in self._firsts[:1]:  # of the passages that existed when the names were read
-            before = self._delta.after.passages
-            arrays = metadata_log.merge(self.base.metadata, self._delta, np.arange(before))
-            self._metadata.insert(0, Metadata({name: as_section(name, one) for name, one in arrays.items()}, before))
-            self._firsts.insert(0, 0)
-        rows = []
-        for slot in slots:
-            at = bisect_right(self._firsts, slot) - 1
-            rows.append(self._metadata[at].row(slot - self._firsts[at]))
-        allowed = meets(only, rows, self.metadata_types)
-        return {slot for slot, is_allowed in zip(slots, allowed, strict=True) if not is_allowed}
+        allowed = meets(only, [self.metadata.row(slot) for slot in ordered], self.metadata.types)
+        return {slot for slot, is_allowed in zip(ordered, allowed, strict=True) if not is_allowed}
+
+    def matching(self, only: Where) -> list[int]:
+        """Return the slots of the passages that a filter allows, ascending."""
+        found: list[int] = np.flatnonzero(self.allowed(only)).tolist()
+        return found
+
+    def allowed(self, only: Where) -> NDArray[np.bool_]:
+        """Return which passages exist and are allowed by a filter, by slot."""
+        return self.metadata.mask(only) & self._exist()
+
+    def of_document(self, document: Any, only: Where | None = None) -> list[int]:
+        """Return the slots of the passages of a document, ascending, apart from those that a filter does not allow."""
+        if not _is_id(document):
+            return []
+        slots = [slot for slot in self._read_in(document) if slot in self._id_of]
+        slots += [slot for slot in self._documents.get(document, ()) if slot in self._id_of]
+        hidden = set() if only is None else self._not_allowed(slots, only)
+        return [slot for slot in slots if slot not in hidden]
+
+    def _read_in(self, document: str | int) -> list[int]:
+        """Return the slots of the passages of a document when the names were read, whether or not they still exist."""
+        delta, label = self._delta, DOCUMENT
+        known: Sequence[Any] = label_values(delta.sections, label)
+        kind = str if label in self._named else int
+        if not delta.knows(label.codes) or not isinstance(document, kind):
+            return []
+        place = bisect_left(known, document)
+        if place == len(known) or known[place] != document:
+            numbers = label in self._numbered
+            added: list[Any] = delta[label.numbers].tolist() if numbers else delta.strings(label.strings)
+            if document not in added:
+                return []
+            place = len(known) + added.index(document)
+        found: list[int] = np.flatnonzero(delta.whole(label.codes) == place).tolist()
+        return found
+
+    def _add_documents(self, batch: LogRecord) -> None:
+        if DOCUMENT.codes in batch.arrays:
+            values = batch[DOCUMENT.numbers].tolist() or batch.strings(DOCUMENT.strings)
+            for slot, code in enumerate(batch[DOCUMENT.codes].tolist(), batch.before.passages):
+                if code >= 0:
+                    self._documents.setdefault(values[code], []).append(slot)
+
+    def _exist(self) -> NDArray[np.bool_]:
+        """Return which passages exist, by slot."""
+        return np.frombuffer(bytes(self._exists), np.bool_)
+
+    def orphans(self, batch: LogRecord) -> list[int]:
+        """Return the slots, ascending, of entities that a batch leaves without a statement, and no user stated."""
+        if 0 not in self._is_stated:
+            return []
+        return [slot for slot in self.supports().orphans(batch).tolist() if not self._is_stated[slot]]
+
+    def supports(self) -> Supports:
+        """Return the statements about entities after the last batch."""
+        if self._supports is None:
+            self._supports = Supports(self.base, self._delta)
+            for batch in self._uncounted:
+                self._supports.apply(batch)
+            self._uncounted = []
+        return self._supports
+
+    def _count(self, batch: LogRecord) -> None:
+        """Count the statements of a batch, or keep them until there is a need to."""
+        if self._supports is not None:
+            self._supports.apply(batch)
+            return
+        self._uncounted.append(statements_in(batch))
+        if len(self._uncounted) == _MOST_UNCOUNTED:
+            self.supports()
 
     def entity(self, name: Any) -> int:
         """Return the slot of the only entity with a name; of a name and a word, that of the name."""
@@ -255,6 +320,7 @@ class Names:
     def _delete(self, rows: LogRecord | DeltaRows) -> None:
         for slot in rows["delete.passage"].tolist():
             id = self._id_of.pop(slot)
+            self._exists[slot] = 0
             if self._passages[id] == slot:  # not yet that of a later passage with the same id
                 del self._passages[id]
         for slot in rows["delete.entity"].tolist():
@@ -272,6 +338,7 @@ class Names:
             self._aliases[slot] = [one for one in self.aliases(slot) if one != alias]
 
     def _add(self, ids: Sequence[PassageId], names: Iterable[str], first: Slots) -> None:
+        self._exists += b"\1" * len(ids)
         for slot, id in enumerate(ids, first.passages):
             self._passages[id] = slot
             self._id_of[slot] = id

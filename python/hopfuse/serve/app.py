@@ -23,7 +23,7 @@ from .answers import respond, search_response
 from .arrow import ARROW, arrow_response, read_arrow
 from .batcher import stopping
 from .compression import CompressedSend, accepted
-from .decoding import read_change, read_search
+from .decoding import read_change, read_deletion, read_search
 from .dify import RetrievalRequest, RetrievalResponse, dify_error, retrieval
 from .errors import RefusalError, damaged, without_frames
 from .http import JSON, NOSNIFF, BodyReader, check_content_type, check_origin, json_response, owner_of, refused
@@ -48,6 +48,8 @@ from .passages import PassageReader, whole
 from .proxies import Proxies
 from .schema import (
     ChangeResponse,
+    DeletionRequest,
+    DeletionResponse,
     Health,
     IndexesResponse,
     IndexOut,
@@ -216,6 +218,16 @@ class Routes:
                 right="write",
             ),
             Endpoint(
+                method="POST",
+                path="/v1/passages/delete",
+                summary="Delete passages by ids, conditions or document, or count what that would delete.",
+                handler=self.delete_some,
+                request=DeletionRequest,
+                response=DeletionResponse,
+                errors=(*WITH_BODY, 409),
+                right="write",
+            ),
+            Endpoint(
                 method="GET",
                 path="/v1/indexes",
                 summary="List the indexes.",
@@ -301,6 +313,13 @@ class Routes:
                 request.path_params["id"], given.get("index"), request.state.principal, timeout_ms
             )
         return json_response(ChangeResponse(seq))
+
+    async def delete_some(self, request: Request) -> Response:
+        check_content_type(request)
+        async with self._body(request) as body:
+            held = request.state.held
+            asked = await read_deletion(self._service, body, held)
+            return json_response(await self._service.delete_some(asked, request.state.principal, held))
 
     async def indexes(self, request: Request) -> Response:
         principal = request.state.principal
@@ -443,7 +462,7 @@ def about(snapshot: IndexSnapshot, principal: Principal, writable: bool) -> Inde
     return IndexOut(
         name=snapshot.name,
         passages=index.num_passages if seen is None else int(seen.sum()),
-        entities=snapshot.num_entities if seen is None else None,
+        entities=index.num_entities if seen is None else None,
         dim=retriever.dim,
         recipe=retriever.recipe.name,
         recipes=snapshot.recipes,

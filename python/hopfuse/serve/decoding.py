@@ -20,7 +20,17 @@ from .config import Limits
 from .errors import invalid_value, steps_of
 from .keys import Principal
 from .repeated_keys import check_keys
-from .schema import MAPPINGS, EdgeIn, EntityIn, Outline, PassageIn, PassagesRequest, QueryIn, SearchRequest
+from .schema import (
+    MAPPINGS,
+    DeletionRequest,
+    EdgeIn,
+    EntityIn,
+    Outline,
+    PassageIn,
+    PassagesRequest,
+    QueryIn,
+    SearchRequest,
+)
 from .searches import Search
 from .service import Service
 from .snapshots import IndexSnapshot, SearchQuery
@@ -33,6 +43,7 @@ _SHOWN = 1024
 _DECODER = msgspec.json.Decoder(SearchRequest)
 _OUTLINE = msgspec.json.Decoder(Outline)
 _CHANGES = msgspec.json.Decoder(PassagesRequest)
+_DELETIONS = msgspec.json.Decoder(DeletionRequest)
 #: Types of the elements of lists of a body.
 _PARTS = {"queries": QueryIn, "passages": PassageIn, "entities": EntityIn, "edges": EdgeIn}
 
@@ -135,6 +146,13 @@ async def read_change(service: Service, body: bytes, held: Held) -> PassagesRequ
     """Return the change in a JSON body; a refusal names the field."""
     limits, is_large = service.config.limits, len(body) > LARGE
     asked: PassagesRequest = await on_desk(service, held, is_large, decode_checked, _CHANGES, body, limits)
+    return asked
+
+
+async def read_deletion(service: Service, body: bytes, held: Held) -> DeletionRequest:
+    """Return the passages to delete in a JSON body; a refusal names the field."""
+    limits, is_large = service.config.limits, len(body) > LARGE
+    asked: DeletionRequest = await on_desk(service, held, is_large, decode_checked, _DELETIONS, body, limits)
     return asked
 
 

@@ -23,8 +23,8 @@ from .tools import TOOLS, Caller
 log = logging.getLogger("hopfuse.serve")
 INSTRUCTIONS = (
     "Passages, and a graph of the names in them. search finds passages for a question, including questions that need "
-    "several steps; explain_hit says how a passage was found; add_passage, if offered, adds one. Scores are comparable "
-    "only within one answer."
+    "several steps; explain_hit says how a passage was found; add_passage and delete_passages, if offered, "
+    "add and delete them. Scores are comparable only within one answer."
 )
 
 

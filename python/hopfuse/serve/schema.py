@@ -32,6 +32,7 @@ Values = dict[str, Value | list[Value]]
 MAPPINGS: dict[str, Any] = {
     "allow": Value | list[Value],
     "metadata": Value | list[Value],
+    "where": Value | list[Value],
     "aliases": list[Name],
     "merge": list[Name],
 }
@@ -119,11 +120,20 @@ class PassageIn(msgspec.Struct, forbid_unknown_fields=True):
     id: PassageId
     text: str
     title: str = ""
+    document: Annotated[
+        str | int | None,
+        msgspec.Meta(description="Its document or conversation, of the type of the others."),
+    ] = None
+    language: Annotated[str | None, msgspec.Meta(description='Its language, a BCP 47 tag such as "en".')] = None
     metadata: Values = {}
     vector: Vector = None
     vector_base64: VectorBase64 = None
     entities: Annotated[
-        list[Name], msgspec.Meta(description="Names of its entities; each gets an edge of the type context.")
+        list[Name],
+        msgspec.Meta(
+            description="Names of its entities; each gets an edge of the type context. They go with the last passage "
+            "that has them, unless they are stated elsewhere; likewise those of facts."
+        ),
     ] = []
     facts: Annotated[
         list[tuple[Name, str, Name]], msgspec.Meta(description="The facts that it states: head, relation, tail.")
@@ -160,6 +170,29 @@ class ChangeResponse(msgspec.Struct):
     """The seq of a committed change, for ``at_least`` of a search."""
 
     seq: int
+
+
+class DeletionRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """Passages to delete: by their ids, by conditions or by their document."""
+
+    ids: Annotated[list[PassageId] | None, msgspec.Meta(description="All must exist.")] = None
+    where: Annotated[
+        Values | None, msgspec.Meta(description='Conditions on metadata, {"tenant": "a", "year__ge": 2020}.')
+    ] = None
+    document: Annotated[PassageId | None, msgspec.Meta(description="The passages of this document.")] = None
+    dry_run: Annotated[bool, msgspec.Meta(description="Count what would be deleted, and change nothing.")] = False
+    index: Annotated[str | None, msgspec.Meta(description="By default the server's first index.")] = None
+    timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
+class DeletionResponse(msgspec.Struct):
+    """What is deleted: passages, names, words and facts, as far as the key sees. ``seq`` is null after a dry run."""
+
+    seq: int | None
+    passages: int
+    names: int
+    words: int
+    facts: int
 
 
 class ArrowSettings(msgspec.Struct, forbid_unknown_fields=True):

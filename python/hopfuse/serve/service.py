@@ -36,7 +36,7 @@ from .keys import Guesses, KeyRing, Principal
 from .logs import RequestLog
 from .metrics import Metrics, WorkerMetrics
 from .retriever_cache import Desk, RetrieverCache
-from .schema import PassagesRequest, Timings
+from .schema import DeletionRequest, DeletionResponse, PassagesRequest, Timings
 from .searches import ANYONE, Search, SearchAnswer
 from .snapshots import IndexSnapshot, SearchQuery
 from .threads import DaemonThreads
@@ -469,6 +469,17 @@ class Service:
         """
         snapshot, deadline = self.snapshot(index, principal), self._deadline(timeout_ms)
         return await self.changes.delete(id, snapshot, principal, deadline=deadline)
+
+    async def delete_some(self, asked: DeletionRequest, principal: Principal, held: Held) -> DeletionResponse:
+        """Delete passages by ids, conditions or document, and return what that deletes once it is on the disk.
+
+        Raises
+        ------
+        RefusalError
+            404: no passage has one of the ids. 409: this process only reads the index. Nothing is changed.
+        """
+        snapshot, deadline = self.snapshot(asked.index, principal), self._deadline(asked.timeout_ms)
+        return await self.changes.delete_some(asked, snapshot, principal, held=held, deadline=deadline)
 
     def _deadline(self, timeout_ms: int | None) -> float:
         return time.monotonic() + self._timeout(timeout_ms) / 1000

@@ -95,12 +95,6 @@ class IndexSnapshot:
         return [name for name, kind in RECIPES.items() if not kind.missing(self.index)]
 
     @cached_property
-    def num_entities(self) -> int:
-        """The number of entities, without words and names that were read in passages which are deleted."""
-        index, frequency = self.index, self.index.passage_frequency
-        return index.num_entities if frequency is None else int((index.stated | (frequency > 0)).sum())
-
-    @cached_property
     def longest(self) -> int:
         """A bound of the bytes of a passage: of its id, title, text and metadata."""
         index = self.index
@@ -124,7 +118,7 @@ class IndexSnapshot:
         """Search one query by each recipe, so that the first request does not wait for what is made only once."""
         for retriever in self.retrievers.values():
             retriever.warm_up()
-        _ = self.num_entities, self.longest
+        _ = self.longest
 
     def visible(self, principal: Principal) -> NDArray[np.bool_] | None:
         """Return the passages that a key sees, bool (P,); None for all.

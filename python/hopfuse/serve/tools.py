@@ -14,7 +14,7 @@ from ..errors import HopfuseError, InputError
 from .answers import counted_of
 from .budget import Held
 from .config import Limits
-from .decoding import decode, on_desk, read_change, read_search
+from .decoding import decode, on_desk, read_change, read_deletion, read_search
 from .errors import RefusalError, status_of
 from .http import encode
 from .keys import Principal, lacks_right
@@ -64,6 +64,8 @@ class AddArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
     id: Annotated[str | int, msgspec.Meta(description="Its id, of the type of the index's ids.")]
     text: Annotated[str, msgspec.Meta(description="Its text.")]
     title: str = ""
+    document: Annotated[str | int | None, msgspec.Meta(description="Its document or conversation.")] = None
+    language: Annotated[str | None, msgspec.Meta(description='Its language, a BCP 47 tag such as "en".')] = None
     metadata: Annotated[
         dict[str, Any], msgspec.Meta(description="Values by name, with the types of other passages' metadata.")
     ] = {}
@@ -74,6 +76,18 @@ class AddArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
         list[tuple[str, str, str]], msgspec.Meta(description="The facts that it states: head, relation, tail.")
     ] = []
     replace: Annotated[bool, msgspec.Meta(description="Replace the passage with this id.")] = False
+    index: Annotated[str | None, msgspec.Meta(description="By default the server's first index.")] = None
+
+
+class DeleteArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The arguments of ``delete_passages``, which are fields of a deletion by HTTP."""
+
+    ids: Annotated[list[str | int] | None, msgspec.Meta(description="Ids of passages; all must exist.")] = None
+    where: Annotated[
+        dict[str, Any] | None, msgspec.Meta(description='Conditions on metadata, {"user": "ada", "year__lt": 2020}.')
+    ] = None
+    document: Annotated[str | int | None, msgspec.Meta(description="All passages of this document.")] = None
+    dry_run: Annotated[bool, msgspec.Meta(description="Count what would be deleted, and change nothing.")] = False
     index: Annotated[str | None, msgspec.Meta(description="By default the server's first index.")] = None
 
 
@@ -222,13 +236,25 @@ async def _add(service: Service, asked: AddArguments, principal: Principal, held
     about = {name: given.pop(name) for name in ("replace", "index") if name in given}
     body = encode({"passages": [given], **about})
     seq = await service.add(await read_change(service, body, held), principal, held)
-    try:
-        await service.snapshot_at(asked.index, principal, seq, None)
-        searched = True
-    except RefusalError:
-        searched = False  # it is on the disk, and will be searched
-    plain = {"seq": seq, "searched": searched}
+    plain = {"seq": seq, "searched": await _is_searched(service, asked.index, principal, seq)}
     return ToolAnswer(encode(plain).decode(), plain)
+
+
+async def _delete(service: Service, asked: DeleteArguments, principal: Principal, held: Held) -> ToolAnswer:
+    deleted = await service.delete_some(await read_deletion(service, encode(asked), held), principal, held)
+    plain = msgspec.to_builtins(deleted)
+    if deleted.seq is not None:
+        plain["searched"] = await _is_searched(service, asked.index, principal, deleted.seq)
+    return ToolAnswer(encode(plain).decode(), plain)
+
+
+async def _is_searched(service: Service, index: str | None, principal: Principal, seq: int) -> bool:
+    """Wait until searches see a change that is on the disk, and return whether they do in time."""
+    try:
+        await service.snapshot_at(index, principal, seq, None)
+    except RefusalError:
+        return False
+    return True
 
 
 async def _answer(
@@ -270,5 +296,15 @@ TOOLS = (
         arguments=AddArguments,
         right="write",
         run=_add,
+    ),
+    Tool(
+        name="delete_passages",
+        description=(
+            "Delete passages by one of ids, where and document; names and words in them that no other passage has go "
+            "too. dry_run only counts. It is on the disk when this returns; searched says whether searches see it."
+        ),
+        arguments=DeleteArguments,
+        right="write",
+        run=_delete,
     ),
 )

@@ -1,4 +1,4 @@
-"""Changes of an index over HTTP: ``POST /v1/passages`` and ``DELETE /v1/passages/{id}``.
+"""Changes of an index over HTTP: ``POST /v1/passages``, ``DELETE /v1/passages/{id}``, ``POST /v1/passages/delete``.
 
 The process that holds the index's lock accepts them. Each change runs on its own thread, so that waiting changes share
 one flush of the disk, and neither the event loop nor the kernel thread waits for it.
@@ -11,32 +11,35 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import Index, LiveIndex
 from ..encoders.protocol import first_unencodable
-from ..errors import InputError
+from ..errors import HopfuseError, InputError
 from ..extract import Memory, WordReader, build_memory
+from ..index import Where, where
 from ..index.change import Change
 from ..index.contents import text_to_index
 from ..index.file.generations import generation_name, log_path
 from ..text import canonical_key
-from .bounds import check_most
+from .bounds import check_conditions, check_most
 from .budget import Held
 from .config import ServeConfig
-from .errors import RefusalError, in_row, no_passage
+from .errors import RefusalError, in_request, in_row, no_passage
 from .keys import Principal
 from .metrics import Metrics
-from .schema import EdgeIn, EntityIn, PassageIn, PassagesRequest
+from .schema import DeletionRequest, DeletionResponse, EdgeIn, EntityIn, PassageIn, PassagesRequest
 from .snapshots import IndexSnapshot, own_id
 from .threads import DaemonThreads
 from .vectors import vector_of, wrong_dim
 
+T = TypeVar("T")
 log = logging.getLogger("hopfuse.serve")
 #: Threads that commit, and so the most changes that share a flush of the disk.
 THREADS = 16
@@ -81,29 +84,38 @@ class Writer:
         rows = [_row(one, principal.sets) for one in asked.passages]
         texts = [text_to_index(one.title, one.text) for one in asked.passages]
         vectors = _vectors(asked.passages, texts, "passages", snapshot, snapshot.index.dim)
-        entities = _entities(asked)
-        names = [one.name for one in entities]
+        stated = [one if isinstance(one, EntityIn) else EntityIn(one) for one in asked.entities]
+        entities = {one.name: one for one in stated}
+        found = [name for name in _names_in(asked.passages) if name not in entities]
         corpus = snapshot.index.entity_corpus
-        named = _vectors(entities, names, "entities", snapshot, None if corpus is None else corpus.dim)
+        dim = None if corpus is None else corpus.dim
+        vectors_of = partial(_vectors, field="entities", snapshot=snapshot, dim=dim)
+        given = vectors_of(list(entities.values()), list(entities))
+        made = vectors_of([EntityIn(name) for name in found], found)
         read = self._read(rows)
 
         def fill(change: Change) -> None:
             change.add_passages(rows, vectors=vectors, replace=asked.replace)
-            change.add_entities(names, vectors=named, missing=True)
+            change.add_entities(found, vectors=made, missing=True, stated=False)
+            change.add_entities(list(entities), vectors=given, missing=True)
             if read is not None:
                 change.add_memory(read)
             if asked.merge:
                 change.merge_entities(asked.merge)
             if asked.aliases:
                 change.add_aliases(asked.aliases)
-            edges = [*_mentions(asked.passages, snapshot.index.name_rule), *map(_edge, asked.edges)]
-            if edges:
-                change.add_edges(edges)
-            facts = [*((*fact, one.id) for one in asked.passages for fact in one.facts), *asked.facts]
+            mentions = _mentions(asked.passages, snapshot.index.name_rule)
+            if mentions:
+                change.add_edges(mentions, stated=False)
+            if asked.edges:
+                change.add_edges(map(_edge, asked.edges))
+            facts = [(*fact, one.id) for one in asked.passages for fact in one.facts]
             if facts:
-                change.add_facts(facts)
+                change.add_facts(facts, stated=False)
+            if asked.facts:
+                change.add_facts(asked.facts)
 
-        return self._commit(fill, principal)
+        return _seq_of(self._commit(fill, principal))
 
     def _read(self, rows: list[dict[str, Any]]) -> Memory | None:
         """Return the words of passages, read like those of the index; None if it has no words."""
@@ -120,18 +132,39 @@ class Writer:
         own = own_id(snapshot.index, id)
         try:
             if own is not None:
-                return self._commit(lambda change: change.delete_passages([own]), principal)
+                return _seq_of(self._commit(lambda change: change.delete_passages([own]), principal))
         except InputError:
             pass
         raise no_passage(id)
 
-    def _commit(self, fill: Callable[[Change], None], principal: Principal) -> int:
+    def delete_some(self, asked: DeletionRequest, principal: Principal) -> DeletionResponse:
+        """Commit the deletion of passages, or count what it would delete; called on a separate thread."""
+        conditions = None if asked.where is None else _conditions(asked.where)
+
+        def fill(change: Change) -> None:
+            change.delete_passages(asked.ids, where=conditions, document=asked.document)
+
+        told = partial(_in_deletion, asked)
+        if not asked.dry_run:
+            change = self._commit(fill, principal, told)
+            assert change.deleted is not None
+            return DeletionResponse(change.seq, *change.deleted)
+        try:
+            fill(change := self._live.change(only=principal.where))
+            return DeletionResponse(None, *change.preview())
+        except InputError as error:
+            raise told(error) from None
+
+    def _commit(
+        self, fill: Callable[[Change], None], principal: Principal, told: Callable[[InputError], HopfuseError] = in_row
+    ) -> Change:
+        """Commit a change, and return it; ``told`` returns its refusal as that of the request."""
         began = time.perf_counter()
         try:
             with self._live.change(only=principal.where) as change:
                 fill(change)
         except InputError as error:
-            raise in_row(error) from None
+            raise told(error) from None
         except OSError as error:
             log.exception("a change of index %s was not written", self.name)
             raise RefusalError(
@@ -143,8 +176,7 @@ class Writer:
         self._metrics.changes.labels(self.name).inc()
         self._metrics.change_seconds.observe(time.perf_counter() - began)
         self._changed()
-        assert change.seq is not None
-        return change.seq
+        return change
 
     def compact_if_due(self) -> None:
         """Start a compaction if the log has reached its share of the index, and none is running."""
@@ -227,6 +259,21 @@ class ChangesInProgress:
         writer = self._writer(snapshot.name)
         return await self._run(lambda: writer.delete(id, snapshot, principal), principal, None, deadline)
 
+    async def delete_some(
+        self,
+        asked: DeletionRequest,
+        snapshot: IndexSnapshot,
+        principal: Principal,
+        *,
+        held: Held,
+        deadline: float,
+    ) -> DeletionResponse:
+        """Delete passages, or count; see :meth:`Service.delete_some`."""
+        writer = self._writer(snapshot.name)
+        check_most(len(asked.ids or ()), "ids", self._limits, "passages")
+        check_conditions(asked.where or {}, "where", self._limits)
+        return await self._run(lambda: writer.delete_some(asked, principal), principal, held, deadline)
+
     @property
     def threads(self) -> list[threading.Thread]:
         """The threads that commit."""
@@ -247,8 +294,8 @@ class ChangesInProgress:
             )
         return self._writers[name]
 
-    async def _run(self, make: Callable[[], int], principal: Principal, held: Held | None, deadline: float) -> int:
-        """Run a change on a thread, and return its seq; it holds the bytes of its request until it is done."""
+    async def _run(self, make: Callable[[], T], principal: Principal, held: Held | None, deadline: float) -> T:
+        """Run a change on a thread, and return its result; it holds the bytes of its request until it is done."""
         self._check_room(principal.name)
         jobs = [make]  # emptied when it is done or cancelled: the pool keeps cancelled jobs in its queue
         running = self._threads.submit(lambda: jobs.pop()())
@@ -282,11 +329,30 @@ class ChangesInProgress:
                 waiting=self._waiting.total(),
             ).after(1)
 
-    def _forget(self, key: str, held: Held | None, jobs: list[Callable[[], int]]) -> None:
+    def _forget(self, key: str, held: Held | None, jobs: list[Callable[[], Any]]) -> None:
         jobs.clear()
         self._waiting[key] -= 1
         if held is not None:
             held.release()
+
+
+def _seq_of(change: Change) -> int:
+    assert change.seq is not None
+    return change.seq
+
+
+def _conditions(given: Mapping[str, Any]) -> Where:
+    try:
+        return where(**given)
+    except InputError as error:
+        raise in_request(error, "where") from None
+
+
+def _in_deletion(asked: DeletionRequest, error: InputError) -> HopfuseError:
+    """Return the refusal of a deletion with the field of the request."""
+    if asked.where is not None and error.field != "ids":
+        return in_request(error, "where")
+    return error.at(field="ids")
 
 
 def _check_prefix(passages: list[PassageIn], principal: Principal) -> None:
@@ -305,16 +371,15 @@ def _check_prefix(passages: list[PassageIn], principal: Principal) -> None:
 
 def _row(one: PassageIn, sets: Mapping[str, Any]) -> dict[str, Any]:
     """Return a passage as a row of a change; metadata that it lacks comes from the key's filter."""
-    return {"id": one.id, "text": one.text, "title": one.title, "metadata": {**sets, **one.metadata}}
+    labels = {"document": one.document, "language": one.language}
+    row = {"id": one.id, "text": one.text, "title": one.title, "metadata": {**sets, **one.metadata}}
+    return row | {label: value for label, value in labels.items() if value is not None}
 
 
-def _entities(asked: PassagesRequest) -> list[EntityIn]:
-    """Return all entities that a request names, each once."""
-    given = [one if isinstance(one, EntityIn) else EntityIn(one) for one in asked.entities]
-    named = [name for one in asked.passages for name in one.entities]
-    named += [name for one in asked.passages for fact in one.facts for name in (fact[0], fact[2])]
-    found = {one.name: one for one in [*map(EntityIn, named), *given]}
-    return list(found.values())
+def _names_in(passages: list[PassageIn]) -> list[str]:
+    """Return the names of entities that passages have, each once."""
+    named = [name for one in passages for name in one.entities]
+    return list(dict.fromkeys(named + [name for one in passages for fact in one.facts for name in (fact[0], fact[2])]))
 
 
 def _mentions(passages: list[PassageIn], rule: int) -> list[dict[str, Any]]:
@@ -336,7 +401,7 @@ def _edge(one: EdgeIn) -> dict[str, Any]:
 
 
 def _vectors(
-    given: list[Any], texts: list[str], field: str, snapshot: IndexSnapshot, dim: int | None
+    given: Sequence[Any], texts: list[str], field: str, snapshot: IndexSnapshot, dim: int | None
 ) -> NDArray[np.float32] | None:
     """Return the given vectors, and the encoder's for the others; None if the index has none and none is given."""
     encoder = snapshot.retriever.encoder

@@ -16,6 +16,7 @@ from ..file.generations import log_path, new_generation, point_to
 from ..file.mapping import write_file
 from ..names import Names
 from ..parts.encoder import EncoderInfo
+from ..supports import Deletions
 from .frames import Frame, LogWriter, frame_bytes, write_log
 from .records import LogRecord, encode
 from .state import State, first_state, moved_records, open_generation
@@ -73,16 +74,30 @@ class IndexWriter(Generic[Kind]):
             raise mine.error
         return mine.seq
 
-    def _checked(self, change: Change) -> _Commit | None:
-        """Check a change, and let it wait to be written; None if it changes nothing."""
+    def preview(self, change: Change) -> Deletions:
+        """Check a change, and return what it would delete."""
+        if not change.merges:
+            with self._checking:
+                return change.deletions(self._current_names(), self._terms_of)
+        with self._writing, self._checking:  # a merge is made from all rows of the index
+            self._write()
+            self._forget()
+            return change.deletions(self._current_names(), self._terms_of)
+
+    def _current_names(self) -> Names:
         self.check_open()
         if self._names is None:
             self._names = Names(self._durable.base, self._durable.rows())
-        arrays = change.arrays(self._names, self._terms_of)
+        return self._names
+
+    def _checked(self, change: Change) -> _Commit | None:
+        """Check a change, and let it wait to be written; None if it changes nothing."""
+        names = self._current_names()
+        arrays = change.arrays(names, self._terms_of)
         if not arrays:
             return None
-        batch = LogRecord(arrays, self._names.slots)
-        self._check_limits(batch, self._names)
+        batch = LogRecord(arrays, names.slots)
+        self._check_limits(batch, names)
         if sum(batch.after) > MAX_NODES:
             raise InputError(
                 "limit",
@@ -91,7 +106,7 @@ class IndexWriter(Generic[Kind]):
                 given=sum(batch.after),
                 allowed=MAX_NODES,
             )
-        self._names.apply(batch)
+        names.apply(batch)
         mine = _Commit(batch, encode(arrays), time.time_ns() // 1000)
         self._pending.append(mine)
         return mine

@@ -1,0 +1,119 @@
+"""The metadata of passages by slot, after the last batch: filters of a change are tested on it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .contents import Contents
+from .file.sections import Section, as_section
+from .filters import Where
+from .log.records import LogRecord
+from .log.rows import DeltaRows
+from .parts import metadata_log
+from .parts.metadata import Metadata, MetadataColumn
+from .parts.metadata_build import metadata_arrays
+
+
+class _Run(NamedTuple):
+    """The metadata of consecutive slots, in pieces, each with the number of its slots."""
+
+    first: int
+    size: int
+    pieces: list[tuple[Metadata, int]]
+
+
+class SlotMetadata:
+    """The metadata of all passages that ever existed, by slot.
+
+    That of batches which came since it was read is joined when a filter is tested, in runs of which each is longer than
+    the next: over all filters, a row is joined as often as there are runs.
+
+    Attributes
+    ----------
+    types : dict
+        The type of each column.
+    """
+
+    def __init__(self, base: Contents, delta: DeltaRows) -> None:
+        self.types = dict(base.metadata.types) | {name: one.type for name, one in delta.metadata.items()}
+        self._base, self._delta = base, delta
+        self._known: Metadata | None = None  # of the slots that existed when the names were read
+        self._runs: list[_Run] = []
+
+    def append(self, batch: LogRecord) -> None:
+        """Add the passages of a batch."""
+        count = batch.after.passages - batch.before.passages
+        if count:
+            metadata = Metadata(batch.sections("metadata."), count)
+            self.types |= metadata.types
+            self._runs.append(_Run(batch.before.passages, count, [(metadata, count)]))
+
+    def row(self, slot: int) -> dict[str, Any]:
+        """Return the values of a passage by column, without missing ones."""
+        if slot < self._delta.after.passages:
+            return self._read().row(slot)
+        run = self._runs[bisect_right(self._runs, slot, key=lambda run: run.first) - 1]
+        at, place = slot - run.first, 0
+        while at >= run.pieces[place][1]:
+            at -= run.pieces[place][1]
+            place += 1
+        return run.pieces[place][0].row(at)
+
+    def mask(self, only: Where) -> NDArray[np.bool_]:
+        """Return which passages a filter allows, by slot, whether or not they still exist.
+
+        Raises
+        ------
+        InputError
+            The filter has a column that does not exist, or a value that does not fit its column's type.
+        """
+        self._join()
+        pieces = [(self._read(), self._delta.after.passages), *(piece for run in self._runs for piece in run.pieces)]
+        return np.concatenate([only.mask(self._with_all_columns(one, count)) for one, count in pieces])
+
+    def _read(self) -> Metadata:
+        if self._known is None:
+            count = self._delta.after.passages
+            arrays = metadata_log.merge(self._base.metadata, self._delta, np.arange(count))
+            self._known = Metadata({name: as_section(name, one) for name, one in arrays.items()}, count)
+        return self._known
+
+    def _join(self) -> None:
+        """Join runs until each is longer than the next, and the pieces of each."""
+        runs: list[_Run] = []
+        for run in self._runs:
+            runs.append(run)
+            while len(runs) > 1 and runs[-2].size <= runs[-1].size:
+                first, size, pieces = runs.pop(-2)
+                runs[-1] = _Run(first, size + runs[-1].size, pieces + runs[-1].pieces)
+        self._runs = [run if len(run.pieces) == 1 else self._joined(run) for run in runs]
+
+    def _joined(self, run: _Run) -> _Run:
+        rows = [metadata.row(at) for metadata, count in run.pieces for at in range(count)]
+        return run._replace(pieces=[(_metadata_of(rows, self.types), run.size)])
+
+    def _with_all_columns(self, metadata: Metadata, count: int) -> Metadata:
+        missing = {name: kind for name, kind in self.types.items() if name not in metadata}
+        return _Widened(metadata, missing, count) if missing else metadata
+
+
+class _Widened(Metadata):
+    """Metadata with columns that it lacks, without values."""
+
+    def __init__(self, known: Metadata, missing: Mapping[str, str], count: int) -> None:
+        super().__init__({}, count)
+        self._known, self._missing = known, _metadata_of([{}] * count, missing)
+        self.types = {**known.types, **missing}
+
+    def __getitem__(self, name: str) -> MetadataColumn:
+        return self._known[name] if name in self._known else self._missing[name]
+
+
+def _metadata_of(rows: list[dict[str, Any]], types: Mapping[str, str]) -> Metadata:
+    arrays = metadata_arrays(rows, types, lambda row: f"passages[{row}]")
+    return Metadata({name: Section(name, array) for name, array in arrays.items()}, len(rows))
