@@ -71,7 +71,7 @@ def build(url: str, folder: Path, slot: str, *, reader: Any = "words", **options
 
 
 def read_state(index: Index) -> dict[str, Any]:
-    """What an index has, by ids and by the keys of words and names; without words that no passage has."""
+    """What an index has, by ids and by the keys of words and names."""
     count = index.num_passages
     names = list(index.entity_names)
     first = len(names) if index.words is None else index.words.first
@@ -88,7 +88,7 @@ def read_state(index: Index) -> dict[str, Any]:
             for a, b, heavy, of in zip(src.tolist(), dst.tolist(), weight.tolist(), kind.tolist(), strict=True)
         }
     )
-    found: dict[str, Any] = {"edges": dict(edges), "count": count}
+    found: dict[str, Any] = {"edges": dict(edges), "count": count, "entities": sorted(nodes[count:])}
     rows = zip(index.passage_ids, index.texts, index.documents, strict=True)
     found["passages"] = {id: (text, document, index.metadata.row(at)) for at, (id, text, document) in enumerate(rows)}
     if index.vectors is not None:

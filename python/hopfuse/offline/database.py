@@ -92,6 +92,12 @@ def write_file(path: Path, out: HitsTable) -> int:
     ------
     InputError
         The file is no such result, or the table cannot take the hits. Nothing is written.
+
+    Examples
+    --------
+    >>> from hopfuse.offline import HitsTable, write_file
+    >>> write_file(Path("ranked.jsonl"), HitsTable("postgresql:///news", "hits"))  # doctest: +SKIP
+    10
     """
     check_suffix(path, "file", ".jsonl", ".parquet")
     return out.write(lambda: _rows(path))
