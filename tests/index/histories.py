@@ -64,6 +64,7 @@ class History(RuleBasedStateMachine):
         index = self.reader.refresh()
         assert index.seq == self.seq
         assert differences(index, self.model.rebuilt()) == []
+        assert differences(index, hf.Index.open(self.folder), statements=True) == []  # merged at once
 
     def teardown(self) -> None:
         rebuilt = self.model.rebuilt()

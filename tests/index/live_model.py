@@ -220,10 +220,11 @@ def _names(edge: dict[str, Any], kind: str) -> set[str]:
 STATEMENTS = ("edge.", "fact.statement")
 
 
-def differences(a: hf.Index, b: hf.Index) -> list[str]:
-    """Return the names of the sections that are not the same bytes."""
+def differences(a: hf.Index, b: hf.Index, *, statements: bool = False) -> list[str]:
+    """Return the names of the sections that are not the same bytes, without those of statements unless asked for."""
     ours, theirs = (
-        {name: array for name, array in index.arrays().items() if not name.startswith(STATEMENTS)} for index in (a, b)
+        {name: array for name, array in index.arrays().items() if statements or not name.startswith(STATEMENTS)}
+        for index in (a, b)
     )
     names = [*ours, *(name for name in theirs if name not in ours)]
     return [name for name in names if not _same(ours.get(name), theirs.get(name))] + (

@@ -20,6 +20,7 @@ from .log.merge import slots_to_rows
 from .log.records import LEAST_WEIGHT, MOST_WEIGHT
 from .membership import is_in
 from .names import Names
+from .parts import graph_log
 from .parts.words import WordInfo
 
 
@@ -327,7 +328,7 @@ def _restated_edges(names: Names, heirs: Mapping[int, int], deleted: Deleted) ->
     if base.graph is None:
         return []
     at = slots_to_rows(base, rows)
-    ends, kind, weight, passage = parts.graph.current(base.graph, base.edge_statements, rows, at)
+    ends, kind, weight, passage = graph_log.current(base.graph, base.edge_statements, rows, at)
     merged = np.array([*heirs, *heirs.values()], np.int64)
     near = is_in(ends.reshape(-1), -1 - merged).reshape(-1, 2).any(axis=1)
     dead = np.array([*deleted.passages, *(-1 - slot for slot in deleted.entities)], np.int64)

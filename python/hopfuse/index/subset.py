@@ -12,7 +12,7 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.rows import PartNumbers
+from .._arrays.rows import PartNumbers, RowNumbers
 from . import parts
 from .contents import Contents
 from .file.sections import ArraysOrSections, Section
@@ -114,10 +114,10 @@ class PartOf(Generic[W]):
         """Return the other index, or None if nothing uses it any longer."""
         return self._whole()
 
-    def numbers(self, before: PartNumbers | None) -> PartNumbers:
+    def numbers(self, before: RowNumbers | None) -> PartNumbers:
         """Return the numbers of entities in the part.
 
-        ``before``: the numbers in the other index, if that is a part too.
+        ``before``: the numbers in the other index, if that is a part too or a state of one that changes.
         """
         return PartNumbers(self.entities, before)
 

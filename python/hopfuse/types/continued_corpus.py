@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._arrays.vectors import Precision
-from .corpus import Corpus, widened
+from ..errors import InputError
+from .corpus import Corpus, Metric, widened
 
 
 class CorpusPart(NamedTuple):
@@ -60,9 +61,10 @@ class ContinuedCorpus(Corpus):
             mask[rows] = 1
             concatenated = concatenated._replace(rows=slice(0, rows.size), place=rows, mask=mask)
         # the fields of a frozen class
-        self.__dict__.update(metric=base.metric, storage=base.storage, derived={})
+        self.__dict__.update(metric=base.metric, storage=base.storage, derived={}, base=base)
         self.__dict__.update(concatenated=concatenated, segments=_segments(concatenated, base, added))
 
+    base: Corpus
     concatenated: CorpusPart
     """A corpus of ``whole``."""
     segments: tuple[CorpusPart, ...]
@@ -94,6 +96,13 @@ class ContinuedCorpus(Corpus):
     def dim(self) -> int:
         """d."""
         return self.concatenated.corpus.dim
+
+    def _with_metric(self, metric: Metric) -> Corpus:
+        try:
+            base = self.base.with_metric(metric)
+            return ContinuedCorpus(base, self.concatenated.corpus.vectors, self.concatenated.place)
+        except InputError:  # of a vector that does not remain, or the message names its row here
+            return super()._with_metric(metric)
 
     def checked(self) -> Corpus:
         """Return the corpus itself: all its vectors were checked."""

@@ -15,7 +15,7 @@ from .. import parts
 from ..contents import Contents
 from ..file.columns import string_arrays
 from ..file.sections import Section, as_section
-from ..parts import metadata_log
+from ..parts import graph_log, metadata_log
 from ..schema import in_file_order
 from .lineage import MergeResult
 from .rows import DeltaRows, Places, places
@@ -64,7 +64,8 @@ def _merge(base: Contents, log: DeltaRows, before: MergeResult | None) -> MergeR
         made["words"], own = parts.words.moved(base.words, at)
         arrays |= own
     if base.graph is not None:
-        made["graph"], own = parts.graph.merge(base.graph, base.edge_statements, log, at, before)
+        graph, own = graph_log.merge(base.graph, base.edge_statements, log, at, before)
+        made |= graph
         arrays |= own
     if base.facts is not None:
         made["facts"], own = parts.facts.merge(base.facts, log, at)
