@@ -164,11 +164,13 @@ def plain_reason(error: HopfuseError) -> str:
     'n is a str; it must be a date'
     """
     sizes = error.code in ("shape", "length")
-    known = {
+    plain = error.about()
+    plain.places = ()
+    plain.values = {
         name: value if name in _STATED or (sizes and isinstance(value, int)) else _Kind(value)
         for name, value in error.values.items()
     }
-    return InputError(error.code, error.field, error.template, **known).sentence()
+    return plain.sentence()
 
 
 class _Kind:
