@@ -41,7 +41,7 @@ def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
     graph, known, terms = whole.graph, whole.facts, whole.lexical
     seen, edges, facts = np.zeros(whole.num_entities, np.bool_), None, np.zeros(0, np.int64)
     if graph is not None:
-        edges = parts.graph.stated_at(graph, whole.edge_statements, allow)
+        edges = parts.graph.stated_at(graph, lambda: whole.edge_statements, allow)
         seen[parts.graph.entities_at(graph, edges, allow)] = True
     if known is not None:
         facts = parts.facts.stated_by(known, allow)

@@ -6,7 +6,7 @@ of ``degree``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -283,10 +283,13 @@ def check_owners(statements: EdgeStatements, num_passages: int) -> None:
 # ---- Some passages ----
 
 
-def stated_at(graph: Graph, known: EdgeStatements | None, allow: NDArray[np.bool_]) -> EdgeStatements | None:
+def stated_at(
+    graph: Graph, known: Callable[[], EdgeStatements | None], allow: NDArray[np.bool_]
+) -> EdgeStatements | None:
     """Return the edges at some passages, those that they state, and those that no passage states.
 
-    None if each edge is at a passage, and so holds where its ends do. ``known``: the graph's edges as stated.
+    None if each edge is at a passage, and so holds where its ends do. ``known`` returns the graph's edges as stated; it
+    is only called if they are needed.
 
     Raises
     ------
@@ -294,9 +297,11 @@ def stated_at(graph: Graph, known: EdgeStatements | None, allow: NDArray[np.bool
         There are edges between two entities for which it is not known which passages state them.
     """
     first = allow.size
-    if known is None and not _must_be_stated(graph, first):
+    if not _must_be_stated(graph, first):
         return None
-    stated = _stated(graph, known)
+    stated = known()
+    if stated is None:
+        stated = statements_kept_of(graph)
     src, dst = stated.ends[:, 0], stated.ends[:, 1]
     unknown = int(((stated.passages == UNKNOWN) & (src >= first) & (dst >= first)).sum())
     if unknown:
@@ -312,11 +317,6 @@ def stated_at(graph: Graph, known: EdgeStatements | None, allow: NDArray[np.bool
     rows = np.flatnonzero(seen[src] & seen[dst] & seen[np.maximum(stated.passages, NO_PASSAGE)])
     parts: tuple[NDArray[Any], ...] = (stated.ends, stated.types, stated.weights, stated.passages)
     return EdgeStatements(*(np.ascontiguousarray(part[rows]) for part in parts))
-
-
-def _stated(graph: Graph, known: EdgeStatements | None) -> EdgeStatements:
-    """Return the edges as stated, or the graph's, which are kept with it."""
-    return statements_kept_of(graph) if known is None else known
 
 
 def _must_be_stated(graph: Graph, first: int) -> bool:
