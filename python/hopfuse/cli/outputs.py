@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,9 @@ from ..index import LeftOutRow
 from ..io.files import create_exclusively, sync_directory, sync_file, write_whole
 from ..io.skips import SKIP_FAILED, Skips, check_share
 from ..report.text import shorten
+from ..stores.failures import FACTS as FACTS
+from ..stores.failures import ROW, Failure
+from ..stores.failures import VECTOR as VECTOR
 from .console import note
 
 
@@ -168,7 +171,7 @@ RETRY = "hopfuse add with that file and --replace reads them again"
 #: How to read rows of a store again.
 MENDED = "Correct them in the store, and build again; hopfuse follow reads a row again when it changes"
 #: What a passage lacks that failed.
-FACTS, VECTOR, PLACE = "facts", "vector", "place in the index"
+PLACE = "place in the index"
 
 
 class RefusedPassages:
@@ -213,7 +216,7 @@ class FailedFile:
     """
 
     def __init__(self, path: Path | None, inputs: Mapping[str, Path | None]) -> None:
-        self._path, self._rows, self._read, self._lack = path, list[dict[str, Any]](), 0, dict[str, None]()
+        self.path, self._rows, self._read, self._lack = path, list[dict[str, Any]](), 0, dict[str, None]()
         if path is None:
             return
         check_suffix(path, "failed", ".jsonl")
@@ -252,9 +255,8 @@ class FailedFile:
         self._write()
 
     def _write(self) -> None:
-        if self._path is not None:
-            lines = "".join(f"{json.dumps(row, ensure_ascii=False, default=_plain)}\n" for row in self._rows)
-            write_whole(self._path, lambda file: file.write(lines.encode()))
+        if self.path is not None:
+            _write_lines(self.path, self._rows)
 
     def leave_out(self, rows: Sequence[LeftOutRow], what: str) -> None:
         """Add the rows of a store that an index cannot hold; :meth:`report` says that they lack ``what``."""
@@ -275,8 +277,57 @@ class FailedFile:
         more = len(self._rows) - _PRINTED
         if more > 0:
             lines.append(f"  and {more:,} more")
-        listed = "--failed FILE lists them" if self._path is None else f"They are in {self._path}"
+        listed = "--failed FILE lists them" if self.path is None else f"They are in {self.path}"
         note("\n".join([*lines, f"They have no {' or no '.join(self._lack)}. {listed}. {retry}"]))
+
+
+class FailureList:
+    """What an index that follows a store lacks of its rows: new entries are printed, and all are in a file.
+
+    Parameters
+    ----------
+    path : Path or None
+        None prints them alone.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written, or exists and holds something else.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path, self._known = FailedFile(path, {}).path, set[Failure]()
+
+    def begin(self, failures: Sequence[Failure]) -> None:
+        """Take what was lacking before, which is not printed again."""
+        self._known = set(failures)
+        self.update(failures)
+
+    def update(self, failures: Sequence[Failure]) -> None:
+        """Print the failures that are new, and write the file."""
+        fresh = [one for one in failures if one not in self._known]
+        self._known = set(failures)
+        lines = [f"{one.table} {_shown(one.key)} {_LACKS[one.lacks]}: {shorten(one.reason, _SHOWN)}" for one in fresh]
+        more = len(lines) - _PRINTED
+        if lines:
+            note("\n".join([*lines[:_PRINTED], *([f"and {more:,} more"] if more > 0 else [])]))
+        if self._path is not None:
+            rows = ({"table": one.table, "key": one.key, "lacks": one.lacks, _REASON: one.reason} for one in failures)
+            _write_lines(self._path, rows)
+
+
+#: What is said of a row that lacks something.
+_LACKS = {ROW: "is left out", FACTS: "has no facts", VECTOR: "has no vector"}
+
+
+def _shown(key: Any) -> str:
+    """Return the key of a row: of an edge or a fact, the values that say which it is."""
+    return " ".join(str(value) for _, value in key) if isinstance(key, tuple) else repr(key)
+
+
+def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    lines = "".join(f"{json.dumps(row, ensure_ascii=False, default=_plain)}\n" for row in rows)
+    write_whole(path, lambda file: file.write(lines.encode()))
 
 
 def _is_list_of_failures(path: Path) -> bool:

@@ -110,8 +110,8 @@ def reader_options(command: F) -> F:
     )(fact_reader_options(language(tagger(command))))
 
 
-def fact_reader_options(command: F) -> F:
-    """Add the options of readers of facts; :func:`make_fact_reader` takes them."""
+def fact_reader_options(command: F, share: str = "10") -> F:
+    """Add the options of readers of facts, which :func:`make_fact_reader` takes; ``share`` may fail by default."""
     options = (
         click.option(
             "--spacy-model",
@@ -125,7 +125,7 @@ def fact_reader_options(command: F) -> F:
             metavar="PERCENT",
             help="Share of the passages that may fail, and are left without facts or, if --encoder endpoint refuses "
             "them, without a vector, and of the rows of a store that may be left out; above it the command stops. One "
-            "may fail unless it is 0.  [default: 10]",
+            f"may fail unless it is 0.  [default: {share}]",
         ),
         click.option(
             "--failed",

@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 
 import click
 
-from .._validation import counted
+from .._validation import check_needs, counted
 from ..errors import InputError
 from ..offline import Folder, MergeCounts, RunCounts, merge, ray, run, verify
+from ..offline.database import SCHEMES, TABLE, HitsTable, write_file, write_run
 from ..offline.merge import STDOUT, part_kind, writes_names
 from .console import note, progress_bar
 from .options import DIRECTORY, FILE, Rule, case_option, check_rules, encoder_option, index_argument, k_option
@@ -40,12 +41,44 @@ workers_option = click.option(
 
 
 OF_RAY: tuple[Rule, ...] = tuple((name, "engine ray", "") for name in ("address", "num_gpus", "copy_index"))
+#: What a database does not take of a result.
+NO_TABLE: tuple[Rule, ...] = (
+    *((name, "out database", "which gets ids, ranks and scores") for name in ("with", "answers")),
+    ("overwrite", "out database", "where rows of the same queries are replaced anyway"),
+)
 NO_FILE: tuple[Rule, ...] = (
     ("address", "out -", "which keeps the parts on this machine"),
     *((name, "out -", "which is no file") for name in ("overwrite", "restart")),
 )
 #: The parameters of :func:`engine_options`.
 ENGINE = ("engine", "workers", "address", "num_gpus", "copy_index", "chunk", "threads")
+
+
+class _Out(click.ParamType[Any]):
+    """The file of a result, or the URL of a database."""
+
+    name = "file|url"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and value.startswith(SCHEMES):
+            return value
+        return FILE.convert(value, param, ctx)
+
+
+OUT = _Out()
+table_option = click.option(
+    "--table",
+    metavar="NAME",
+    help=f"For a database: the table of the hits, SCHEMA.NAME or NAME; created if absent.  [default: {TABLE}]",
+)
+
+
+def _place(out: Path | str, table: str | None) -> Path | HitsTable:
+    """Return the file or the table of a result."""
+    if isinstance(out, str):
+        return HitsTable(out, table or TABLE)
+    check_needs("table", table, "out", None, "the URL of a database, which has tables")
+    return out
 
 
 def engine_options(command: F) -> F:
@@ -130,10 +163,13 @@ class _Score(click.Command):
 @scoring_options
 @click.option(
     "--out",
-    type=FILE,
+    type=OUT,
+    metavar="FILE|URL",
     required=True,
-    help="The result: .jsonl, .parquet, a TREC run (.trec), .json for BEIR and ranx; - for JSON lines on stdout.",
+    help="The result: .jsonl, .parquet, a TREC run (.trec), .json for BEIR and ranx; - for JSON lines on stdout; or a "
+    "database, postgresql://user@host/database (password from PGPASSWORD or ~/.pgpass).",
 )
+@table_option
 @engine_options
 @click.option(
     "--verify", "sample", type=click.IntRange(min=0), default=0, help="Number of parts to make twice and compare."
@@ -143,7 +179,8 @@ class _Score(click.Command):
 def score(
     directory: Path,
     queries: Path,
-    out: Path,
+    out: Path | str,
+    table: str | None,
     part_rows: int | None,
     sample: int,
     overwrite: bool,
@@ -155,7 +192,8 @@ def score(
     If a query has no entities, names of the index are found in its text. With triple-hybrid, hits are entities, by
     name. All rows are checked before anything is written. An interrupted run resumes if it is started again with the
     same options: finished parts are kept in OUT.partial until OUT is complete. To run the stages on many machines, see
-    docs/offline.md.
+    docs/offline.md. The hits go to a database in one transaction, after all parts are made, which are in TABLE.partial
+    until then; they replace those of the same queries.
 
     With a policy of facts.gate = "llm", --model decides which facts count. With --answers, the model answers each
     question from the first hits: answers.passages of the policy, at most --k. OUT has the answers as "answer", which
@@ -164,15 +202,20 @@ def score(
     What was not used of a query, such as the name of an entity that the index does not have, is noted: the number is
     printed, and a .jsonl has the notes. --strict stops at the first one.
     """
-    start, kind = time.monotonic(), part_kind(out)
+    start, place = time.monotonic(), _place(out, table)
+    into = place if isinstance(place, HitsTable) else None
+    kind = "jsonl" if isinstance(place, HitsTable) else part_kind(place)
     how = {name: options.pop(name) for name in ENGINE}
     runner, threads, chunk = _runner(**how), how["threads"], how["chunk"]
     alone = how["engine"] == "local" and how["workers"] == 1
-    given = {**how, "overwrite": overwrite, "restart": restart, "out -": out == STDOUT}
-    check_rules(given, excludes=NO_FILE)
-    if out != STDOUT:
-        check_outputs({"out": out}, input_files(queries, options), overwrite=overwrite)
-    with query_path(queries) as path, _run_folder(out) as folder:
+    given = {**how, "overwrite": overwrite, "restart": restart, "out -": place == STDOUT, "out database": into}
+    given |= {"with": options["extras"], "answers": options["answers"]}
+    check_rules(given, excludes=(*NO_FILE, *NO_TABLE))
+    if isinstance(place, HitsTable):
+        place.check()
+    elif place != STDOUT:
+        check_outputs({"out": place}, input_files(queries, options), overwrite=overwrite)
+    with query_path(queries) as path, _run_folder(place) as folder:
         if restart and folder.path.exists():
             with folder.lock(alone=True):
                 folder.clear()
@@ -182,22 +225,22 @@ def score(
             path,
             options,
             kind=kind,
-            names=writes_names(out),
+            names=not isinstance(place, HitsTable) and writes_names(place),
             part_rows=part_rows,
             stdin=queries == STDIN,
             threads=threads if alone else 1,
         )
         folder.create(plan, path if queries == STDIN else None)
         opening = (lambda plan, threads: scorer) if alone else open_scorer
-        again = f"the same command{' without --restart' if restart else ''}" if out != STDOUT else ""
+        again = f"the same command{' without --restart' if restart else ''}" if place != STDOUT else ""
         made = _made(folder, range(plan.num_parts), opening, runner, goes_on=again, alone=True)
         if sample:
             _verified(folder, lambda plan, threads: scorer, sample, threads, chunk)
-        merged = merge(folder.path, out)
+        merged = _written(folder.path, place)
         with folder.lock(alone=True):
             folder.remove()
     _note_notes(merged)
-    note(_summary(made, merged, out, time.monotonic() - start))
+    note(_summary(made, merged, place, time.monotonic() - start))
 
 
 @click.command()
@@ -240,19 +283,40 @@ def run_command(folder: Path, shard: str, **engine: Any) -> None:
 
 @click.command("merge")
 @folder_argument
-@click.option("--out", type=FILE, required=True, help="The result, as of hopfuse score.")
+@click.option("--out", type=OUT, metavar="FILE|URL", required=True, help="The result, as of hopfuse score.")
+@table_option
 @click.option("--tag", default="hopfuse", show_default=True, help="Tag of a TREC run.")
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
-def merge_command(folder: Path, out: Path, tag: str, overwrite: bool) -> None:
-    """Merge the parts of a plan into one file; the folder is kept."""
-    if out != STDOUT:
-        check_outputs({"out": out}, {}, overwrite=overwrite)
-    merged = merge(folder, out, tag=tag)
+def merge_command(folder: Path, out: Path | str, table: str | None, tag: str, overwrite: bool) -> None:
+    """Merge the parts of a plan into one file or table; the folder is kept."""
+    place = _place(out, table)
+    database = place if isinstance(place, HitsTable) else None
+    check_rules({"overwrite": overwrite, "out database": database}, excludes=NO_TABLE)
+    if not isinstance(place, HitsTable) and place != STDOUT:
+        check_outputs({"out": place}, {}, overwrite=overwrite)
+    merged = _written(folder, place, tag=tag)
     note(
-        f"Merged {counted(merged.parts, 'part')} of {counted(merged.rows, 'query')} into {out}; {merged.empty:,} "
+        f"Merged {counted(merged.parts, 'part')} of {counted(merged.rows, 'query')} into {place}; {merged.empty:,} "
         "without a hit"
     )
     _note_notes(merged)
+
+
+@click.command("write")
+@click.argument("file", type=FILE)
+@click.option("--out", type=OUT, metavar="URL", required=True, help="The database, as of hopfuse score.")
+@table_option
+def write_command(file: Path, out: Path | str, table: str | None) -> None:
+    """Write a finished result into a table.
+
+    FILE is a .jsonl or .parquet of hopfuse score. The hits replace those of the same queries, in one transaction.
+    """
+    if not isinstance(out, str):
+        raise InputError(
+            "choice", "out", "{field} is {given!r}, which is no database; give postgresql://...", given=str(out)
+        )
+    into = HitsTable(out, table or TABLE)
+    note(f"Wrote {counted(write_file(file, into), 'hit')} into {into}")
 
 
 @click.command("verify")
@@ -279,15 +343,24 @@ STAGES: dict[str, click.Command] = {
     "run": run_command,
     "merge": merge_command,
     "verify": verify_command,
+    "write": write_command,
 }
 
 
 # ---- Shared by score and its stages ----------------------------------------------------------------------------------
 
 
+def _written(folder: Path, out: Path | HitsTable, **how: Any) -> MergeCounts:
+    """Write all parts into a file or a table."""
+    return write_run(folder, out) if isinstance(out, HitsTable) else merge(folder, out, **how)
+
+
 @contextmanager
-def _run_folder(out: Path) -> Iterator[Folder]:
+def _run_folder(out: Path | HitsTable) -> Iterator[Folder]:
     """Yield the folder of a run; that of a run to standard output is temporary."""
+    if isinstance(out, HitsTable):
+        yield Folder(out.folder)
+        return
     if out != STDOUT:
         yield Folder(out.with_name(f"{out.name}.partial"))
         return
@@ -367,7 +440,7 @@ def _shard(text: str) -> tuple[int, int]:
     return int(number), int(shares)
 
 
-def _summary(made: RunCounts, merged: MergeCounts, out: Path, seconds: float) -> str:
+def _summary(made: RunCounts, merged: MergeCounts, out: Path | HitsTable, seconds: float) -> str:
     kept = merged.parts - made.parts
     parts = counted(merged.parts, "part") + (f", {kept:,} of them kept from before" if kept else "")
     workers = f"; replaced {counted(made.replaced, 'worker')} that died" if made.replaced else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,20 +44,15 @@ class AddedPassages:
         """True if there is a reader of words or of facts."""
         return self._facts is not None or self._words is not None
 
-    def expect(self, total: int, share: float | None = None, *, before: int | None = None) -> None:
-        """Expect so many passages in all calls of :meth:`read` together, of which a share may fail.
+    def expect(self, total: int | None) -> None:
+        """Expect so many passages in all calls of :meth:`read` together, of which the reader's share may fail.
 
-        Parameters
-        ----------
-        total : int
-        share : float, optional
-            Per cent; by default the reader's ``skip_failed``.
-        before : int, optional
-            As :class:`Skips` takes it.
+        If it is None, any may fail: the caller counts them.
         """
-        if share is None:
+        share = 100.0
+        if total is not None:
             share = SKIP_FAILED if self._facts is None else getattr(self._facts, "skip_failed", SKIP_FAILED)
-        self._skips = {name: Skips(share, total, before=before) for name in ("facts", "words")}
+        self._skips = {name: Skips(share, sys.maxsize if total is None else total) for name in ("facts", "words")}
 
     def read(self, rows: Sequence[Mapping[str, Any]], progress: Progress | None = None) -> Memory:
         """Return what the readers find in passages."""

@@ -26,6 +26,7 @@ from ..index.input import Inputs
 from ..io.readers import read_table
 from ..io.source import ORDERED, Snapshot, Source
 from ..text import language_named, language_of, resembles
+from ..types import Facts
 from .document_order import DocumentOrder
 from .extraction import Extraction, Progress, listed_extractions
 from .memory import Memory
@@ -237,6 +238,8 @@ def build_index(given: Inputs, readers: Readers, bar: Bar = lambda what: nullcon
     pairs, similarities, joined = _synonyms(memory, names, synonyms)
     graph = memory.graph(pairs, similarities)
     index = memory.index(graph, passages=plain, entity_vectors=names, failed=given.failed, **own, **about)
+    if readers.facts is not None and index.facts is None:  # no name yet, beside words: later passages may have some
+        index = index.with_facts(Facts.from_numbers((), index.num_entities, index.num_passages))
     if terms is not None:
         index = index.with_lexical(terms.matrix(index.texts_to_index()))
     language = None if readers.words is None else readers.words.language

@@ -146,7 +146,7 @@ class LeftOut:
             gone = self._gone[what]
             for name in names if gone else ():
                 if name in table.columns:
-                    kept &= [value not in gone for value in listed(table.values(name))]
+                    kept &= np.array([value not in gone for value in listed(table.values(name))], np.bool_)
         return table if kept.all() else table.only(np.flatnonzero(kept).tolist())
 
 
@@ -164,12 +164,13 @@ def plain_reason(error: HopfuseError) -> str:
     'n is a str; it must be a date'
     """
     sizes = error.code in ("shape", "length")
-    told = error.about()
-    told.values = {
+    plain = error.about()
+    plain.places = ()
+    plain.values = {
         name: value if name in _STATED or (sizes and isinstance(value, int)) else _Kind(value)
         for name, value in error.values.items()
     }
-    return told.sentence()
+    return plain.sentence()
 
 
 class _Kind:

@@ -27,14 +27,11 @@ class Skips:
     total : int
     what : str
         What is counted, in the singular.
-    before : int, optional
-        Passages left out earlier, of an index that follows a store: they count, and then all of one call may be.
     """
 
-    def __init__(self, share: float, total: int, what: str = "passage", *, before: int | None = None) -> None:
-        self._share, self._total, self._what, self._failed = share, total, what, before or 0
-        most = max(1, int(total * share / 100)) if share else 0
-        self._most = most if before is not None else min(total - 1, most)
+    def __init__(self, share: float, total: int, what: str = "passage") -> None:
+        self._share, self._total, self._what, self._failed = share, total, what, 0
+        self._most = min(total - 1, max(1, int(total * share / 100)) if share else 0)
 
     def add(self, error: HopfuseError) -> str:
         """Count a passage that is left out, and return the reason, which an error states.

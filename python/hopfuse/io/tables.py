@@ -605,7 +605,8 @@ def vectors(table: Table, name: str, dim: int | None) -> NDArray[Any]:
         ).at(table.what)
     absent = first_null(column)
     if absent is not None:
-        table.refuse(absent, name, None, "a vector: leave the row out, or give it one")
+        fix = f"give it one, or leave the row out, in SQL by WHERE {table.label(name)} IS NOT NULL"
+        table.refuse(absent, name, None, f"a vector: {fix}")
     if dim is None:
         dim = int(counts[0]) if counts.size else getattr(column.type, "list_size", 0)
     wrong = np.flatnonzero(counts != dim)

@@ -4,6 +4,7 @@ The room imports the public API, and Ray in the package ``ray`` alone. docs/offl
 depend on the plan alone, so making a part twice gives the same part, and a killed run can be continued.
 """
 
+from .database import HitsTable, write_file, write_run
 from .folder import Folder
 from .merge import MergeCounts, merge
 from .parts import Output
@@ -13,6 +14,7 @@ from .scoring import RetrieverScorer, Scorer
 
 __all__ = [
     "Folder",
+    "HitsTable",
     "MergeCounts",
     "Output",
     "Plan",
@@ -26,4 +28,6 @@ __all__ = [
     "rows_a_part",
     "run",
     "verify",
+    "write_file",
+    "write_run",
 ]

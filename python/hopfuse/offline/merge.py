@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..io.files import write_whole
 from ..io.qrels import trec_name
 from .folder import DRAFTS, Folder, same_disk
-from .parts import JsonlParts, ParquetParts
+from .parts import JsonlParts, ParquetParts, Seal
 
 #: Path that stands for standard output, as JSON lines.
 STDOUT = Path("-")
@@ -91,6 +91,11 @@ def merge(folder: Path, out: Path, *, tag: str = "hopfuse") -> MergeCounts:
                     f"{out} cannot be written: {error.strerror or error}; make room or choose another place, and merge "
                     "again: the parts stay",
                 ) from error
+    return merged_counts(place, found)
+
+
+def merged_counts(place: Folder, found: Sequence[Seal]) -> MergeCounts:
+    """Return the counts of the parts of a folder, by their seals."""
     rows, empty, noted = (sum(getattr(one, name) for one in found) for name in ("rows", "empty", "noted"))
     return MergeCounts(rows, empty, len(found), noted, _first_note(place, [one.noted for one in found]))
 

@@ -2,7 +2,19 @@
 
 from .connection import TransientError
 from .follow import PostgresFollower
-from .followable import drop_slot, followed
-from .source import PostgresSource, open_place, write_hits
+from .followable import drop_slot, failures_of, followed
+from .hits import check_hits_table, write_hits, write_rankings
+from .source import PostgresSource, open_place
 
-__all__ = ["PostgresFollower", "PostgresSource", "TransientError", "drop_slot", "followed", "open_place", "write_hits"]
+__all__ = [
+    "PostgresFollower",
+    "PostgresSource",
+    "TransientError",
+    "check_hits_table",
+    "drop_slot",
+    "failures_of",
+    "followed",
+    "open_place",
+    "write_hits",
+    "write_rankings",
+]

@@ -14,10 +14,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ...errors import InputError, StoreError
-from ...index import Index, LiveIndex
+from ..._validation import check_unused
+from ...errors import HopfuseError, InputError, StoreError
+from ...extract import WordReader
+from ...extract.added import AddedPassages
+from ...extract.building import Readers, build_index, readers_of
+from ...index import Index, LeftOut, LiveIndex
 from ...index.contents import passage_vectors
-from ..applying import End, KnownRows, RowChanges, TouchedKeys, apply_changes
+from ...index.input import Inputs
+from ...index.left_out import plain_reason
+from ...io.skips import check_share
+from ..applying import End, KnownRows, Reading, RowChanges, TouchedKeys, apply_changes
+from ..failures import FACTS, VECTOR, Failure, Failures
 from .connection import TransientError, connect, database_errors, snapshot_connection
 from .followable import FollowState
 from .pgoutput import UNCHANGED, LogRow, Transaction, Values, position_text, transactions
@@ -42,11 +50,18 @@ class PostgresFollower:
         The database that it was built from.
     encoder : Encoder, optional
         Encodes passages whose table has no vectors.
+    reader : {"spacy"}, or a reader of facts, optional
+        The reader of facts that the index was built with, if its tables have passages alone. Words are read as they
+        were at the build.
+    skip_failed : float in [0, 100]
+        Per cent of the passages that may be lacking, wholly or in part, before a step ends with an error; one may be,
+        unless it is 0.
 
     Raises
     ------
     InputError
-        The index was not built to be followed, or is open for writing elsewhere.
+        The index was not built to be followed, is open for writing elsewhere, or was built with a reader of facts, and
+        none is given.
     StoreError
         The server cannot be reached, the slot is gone, or it is not at the position of the index.
 
@@ -57,12 +72,23 @@ class PostgresFollower:
     ...     follower.run()
     """
 
-    def __init__(self, directory: str | os.PathLike[str], url: str, *, encoder: Any = None) -> None:
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        url: str,
+        *,
+        encoder: Any = None,
+        reader: Any = None,
+        skip_failed: float = 100.0,
+    ) -> None:
         self.directory, self._url, self._encoder = Path(directory), url, encoder
+        self._reader = None if reader is None else readers_of(reader).facts
+        self._share = check_share(skip_failed)
         self._connection: Any = None
         self._slot: Slot
         self._state: FollowState
-        self._known: KnownRows
+        self._known: KnownRows | None = None
+        self._added: AddedPassages | None = None
         self._seen = -1
         self._live: LiveIndex[Index] = Index.open(directory, writable=True, encoder=encoder)
         try:
@@ -82,6 +108,11 @@ class PostgresFollower:
         """The position in the server's log (LSN) up to which the index has all changes."""
         return position_text(self._state.position)
 
+    @property
+    def failures(self) -> list[Failure]:
+        """What the index lacks of the rows, with the reasons. A row is read again when it changes."""
+        return list(self._state.failures)
+
     def step(self) -> int | None:
         """Bring the index to the present state of the tables.
 
@@ -93,7 +124,8 @@ class PostgresFollower:
         Raises
         ------
         InputError
-            The index cannot hold a row. The index is unchanged, and the next step reads the row again.
+            A query no longer fits its table, or more is lacking than ``skip_failed`` allows. The index is unchanged,
+            and the next step reads the rows again.
         StoreError
             The connection is lost, and the next step opens another; or the slot is gone.
         OSError
@@ -204,11 +236,25 @@ class PostgresFollower:
         return touched, max(position, self._state.position), truncated
 
     def _apply(self, changes: RowChanges, position: int, shape: Mapping[str, str]) -> int:
+        left_out = LeftOut(100)
+        failures = self._state.failures.untouched(changes.touched)
+        how = Reading(left_out, self._added, self._encoder)
+        if self._known is None:
+            self._known = KnownRows(self._live.refresh(), reads=self._added is not None)
+        known, self._known = self._known, None  # until the commit
         with self._live.change() as change:
-            update_known = apply_changes(change, self._known, changes)
-            change.set_source(self._state.text(position, shape))
-        update_known()
-        self._advance(position, shape)
+            applied = apply_changes(change, known, changes, how)
+            failures.add_rows(left_out.rows)
+            for lacks, reasons in applied.lacking.items():
+                for id, reason in reasons.items():
+                    failures.add_part(id, lacks, reason, applied.texts[id])
+            new = sum(id not in known.passages for id in changes.touched.passages)
+            failures.check(self._share, len(known.passages) + new)
+            state = self._state.at(position, shape, failures)
+            change.set_source(state.text)
+        applied.update()
+        self._known = known
+        self._advance(state)
         self._compact_if_due()
         assert change.seq is not None
         return change.seq
@@ -216,17 +262,20 @@ class PostgresFollower:
     def _skip(self, position: int, shape: Mapping[str, str]) -> None:
         """Record a position without changes of the tables, at intervals: each record is a batch of the index's log."""
         if position - self._state.position >= _IDLE_BYTES:
+            state = self._state.at(position, shape, self._state.failures)
             with self._live.change() as change:
-                change.set_source(self._state.text(position, shape))
-            self._advance(position, shape)
+                change.set_source(state.text)
+            self._advance(state)
 
     def _build_anew(self, connection: Any, queries: Sequence[SqlQuery], position: int, shape: Mapping[str, str]) -> int:
         """Write a new generation from all rows: a table was truncated, altered or rewritten."""
         old, source = self._live.refresh(), _OpenSource(PostgresSnapshot(connection, self._url, queries))
         columns = (column for query in queries if query.table == "passages" for column in query.columns.values())
         encoder = old.encoder if any(column.is_vector for column in columns) else None
-        about: Any = {"metric": old.metric, "storage": old.storage, "encoder": encoder}
-        index = Index.build(source, scratch=self.directory, **about)
+        about: Any = {"metric": old.metric, "storage": old.storage, "encoder": encoder, "scratch": self.directory}
+        left_out = LeftOut(self._share)
+        index, failures = self._rebuilt(old, source, {**about, "left_out": left_out})
+        failures.add_rows(left_out.rows)
         if old.encoder is not None and index.dim is None:
             if self._encoder is None:
                 raise InputError(
@@ -234,7 +283,12 @@ class PostgresFollower:
                     "encoder",
                     "{field} is missing, which the vectors of the index need, since its tables have none; give it",
                 )
-            made = passage_vectors(self._encoder, index.texts_to_index(), index.passage_ids)
+            ids, texts = index.passage_ids, index.texts_to_index()
+
+            def lacks(at: int, error: HopfuseError) -> None:
+                failures.add_part(ids[at], VECTOR, plain_reason(error), texts[at])
+
+            made = passage_vectors(self._encoder, texts, ids, lacks, index.metric)
             index = index.with_vectors(made, encoder=old.encoder)
         if old.lexical is not None:
             from ...lexical import BM25
@@ -249,19 +303,33 @@ class PostgresFollower:
                 stemmer=matrix.stemmer,
             )
             index = index.with_lexical(bm25.matrix)
-        KnownRows(index)
+        KnownRows(index, reads=self._state.reads(index))
+        state = self._state.at(position, shape, failures)
         self._live.close()
         try:
-            index.with_source(self._state.text(position, shape)).save(self.directory)
+            index.with_source(state.text).save(self.directory)
         finally:
             self._live = Index.open(self.directory, writable=True, encoder=self._encoder)
             self._open_index()
         self._slot.advance(position)
         return self._live.seq
 
-    def _advance(self, position: int, shape: Mapping[str, str]) -> None:
-        self._state = FollowState(self._state.slot, position, self._state.queries, shape)
-        self._slot.advance(position)
+    def _rebuilt(self, old: Index, source: Any, options: Mapping[str, Any]) -> tuple[Index, Failures]:
+        """Return the index of all rows, read by the readers that the index has, and what these could not read."""
+        if self._added is None:
+            return Index.build(source, **options), Failures()
+        names = self._encoder if old.entity_corpus is not None else None
+        words = None if old.words is None else WordReader.like(old.words)
+        inputs = Inputs(passages=source, lexical=False, entity_vectors=names, **options)
+        built = build_index(inputs, Readers(self._reader, words))
+        memory, failures = built.memory, Failures()
+        for at, reason in memory.failures.items():
+            failures.add_part(memory.ids[at], FACTS, reason, f"{memory.titles[at]} {memory.texts[at]}")
+        return built.index, failures
+
+    def _advance(self, state: FollowState) -> None:
+        self._state = state
+        self._slot.advance(state.position)
 
     def _check_position(self, position: int) -> None:
         if position > self._state.position:
@@ -286,8 +354,23 @@ class PostgresFollower:
     def _open_index(self) -> None:
         index = self._live.refresh()
         self._state = FollowState.of(index.source, self.directory)
-        self._known = KnownRows(index)
+        self._added = self._readers_of(index)
+        self._known = KnownRows(index, reads=self._added is not None)
         self._seen = -1
+
+    def _readers_of(self, index: Index) -> AddedPassages | None:
+        """Return what reads passages as those of the index were read; None if the tables have a graph of their own."""
+        reads = self._state.reads(index)
+        if reads and index.facts is not None and self._reader is None:
+            raise InputError(
+                "missing",
+                "reader",
+                "{field} is missing, which the index was built with: its tables have passages alone, in which a reader "
+                "found entities and facts; give it",
+            )
+        if not reads or index.facts is None:
+            check_unused("reader", self._reader, "the index was built without a reader of facts")
+        return AddedPassages(index, self._reader) if reads else None
 
     def _connect(self) -> None:
         connection = connect(self._url)

@@ -1,4 +1,4 @@
-"""PostgreSQL tables and queries as a source, and scores written to a table."""
+"""PostgreSQL tables and queries as a source."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._validation import check_length
 from ...errors import InputError
 from ...io.arrow import arrow, empty_batch
-from ...recipes.results import Hit, SearchResult
 from .. import tables
 from ..tables import TableReader, check_queries
 from .connection import connect, database_errors, driver, is_connected, snapshot_connection, unavailable, wrong_query
-from .queries import SqlQuery, describe, quoted
+from .queries import SqlQuery, describe
 
 
 class PostgresSource:
@@ -253,66 +251,3 @@ def _check_headers(headers: NDArray[np.uint8], dim: int) -> None:
         raise InputError(
             "version", None, "a vector of PostgreSQL is not in pgvector's binary format; update pgvector or hopfuse"
         )
-
-
-# ---- Scores ----------------------------------------------------------------------------------------------------------
-
-
-_COLUMNS = ("question", "rank", "passage", "score")
-
-
-def write_hits(
-    url: str,
-    table: str,
-    questions: Sequence[Any],
-    hits: SearchResult | Sequence[Sequence[Hit]],
-    *,
-    replace: bool = False,
-) -> int:
-    """Write the hits of questions into a PostgreSQL table by COPY, in one transaction.
-
-    Parameters
-    ----------
-    url : str
-        As in :class:`PostgresSource`.
-    table : str
-        Name of the table, optionally with its schema: ``"schema.table"``. Its columns are ``question`` and ``passage``
-        (of the types of the ids), ``rank`` (an integer, from 1) and ``score`` (``real`` or ``double precision``).
-    questions : sequence
-        The id of each question.
-    hits : SearchResult, or sequence of sequence of Hit
-        The result of a recipe's ``search``: a list of hits for each question.
-    replace : bool
-        Delete the table's rows of these questions first.
-
-    Returns
-    -------
-    int
-        Number of rows written.
-
-    Raises
-    ------
-    InputError
-        The numbers of questions and lists differ, or the table lacks such columns. Nothing is written.
-    StoreError
-        The server cannot be reached, or the connection is lost. Nothing is written.
-
-    Examples
-    --------
-    >>> from hopfuse.stores.postgres import write_hits
-    >>> write_hits("postgresql:///news", "hits", ["q1"], recipe.search(["Who?"]))  # doctest: +SKIP
-    10
-    """
-    check_length(len(hits), "hits", len(questions), "question")
-    name = ".".join(quoted(part) for part in table.split("."))
-    rows = 0
-    with connect(url) as connection, database_errors(url, f"table {table}", "table"), connection.transaction():
-        if replace:
-            connection.cursor().executemany(f"DELETE FROM {name} WHERE question = %s", [(one,) for one in questions])
-        columns = ", ".join(_COLUMNS)
-        with connection.cursor() as cursor, cursor.copy(f"COPY {name} ({columns}) FROM STDIN") as copy:
-            for question, found in zip(questions, hits, strict=True):
-                for rank, hit in enumerate(found, 1):
-                    copy.write_row((question, rank, hit.id, hit.score))
-                    rows += 1
-    return rows
