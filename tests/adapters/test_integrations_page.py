@@ -1,4 +1,4 @@
-"""The Python of docs/integrations.md that asks a server runs as it stands there, but for the server's address."""
+"""The Python of docs/integrations.md runs as it stands there, but for the address of the server that it asks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,18 @@ ROWS = [
 
 
 def run(adapter, url, **known):
-    """Run the block that imports an adapter."""
-    (text,) = [one for one in BLOCKS if f"from hopfuse.adapters.{adapter} import" in one]
-    assert "http://localhost:8080" in text
-    exec(compile(text.replace("http://localhost:8080", url), f"docs/integrations.md, {adapter}", "exec"), known)
+    """Run the block of an adapter that asks a server, and then that which adds to a folder and deletes from it."""
+    asking, adding = [one for one in BLOCKS if f"from hopfuse.adapters.{adapter} import" in one]
+    assert "http://localhost:8080" in asking
+    for text in (asking.replace("http://localhost:8080", url), adding):
+        exec(compile(text, f"docs/integrations.md, {adapter}", "exec"), known)
+    assert hf.Index.open("memory").num_passages == (1 if adapter == "langchain" else 0)
     return known
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -41,16 +48,16 @@ def test_langchain(address):
     known = run("langchain", address)
     assert known["documents"][0].id == "babbage"
     assert known["rows"][0][0].id == "ada"
+    assert [one.id for one in known["moved"]] == ["t1"]
 
 
-def test_llama_index(address, tmp_path, monkeypatch):
+def test_llama_index(address, tmp_path):
     pytest.importorskip("llama_index.core", reason="needs the extra llamaindex")
     from llama_index.core import MockEmbedding
     from llama_index.core.graph_stores import ChunkNode, SimplePropertyGraphStore
     from llama_index.core.schema import NodeWithScore, TextNode
     from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
-    monkeypatch.chdir(tmp_path)
     hf.Index.build(passages=ROWS).save(tmp_path / "index")
     store = SimplePropertyGraphStore()
     store.upsert_nodes([ChunkNode(id_=row["id"], text=row["text"]) for row in ROWS])
@@ -65,12 +72,14 @@ def test_llama_index(address, tmp_path, monkeypatch):
     assert known["nodes"][0].node_id == "babbage"
     assert known["fused"][0].text == "own"
     assert {node.node_id for node in known["walking"].retrieve("Who?")} == {"ada", "babbage"}
+    assert [one.text for one in known["moved"]] == ["Ada moved to London."]
 
 
 def test_haystack(address):
     pytest.importorskip("haystack", reason="needs the extra haystack")
     known = run("haystack", address, filters={"field": "meta.tenant", "operator": "==", "value": "a"})
     assert known["loaded"].run({"retriever": {"query": "engine designed"}})["retriever"]["documents"][0].id == "babbage"
+    assert [one.id for one in known["moved"]] == ["t1"]
 
 
 def test_dspy(address):
@@ -79,6 +88,7 @@ def test_dspy(address):
     known = run("dspy", address)
     try:
         assert known["retriever"]("Who designed the engine?").ids[0] == "babbage"
+        assert known["moved"].ids == ["t1"]
         assert dspy.Retrieve(k=1)("Who designed the engine?").passages == [ROWS[1]["text"]]
     finally:
         dspy.configure(rm=before)

@@ -8,12 +8,13 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from adapters.frameworks import QUESTIONS, small_index
-from hopfuse.errors import EndpointError, InputError
+from adapters.memories import add_elsewhere, check_reads_its_writes, turn
+from hopfuse.errors import EndpointError, FormatError, InputError
 
 pytest.importorskip("ahocorasick", reason="names in questions are found by pyahocorasick (extra text)")
 pytest.importorskip("langchain_core", reason="the adapter needs langchain-core (extra langchain)")
 
-from hopfuse.adapters.langchain import HopfuseRetriever, LangChainEncoder
+from hopfuse.adapters.langchain import HopfuseRetriever, HopfuseVectorStore, LangChainEncoder
 from hopfuse.adapters.searcher import Searcher
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
@@ -179,9 +180,20 @@ def test_later_changes_are_read(tmp_path):
     with hf.Index.open(tmp_path, writable=True) as live, live.change() as change:
         about = {"tenant": "new", "number": 9}
         change.add_passages([{"id": "new", "text": "A road leads to Oslo.", "metadata": about}])
-    assert retriever.invoke("Oslo road?") == []
-    retriever.refresh()
     assert [one.id for one in retriever.invoke("Oslo road?")] == ["new"]
+    follower, latest = (HopfuseRetriever(source=str(tmp_path), k=1, at_least=one) for one in (None, "latest"))
+    for at in range(3):
+        id, question = add_elsewhere(tmp_path, at)
+        assert id not in [one.id for one in follower.invoke(question)]
+        assert latest.invoke(question)[0].id == latest.batch([question] * 2)[1][0].id == id
+        assert asyncio.run(latest.ainvoke(question))[0].id == id
+        if at == 0:
+            assert follower.invoke(question, at_least="latest")[0].id == id
+        elif at == 1:
+            assert follower.invoke(question, at_least=3)[0].id == id
+        else:
+            follower.refresh()
+            assert follower.invoke(question)[0].id == id
 
 
 def test_unknown_options_are_refused(folder):
@@ -234,3 +246,115 @@ def test_documents_become_an_index():
             one.page_content,
             one.metadata["year"],
         )
+
+
+# ---- The vector store ------------------------------------------------------------------------------------------------
+
+
+def added(store):
+    """Return a function that adds a turn as a document."""
+
+    def add(id, text, metadata):
+        assert store.add_documents([Document(id=id, page_content=text, metadata=metadata)]) == [id]
+
+    return add
+
+
+@pytest.mark.parametrize("has_vectors", [False, True])
+def test_a_document_is_found_right_after_its_add(tmp_path, has_vectors):
+    embedding = DeterministicFakeEmbedding(size=16) if has_vectors else None
+    store = HopfuseVectorStore(tmp_path / "memory", embedding)
+    assert store.embeddings is embedding
+    retriever, own = store.as_retriever(search_kwargs={"k": 4}), HopfuseRetriever(source=store, k=4)
+
+    def ask(question):
+        documents = retriever.invoke(question)
+        assert [one.id for one in own.invoke(question)] == [one.id for one in documents]
+        return [one.id for one in documents]
+
+    check_reads_its_writes(added(store), ask, lambda id: store.delete([id]))
+    assert len(store.get_by_ids([turn(at)[0] for at in range(200)])) == 180
+    store.close()
+    again = HopfuseVectorStore(tmp_path / "memory", embedding)  # after a restart
+    assert [one.id for one in again.similarity_search(turn(8)[3], k=1)] == [turn(8)[0]]
+
+
+def test_a_document_is_found_right_after_its_add_to_a_server(writable_url):
+    store = HopfuseVectorStore(writable_url)
+    retriever = HopfuseRetriever(source=store, k=4)
+
+    def ask(question):
+        ids = [one.id for one in asyncio.run(store.asimilarity_search(question))]
+        assert [one.id for one in retriever.invoke(question)] == ids
+        return ids
+
+    check_reads_its_writes(added(store), ask, lambda id: store.delete([id]), count=20)
+    ids = [turn(at)[0] for at in range(20)]
+    assert len(store.get_by_ids(ids)) == 18
+    id, text, metadata, question = turn(3)
+    assert store.similarity_search(question, allow={"user": "b"})[0].id == id
+    assert store.add_texts([text + " It was late."], [metadata], ids=[id]) == [id]
+    assert store.get_by_ids([id])[0].page_content == text + " It was late."
+    assert store.delete(allow={"user": "a"})
+    assert {one.metadata["user"] for one in store.get_by_ids(ids)} == {"b"}
+    assert store.delete()
+    assert store.get_by_ids(ids) == []
+
+
+def test_documents_are_read_replaced_and_deleted_by_filters(tmp_path):
+    store = HopfuseVectorStore.from_texts(
+        ["A road.", "A river.", "The sea."], metadatas=[{"kind": "way"}, {"kind": "water"}, {"kind": "water"}],
+        ids=["a", "b", "c"], source=tmp_path / "memory",
+    )  # fmt: skip
+    assert [one.id for one in store.similarity_search("road river", allow={"kind": "water"})] == ["b"]
+    scored = store.similarity_search_with_score("river", k=1)
+    assert (scored[0][0].id, scored[0][1] > 0) == ("b", True)
+    assert store.add_texts(["A lake.", "A pond."], ids=["b", None])[0] == "b"
+    assert [(one.page_content, one.metadata) for one in store.get_by_ids(["b", "no"])] == [("A lake.", {})]
+    assert store.delete(allow={"kind": "water"})
+    assert [one.id for one in store.get_by_ids(["a", "b", "c"])] == ["a", "b"]
+    with refused(InputError, "unknown", "filter"):
+        store.similarity_search("road", filter={"kind": "way"})
+    with refused(InputError, "unknown", "where"):
+        store.delete(where={"kind": "way"})
+    with refused(InputError, "conflict", "ids"):
+        store.delete(["a"], allow={"kind": "way"})
+    with refused(InputError, "length", "ids", given=1):
+        store.add_texts(["one", "two"], ids=["a"])
+
+
+def test_a_store_is_shared_in_a_process_and_closed_for_others(tmp_path):
+    first, second = HopfuseVectorStore(tmp_path / "memory"), HopfuseVectorStore(str(tmp_path / "memory"))
+    first.add_texts(["A road."], ids=["a"])
+    second.add_texts(["A river."], ids=["b"])
+    assert [one.id for one in first.similarity_search("river")] == ["b"]
+    first.close()
+    with refused(InputError, "denied"):
+        first.add_texts(["The sea."])
+    second.add_texts(["A lake."], ids=["c"])
+    second.close()
+    id, question = add_elsewhere(tmp_path / "memory", 0)
+    assert first.similarity_search(question, k=1, at_least="latest")[0].id == id
+    with hf.Index.open(tmp_path / "memory", writable=True) as live:
+        with refused(InputError, "busy", "directory"):
+            HopfuseVectorStore(tmp_path / "memory")
+        over = HopfuseVectorStore(live)
+        over.add_texts(["A bay."], ids=["d"])
+        assert first.similarity_search("bay", k=1)[0].id == "d"
+    with refused(InputError, "denied"):
+        HopfuseVectorStore(hf.Index.open(tmp_path / "memory", live=True))
+    with refused(InputError, "type", "source", given="int"):
+        HopfuseVectorStore(3)
+
+
+def test_a_store_keeps_the_type_of_ids_and_makes_no_index_over_other_files(tmp_path):
+    hf.Index.build([{"id": 7, "text": "A road."}, {"id": 8, "text": "A river."}]).save(tmp_path / "numbers")
+    store = HopfuseVectorStore(tmp_path / "numbers")
+    assert [one.id for one in store.get_by_ids(["7", "x", "9"])] == ["7"]
+    assert store.delete(["8", "x"])
+    assert store.similarity_search("river") == []
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    with refused(FormatError, "missing"):
+        HopfuseVectorStore(tmp_path / "other")
+    assert [one.name for one in (tmp_path / "other").iterdir()] == ["notes.txt"]

@@ -1,4 +1,4 @@
-"""LangChain's own tests of retrievers, over an index here and over ``hopfuse serve``."""
+"""LangChain's own tests of retrievers, over an index here and over ``hopfuse serve``, and of vector stores."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ pytest.importorskip("langchain_core", reason="the adapter needs langchain-core (
 pytest.importorskip("langchain_tests", reason="the suite is in langchain-tests")
 
 from adapters.frameworks import QUESTIONS
-from hopfuse.adapters.langchain import HopfuseRetriever
-from langchain_tests.integration_tests import RetrieversIntegrationTests
+from hopfuse.adapters.langchain import HopfuseRetriever, HopfuseVectorStore
+from langchain_tests.integration_tests import RetrieversIntegrationTests, VectorStoreIntegrationTests
 
 
 class TestHopfuseRetriever(RetrieversIntegrationTests):
@@ -33,3 +33,18 @@ class TestHopfuseRetriever(RetrieversIntegrationTests):
     @property
     def retriever_query_example(self):
         return QUESTIONS[2]
+
+
+class TestHopfuseVectorStore(VectorStoreIntegrationTests):
+    """The suite, over a directory that has no index yet."""
+
+    @pytest.fixture(autouse=True)
+    def _mode(self, request):
+        if request.config.getini("asyncio_mode") != "auto":
+            pytest.skip("the suite has coroutines as tests: run it with -o asyncio_mode=auto")
+
+    @pytest.fixture
+    def vectorstore(self, tmp_path):
+        store = HopfuseVectorStore(tmp_path / "memory", self.get_embeddings())
+        yield store
+        store.close()

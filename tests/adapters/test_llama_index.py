@@ -8,7 +8,8 @@ from itertools import pairwise
 import hopfuse as hf
 import numpy as np
 import pytest
-from adapters.frameworks import QUESTIONS, served
+from adapters.frameworks import QUESTIONS, served, small_index
+from adapters.memories import add_elsewhere, check_reads_its_writes, turn
 from hopfuse.adapters.searcher import Searcher
 from hopfuse.errors import InputError
 
@@ -19,16 +20,24 @@ from hopfuse.adapters.llama_index import (
     HopfuseFusion,
     HopfusePGRetriever,
     HopfuseRetriever,
+    HopfuseVectorStore,
     LlamaIndexEncoder,
     index_from_property_graph,
 )
-from llama_index.core import MockEmbedding, PropertyGraphIndex
+from llama_index.core import Document, MockEmbedding, PropertyGraphIndex, VectorStoreIndex
 from llama_index.core.graph_stores import ChunkNode, EntityNode, Relation, SimplePropertyGraphStore
 from llama_index.core.graph_stores.types import KG_NODES_KEY, KG_RELATIONS_KEY
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode, TransformComponent
-from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters, utils
+from llama_index.core.vector_stores import (
+    FilterCondition,
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+    VectorStoreQuery,
+    utils,
+)
 from refusals import refused
 
 
@@ -286,3 +295,107 @@ def test_an_embedding_model_is_an_encoder():
     assert encoder.encode_queries([]).shape == encoder.encode_passages([]).shape == (0, 3)
     with refused(InputError, "shape", "vectors"):
         LlamaIndexEncoder(MockEmbedding(embed_dim=3), dim=4).encode_queries(["a"])
+
+
+# ---- The vector store ------------------------------------------------------------------------------------------------
+
+NO_MODEL = MockEmbedding(embed_dim=1)
+
+
+def inserted(index):
+    """Return a function that inserts a turn as a node."""
+    return lambda id, text, metadata: index.insert_nodes([TextNode(id_=id, text=text, metadata=metadata)])
+
+
+@pytest.mark.parametrize("has_vectors", [False, True])
+def test_a_node_is_found_right_after_its_insertion(tmp_path, has_vectors):
+    model = Hashed() if has_vectors else NO_MODEL
+    encoder = LlamaIndexEncoder(model) if has_vectors else None
+    store = HopfuseVectorStore(tmp_path / "memory", encoder=encoder)
+    index = VectorStoreIndex.from_vector_store(store, embed_model=model)
+    retriever, own = index.as_retriever(similarity_top_k=4), HopfuseRetriever(store, similarity_top_k=4)
+
+    def ask(question):
+        found = retriever.retrieve(question)
+        assert seen(own.retrieve(question)) == seen(found)
+        return [one.node_id for one in found]
+
+    check_reads_its_writes(inserted(index), ask, lambda id: index.delete_nodes([id]))
+    filters = MetadataFilters(filters=[MetadataFilter(key="user", value="b")])
+    assert len(store.get_nodes()) == 180
+    assert len(store.get_nodes(filters=filters)) == 80
+    assert [one.node_id for one in store.get_nodes(["turn 2", "no", "turn 3"], filters)] == ["turn 3"]
+    store.delete_nodes(["turn 2", "turn 3"], filters)
+    store.delete_nodes(["turn 4", "no"])
+    assert [one.node_id for one in store.get_nodes(["turn 2", "turn 3", "turn 4"])] == ["turn 2"]
+    store.delete_nodes(filters=filters)
+    assert len(store.get_nodes()) == 99
+    with refused(InputError, "missing", "node_ids"):
+        store.delete_nodes()
+    store.clear()
+    assert retriever.retrieve("courier") == store.get_nodes() == []
+
+
+class Hashed(MockEmbedding):
+    """Vectors that depend on the text."""
+
+    def __init__(self):
+        super().__init__(embed_dim=8)
+
+    def _get_text_embedding(self, text):
+        return np.random.default_rng(list(text.encode())).normal(size=8).tolist()
+
+    def _get_query_embedding(self, query):
+        return self._get_text_embedding(query)
+
+
+def test_a_node_is_found_right_after_its_insertion_by_a_server(writable_url):
+    index = VectorStoreIndex.from_vector_store(HopfuseVectorStore(writable_url), embed_model=NO_MODEL)
+    retriever = index.as_retriever(similarity_top_k=4)
+
+    def ask(question):
+        return [one.node_id for one in asyncio.run(retriever.aretrieve(question))]
+
+    check_reads_its_writes(inserted(index), ask, lambda id: index.delete_nodes([id]), count=20)
+
+
+def test_documents_are_inserted_and_deleted_with_their_nodes(tmp_path):
+    store = HopfuseVectorStore(tmp_path / "memory")
+    index = VectorStoreIndex.from_vector_store(store, embed_model=NO_MODEL)
+    for name, text in (("ada", "Ada wrote notes."), ("babbage", "Babbage built the engine.")):
+        index.insert(Document(id_=name, text=text, metadata={"year": 1843}))
+    (node,) = HopfuseRetriever(store).retrieve("engine")
+    (kept,) = store.get_nodes([node.node_id])
+    assert (kept.text, kept.metadata, kept.ref_doc_id) == ("Babbage built the engine.", {"year": 1843}, "babbage")
+    (found,) = index.as_retriever(doc_ids=["ada"]).retrieve("Who built the engine, who wrote notes?")
+    assert found.text == "Ada wrote notes."
+    query = VectorStoreQuery(query_str="engine notes", similarity_top_k=9, node_ids=[kept.node_id], doc_ids=["ada"])
+    assert store.query(query).ids == []
+    query = VectorStoreQuery(query_str="engine notes", similarity_top_k=9, node_ids=[kept.node_id])
+    assert store.query(query).ids == asyncio.run(store.aquery(query)).ids == [kept.node_id]
+    index.delete_ref_doc("babbage")
+    assert [one.ref_doc_id for one in store.get_nodes()] == ["ada"]
+    assert asyncio.run(store.async_add([kept])) == [kept.node_id]
+    assert len(store.get_nodes()) == 2
+    with refused(InputError, "missing", "query_str"):
+        store.query(VectorStoreQuery(query_embedding=[1.0]))
+    with refused(InputError, "choice", "mode", given="mmr"):
+        store.query(VectorStoreQuery(query_str="engine", mode="mmr"))
+
+
+def test_a_folder_is_followed(tmp_path):
+    small_index().save(tmp_path)
+    follower, latest = HopfuseRetriever(tmp_path), HopfuseRetriever(tmp_path, at_least="latest")
+    id, question = add_elsewhere(tmp_path, 0)
+    assert id not in [one.node_id for one in follower.retrieve(question)]
+    assert latest.retrieve(question)[0].node_id == asyncio.run(latest.aretrieve(question))[0].node_id == id
+    fusion = HopfuseFusion(source=tmp_path, options={"method": "rrf"}, at_least="latest")
+    assert fusion.postprocess_nodes([], query_str=question)[0].node_id == id
+    walking = HopfusePGRetriever(SimplePropertyGraphStore(), tmp_path, include_text=False, at_least=1)
+    assert walking.retrieve(question)[0].text == turn(0)[1]
+    follower.refresh()
+    assert follower.retrieve(question)[0].node_id == id
+    store = HopfuseVectorStore(tmp_path, at_least="latest")
+    store.close()
+    id, question = add_elsewhere(tmp_path, 1)
+    assert store.query(VectorStoreQuery(query_str=question)).ids == [id]

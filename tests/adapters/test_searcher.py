@@ -10,6 +10,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from adapters.frameworks import QUESTIONS, small_index
+from adapters.memories import add_elsewhere
 from hopfuse.adapters.searcher import Searcher, as_searcher, passage_metadata
 from hopfuse.encoders import ArrayEncoder
 from hopfuse.errors import EndpointError, InputError
@@ -151,9 +152,20 @@ def test_later_changes_are_read(tmp_path):
     with hf.Index.open(tmp_path, writable=True) as live, live.change() as change:
         about = {"tenant": "new", "number": 9}
         change.add_passages([{"id": "new", "text": "A road leads to Oslo.", "metadata": about}])
-    assert searcher.search(**asked) == [[]]
-    searcher.refresh()
-    assert [hit.id for hit in searcher.search(**asked)[0]] == ["new"]
+    assert [hit.id for hit in searcher.search(**asked)[0]] == ["new"]  # it is this process's
+    for at in range(3):
+        id, question = add_elsewhere(tmp_path, at)
+        assert id not in [hit.id for hit in searcher.search([question])[0]]
+        if at == 0:
+            searcher.refresh()
+        elif at == 1:
+            assert asyncio.run(searcher.asearch([question], at_least="latest"))[0][0].id == id
+        else:
+            assert searcher.search([question], at_least=4)[0][0].id == id
+        assert searcher.search([question])[0][0].id == id
+    for source in (hf.Index.open(tmp_path), "http://127.0.0.1:9"):
+        with refused(InputError, "unsupported", "at_least", given="latest"):
+            Searcher(source).search(["road"], at_least="latest")
 
 
 def test_notes_stand_beside_the_hits(source, caplog):

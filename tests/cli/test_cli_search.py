@@ -96,6 +96,21 @@ def test_only_allowed_passages_are_found(memory, output_of, tmp_path, scope) -> 
     assert {hit["id"] for hit in trace["hits"]} <= {"a", "c"}
 
 
+def test_passages_that_are_valid_at_a_time_are_found(output_of, refused_here, tmp_path) -> None:
+    for name, ends, at, wrong in (("years", (2010, 2020), "2020", "new"), ("times", (NOON, NOON), NOON, "2020")):
+        spans = [{"valid_from": ends[0], "valid_to": ends[1]}, {"valid_from": ends[1]}, {}]
+        rows = [{"id": id, "text": f"river {id}", "metadata": span} for id, span in zip("abc", spans, strict=True)]
+        types = {} if name == "years" else dict.fromkeys(("valid_from", "valid_to"), "timestamp")
+        hf.Index.build(passages=rows, metadata_types=types).save(tmp_path / name)
+        given = ("search", tmp_path / name, "river", "--words", "fts5", "--json")
+        found = json.loads(output_of(*given, "--at", at))
+        assert sorted(hit["id"] for hit in found["hits"]) == ["b", "c"]
+        assert [hit["id"] for hit in json.loads(output_of(*given, "--at", at, "--allow", "a,b"))["hits"]] == ["b"]
+        assert refused_here(*given, "--at", wrong) == about("type", "at", given=wrong)
+    hf.Index.build(passages=[{"id": "a", "text": "river"}]).save(tmp_path / "plain")
+    assert refused_here("search", tmp_path / "plain", "river", "--words", "fts5", "--at", "3") == about("missing", "at")
+
+
 def test_metadata_is_built_shown_and_filtered_by(output_of, refused_here, tmp_path) -> None:
     rows = [{**CHUNKS[0], "metadata": {"depth": 3, "tags": ["a", "b"]}}, {**CHUNKS[1], "metadata": {"day": NOON}}]
     built = ("build", write_jsonl(tmp_path / "chunks.jsonl", rows), "--metadata-type", "day=timestamp")

@@ -78,6 +78,45 @@ def test_what_is_kept_is_not_asked_again(server, make, tmp_path):
     np.testing.assert_array_equal(make(cache=cache).encode_queries(TEXTS[:1]), first[:1])
 
 
+def test_vectors_are_forgotten_in_every_byte(server, make, tmp_path):
+    cache, texts = tmp_path / "vectors.db", [f"the text of number {at}" for at in range(40)]
+    encoder = make(cache=cache, batch_size=4, query_prefix="q: ", passage_prefix="p: ", normalize=False)
+    vectors = encoder.encode_passages(texts)
+    encoder.encode_queries(texts[:2])
+    asked = sum(len(one["input"]) for one in server.requests)
+    assert asked == 42
+    assert all(row.tobytes() in cache.read_bytes() for row in vectors)
+    encoder.forget(texts[:2])
+    make().forget(texts[:2])  # there is no cache
+    held = {row.tobytes() for row in vectors[2:]}
+    assert [row.tobytes() in cache.read_bytes() for row in vectors[:2]] == [
+        row.tobytes() in held for row in vectors[:2]
+    ]
+    np.testing.assert_array_equal(encoder.encode_passages(texts), vectors)
+    encoder.encode_queries(texts[:2])
+    assert sum(len(one["input"]) for one in server.requests) == asked + 4
+    with refused(InputError, "type", "texts"):
+        encoder.forget("a text")
+
+
+def test_an_index_lets_the_cache_forget_what_was_deleted_when_it_is_compacted(server, make, tmp_path):
+    cache, folder = tmp_path / "vectors.db", tmp_path / "index"
+    encoder = make(cache=cache)
+    rows = [{"id": at, "title": "T" * (at % 2), "text": f"the text of number {at}"} for at in range(6)]
+    hf.Index.build(passages=rows[:3], encoder=encoder).save(folder)
+    with hf.Index.open(folder, writable=True, encoder=encoder) as live:
+        with live.change() as change:
+            change.add_passages(rows[3:])
+        with live.change() as change:
+            change.delete_passages([1, 4])
+        before = sum(len(one["input"]) for one in server.requests)
+        live.compact()
+        with live.change() as change:
+            change.add_passages([{**row, "id": row["id"] + 10} for row in rows])
+    again = [text for one in server.requests for text in one["input"]][before:]
+    assert again == ["T\nthe text of number 1", "the text of number 4"]
+
+
 def test_servers_with_a_model_of_one_name_share_no_vectors(server, make, tmp_path):
     cache = tmp_path / "vectors.db"
     mine = make(cache=cache).encode_queries(["a"])

@@ -41,18 +41,3 @@ def test_a_matcher_of_a_later_state_is_one_that_is_made_anew(kind, tmp_path):
             mask = [at % 2 == 0 for at in range(index.num_passages)]
             if kind is EntityLinker:
                 assert matcher.match(QUESTIONS, allow=mask) == anew.match(QUESTIONS, allow=mask)
-
-
-def test_tables_of_names_are_shared_while_the_names_stay(tmp_path):
-    hf.Index.build(passages=[{"id": "a", "text": "Nice."}], entities=["Nice"], graph=[{"src": 0, "dst": 1}]).save(
-        tmp_path
-    )
-    with hf.Index.open(tmp_path, writable=True) as live:
-        linker = EntityLinker(live.index)
-        for name in (None, "Bath"):
-            with live.change() as change:
-                change.add_passages([{"id": f"{name}", "text": "t"}])
-                if name is not None:
-                    change.add_entities([name])
-            later = linker.of_state(live.refresh())
-            assert (later._finder is linker._finder) == (name is None)

@@ -10,6 +10,7 @@ import pytest
 import variants
 from compare import assert_bitwise, assert_hits_equal
 from hopfuse.errors import InputError
+from hopfuse.ops import similarity as similarity_module
 from hopfuse.types import corpus as corpus_module
 from hopfuse.types.continued_corpus import ContinuedCorpus
 from refusals import refused
@@ -63,6 +64,40 @@ def test_codes_are_those_of_the_corpus_that_it_continues(monkeypatch: pytest.Mon
         assert call["queries"] == 3
         assert call["rescored_rows"] >= 2 * 3 * 5  # of both pieces
     assert encoded == [200, 200]
+
+
+def test_another_metric_shares_the_codes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(8)
+    whole = rng.standard_normal((5000, 24)).astype(np.float32)
+    base, encoded, encode = hf.Corpus.from_array(whole[:4800]), list[int](), corpus_module.encode
+
+    def counted(vectors: Any, *rest: Any, **how: Any) -> None:
+        encoded.append(len(vectors))
+        encode(vectors, *rest, **how)
+
+    monkeypatch.setattr(corpus_module, "encode", counted)
+    for rows in (np.arange(5000), np.arange(0, 5000, 3), np.arange(1, 5000, 2)):
+        found = ContinuedCorpus(base, whole, rows).with_metric("cosine")
+        plain = hf.Corpus.unchecked(whole[rows], metric="cosine")
+        assert_hits_equal(*(hf.dense_topk(whole[:3], one, 5, backend="cpu") for one in (found, plain)))
+    assert encoded.count(4800) == 1
+
+
+def test_directions_are_looked_for_in_new_vectors_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(9)
+    whole = rng.standard_normal((50, 8)).astype(np.float32)
+    base, read = hf.Corpus.from_array(whole[:40]), list[int]()
+    first = similarity_module.first_unscorable
+
+    def counted(vectors: Any, *rest: Any, **how: Any) -> Any:
+        read.append(len(vectors))
+        return first(vectors, *rest, **how)
+
+    monkeypatch.setattr(similarity_module, "first_unscorable", counted)
+    for end in (42, 45, 50):
+        continued, plain = ContinuedCorpus(base, whole[:end]), hf.Corpus.from_array(whole[:end])
+        assert_bitwise(hf.similarity_weights(whole[:2], continued), hf.similarity_weights(whole[:2], plain))
+    assert read == [40, 2, 42, 5, 45, 10, 50]  # those of the first one once; a plain corpus has only its own
 
 
 def test_a_vector_that_was_removed_may_have_no_direction() -> None:

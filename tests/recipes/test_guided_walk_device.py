@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from compare import assert_bitwise, assert_hits_equal
 from hopfuse import backends
-from hopfuse.recipes.guided_walk import guided_walk, second_shares
+from hopfuse.recipes.guided_walk import SecondShares, guided_walk
 from recipes.worlds import DIM, lists_of, random_questions, random_world
 from variants import SIMT, use_sizes
 
@@ -95,7 +95,7 @@ def test_the_core_is_one_unit() -> None:
         "corpus": index.corpus,
         "graph": index.graph,
         "mentions": mentions,
-        "shares": second_shares(mentions, index),
+        "shares": SecondShares(mentions, index).whole,
         "threads": None,
     }
 

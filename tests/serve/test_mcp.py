@@ -89,6 +89,7 @@ def test_tools_answer_as_http_does(tools_url, mode):
         "k",
         "allow",
         "entities",
+        "at",
         "per_document",
         "strict",
         "index",

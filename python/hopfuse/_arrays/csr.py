@@ -1,4 +1,4 @@
-"""Build compressed rows of incoming edges from an edge list, in a deterministic node order."""
+"""Compressed rows of incoming edges, in a deterministic node order: of an edge list, or of other rows and a change."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from . import native
 from .rows import indptr_of, indptr_of_counts
 
 _BLOCK = 1 << 20  # entries summed at a time, to bound temporaries
@@ -43,6 +44,89 @@ def build_csr(
         node_of,
         node_of.copy(),
     )
+
+
+class Change(NamedTuple):
+    """Some nodes and edges of a graph that is changed."""
+
+    node: NDArray[np.int32]
+    """The new node of each node, -1 if it is gone; ascending where it is not."""
+    num_nodes: int
+    """The number of new nodes."""
+    ends: tuple[NDArray[np.int64], NDArray[np.int64]]
+    """Source and target of each statement of an edge that is new or has another weight, by new nodes."""
+    weights: NDArray[np.float64]
+    """The weight of each statement."""
+    types: NDArray[np.uint8]
+    gone: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]
+    """Source, target and type of edges between remaining nodes; those without a statement above are gone."""
+
+
+class ContinuedCsr(NamedTuple):
+    """The rows after a change, the degrees, and the number of merged edges of each type."""
+
+    csr: Csr
+    degree: NDArray[np.float64]
+    edges: NDArray[np.int64]
+    changed: NDArray[np.int32]
+    """The nodes with an edge that is new, gone, or has another weight, ascending."""
+
+
+def continued_csr(
+    before: Csr, degree: NDArray[np.float64], edges: NDArray[np.int64], directed: bool, change: Change
+) -> ContinuedCsr:
+    """Return the rows after a change, with the bits of those that are built of all edges.
+
+    Parameters
+    ----------
+    before : Csr
+        The rows before the change, in the caller's own node order.
+    degree, edges
+        Their degrees, and the number of merged edges of each type.
+    """
+    n, num_types = change.num_nodes, degree.shape[1]
+    merged = _merge(n, directed, *change.ends, change.weights, change.types, num_types)
+    entries = _changed_entries(merged, change.gone, directed)
+    room = before.indices.size + entries.row.size
+    is_weighted = before.weight is not None or not (entries.weight[entries.weight > 0] == 1).all()
+    after: dict[str, Any] = {
+        "out_indptr": np.empty(n + 1, np.int64),
+        "out_indices": np.empty(room, np.int32),
+        "out_weight": np.empty(room, np.float32) if is_weighted else None,
+        "out_edge_type": np.empty(room, np.uint8) if num_types > 1 else None,
+        "out_degree": np.empty((n, num_types)),
+        "edges": edges.copy(),
+    }
+    arrays = {"indptr": before.indptr, "indices": before.indices, "weight": before.weight, "degree": degree}
+    changes = {"row": entries.row, "source": entries.col, "type": entries.type, "changed_weight": entries.weight}
+    stored = native().continue_rows(
+        directed=directed, edge_type=before.edge_type, node=change.node, **arrays, **changes, **after
+    )
+    indices = after["out_indices"][:stored]
+    weight, types = (None if after[name] is None else after[name][:stored] for name in ("out_weight", "out_edge_type"))
+    node_of = np.arange(n, dtype=np.int32)
+    weight = None if weight is None or (weight == 1).all() else weight
+    csr = Csr(after["out_indptr"], indices, weight, types, node_of, node_of)
+    return ContinuedCsr(csr, after["out_degree"], after["edges"], np.unique(entries.col))
+
+
+def _changed_entries(merged: _Edges, gone: tuple[NDArray[Any], ...], directed: bool) -> _Edges:
+    """Return the entries of merged edges, and entries of weight 0 for edges that are gone, by row, column and type."""
+    row, col = (gone[1], gone[0]) if directed else (np.minimum(*gone[:2]), np.maximum(*gone[:2]))
+    zeros = np.zeros(row.size, np.float32)
+    parts = [(row.astype(np.int32), col.astype(np.int32), zeros, gone[2].astype(np.uint8)), _with_types(merged)]
+    if not directed:
+        parts += [(col, row, weight, types) for row, col, weight, types in parts]
+    row, col, weight, kind = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.lexsort((weight, kind, col, row))  # a merged edge is behind the same edge of weight 0
+    row, col, kind = row[order], col[order], kind[order]
+    last = np.ones(row.size, np.bool_)
+    last[:-1] = (row[1:] != row[:-1]) | (col[1:] != col[:-1]) | (kind[1:] != kind[:-1])
+    return _Edges(row[last], col[last], weight[order][last], kind[last])
+
+
+def _with_types(edges: _Edges) -> _Edges:
+    return edges if edges.type is not None else edges._replace(type=np.zeros(edges.row.size, np.uint8))
 
 
 def out_degrees(n: int, num_types: int, csr: Csr) -> NDArray[np.float64]:

@@ -1,14 +1,18 @@
-"""Compressed rows (CSR): an indptr, and values that ascend within a row; the numbers of rows in a part."""
+"""Compressed rows (CSR): an indptr, and values that ascend within a row; the numbers of rows in parts and states."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+
+#: Numbers of no row that a table keeps at least, before it is made anew.
+LEAST_UNUSED = 1000
 
 
 def check_array(array: Any, name: str, dtype: Any) -> None:
@@ -51,7 +55,9 @@ def check_ascending(entries: NDArray[Any], field: str, indptr: NDArray[Any]) -> 
 def ascends(values: NDArray[Any], indptr: NDArray[Any]) -> bool:
     """Return whether the values of every row are strictly ascending."""
     falls = np.flatnonzero(values[1:] <= values[:-1]) + 1
-    return bool(np.isin(falls, indptr).all())
+    begins = np.zeros(values.size + 1, np.bool_)
+    begins[indptr] = True
+    return bool(begins[falls].all())
 
 
 def indptr_of(rows: NDArray[Any], count: int) -> NDArray[np.int64]:
@@ -89,8 +95,8 @@ class PartNumbers:
     ----------
     rows : ndarray of int64
         The rows of the part, ascending.
-    before : PartNumbers, optional
-        For a part of a part: the numbers in the other one, which ``rows`` has.
+    before : PartNumbers or StateNumbers, optional
+        For a part of a part, or of a state of a table: the numbers in the other one, which ``rows`` has.
 
     Examples
     --------
@@ -103,7 +109,7 @@ class PartNumbers:
 
     __slots__ = ("_before", "_rows")
 
-    def __init__(self, rows: NDArray[np.int64], before: PartNumbers | None = None) -> None:
+    def __init__(self, rows: NDArray[np.int64], before: RowNumbers | None = None) -> None:
         self._rows, self._before = rows, before
 
     def get(self, row: int) -> int:
@@ -116,3 +122,93 @@ class PartNumbers:
     def of(self, rows: Iterable[int]) -> list[int]:
         """Return the numbers of those rows that the part has, in their order."""
         return [number for number in map(self.get, rows) if number >= 0]
+
+
+class _Lineage:
+    """The states of a table that continue one another: how many numbers they have given to rows."""
+
+    __slots__ = ("_lock", "size")
+
+    def __init__(self, size: int) -> None:
+        self._lock, self.size = Lock(), size
+
+    def extend(self, size: int, count: int) -> bool:
+        """Give numbers to the new rows of a state that continues one of a size, unless another state did so."""
+        with self._lock:
+            if self.size != size:
+                return False
+            self.size += count
+            return True
+
+
+class StateNumbers:
+    """The rows that a state of a changing table has under numbers which its rows keep in later states.
+
+    What is kept by number, such as the keys of names, then serves all states: rows may move, and numbers do not. A
+    number is never used again.
+
+    Parameters
+    ----------
+    rows : ndarray of int64, shape (S,)
+        The row of each number that was given so far, -1 for one that the state does not have.
+
+    Examples
+    --------
+    >>> first = StateNumbers.of_rows(3)
+    >>> later = first.continued(np.array([0, -1, 2]), 4)
+    >>> later.rows, later.since(first), later.of([2, 1, 4])
+    (array([ 0, -1,  2,  1,  3]), array([3, 4]), [2, 3])
+    """
+
+    __slots__ = ("_lineage", "rows")
+
+    def __init__(self, rows: NDArray[np.int64], lineage: _Lineage) -> None:
+        self.rows, self._lineage = rows, lineage
+
+    @classmethod
+    def of_rows(cls, count: int) -> StateNumbers:
+        """Return the numbers of a table that continues no other one: those of its rows."""
+        return cls(np.arange(count, dtype=np.int64), _Lineage(count))
+
+    def continued(self, rows: NDArray[np.int64], count: int) -> StateNumbers | None:
+        """Return the numbers of a later state.
+
+        It is None if another state has continued this one already, and if most numbers would be those of no row, so
+        that what is kept by number stays in proportion to the table.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            The later state's row for each row of this one, -1 for those that it does not have.
+        count : int
+            The number of rows of the later state.
+        """
+        kept = np.where(self.rows >= 0, rows[self.rows], -1) if rows.size else np.full(self.rows.size, -1, np.int64)
+        known = np.zeros(count, np.bool_)
+        known[kept[kept >= 0]] = True
+        fresh = np.flatnonzero(~known)
+        unused = kept.size - (count - fresh.size)
+        if unused > max(LEAST_UNUSED, count) or not self._lineage.extend(self.rows.size, fresh.size):
+            return None
+        return StateNumbers(np.concatenate([kept, fresh]), self._lineage)
+
+    def since(self, earlier: StateNumbers) -> NDArray[np.int64] | None:
+        """Return the numbers of the rows that an earlier state does not have; None for one of another lineage."""
+        if earlier._lineage is not self._lineage or earlier.rows.size > self.rows.size:
+            return None
+        return np.flatnonzero(self.rows[earlier.rows.size :] >= 0) + earlier.rows.size
+
+    def numbers(self) -> NDArray[np.int64]:
+        """Return the numbers of the rows that the state has, ascending."""
+        return np.flatnonzero(self.rows >= 0)
+
+    def get(self, number: int) -> int:
+        """Return the row of a number, -1 if the state does not have it."""
+        return int(self.rows[number]) if number < self.rows.size else -1
+
+    def of(self, numbers: Iterable[int]) -> list[int]:
+        """Return the rows of those numbers that the state has, in their order."""
+        return [row for row in map(self.get, numbers) if row >= 0]
+
+
+RowNumbers = PartNumbers | StateNumbers

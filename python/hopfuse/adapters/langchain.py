@@ -1,22 +1,28 @@
-"""A LangChain retriever and encoder; a batch of questions is one search."""
+"""A LangChain retriever, vector store and encoder; a batch of questions is one search."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import partial
+from itertools import repeat
 from typing import Any
+from uuid import uuid4
 
+from .._validation import check_excludes, check_length, checked_texts
 from ..encoders.protocol import NamedEncoder
 from ..errors import InputError, MissingExtraError
-from .searcher import QuestionHits, Searcher, as_searcher, filter_of, note_metadata, passage_metadata
+from ..index.live import AtLeast
+from .searcher import Filter, QuestionHits, Searcher, as_searcher, filter_of, note_metadata, passage_metadata
+from .store import open_store
 
 try:
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.runnables.config import get_config_list
+    from langchain_core.vectorstores import VectorStore
     from pydantic import PrivateAttr, model_validator
 except ModuleNotFoundError as _error:
     raise MissingExtraError("langchain-core", "langchain", "hopfuse.adapters.langchain") from _error
@@ -27,19 +33,22 @@ Rows = list[QuestionHits]
 class HopfuseRetriever(BaseRetriever):
     """A LangChain retriever over an index here or over ``hopfuse serve``.
 
-    ``invoke``, ``ainvoke``, ``batch`` and ``abatch`` take ``k=`` and ``allow=`` to override the retriever's. A batch
-    is one search, whatever ``max_concurrency`` is, so its questions share kernel calls. Callbacks see one run per
-    question.
+    ``invoke``, ``ainvoke``, ``batch`` and ``abatch`` take ``k=``, ``allow=`` and ``at_least=`` to override the
+    retriever's. A batch is one search, whatever ``max_concurrency`` is, so its questions share kernel calls. Callbacks
+    see one run per question.
 
     Attributes
     ----------
-    source : str, path, Index, LiveIndex, Retriever or Searcher
+    source : str, path, Index, LiveIndex, Retriever, Searcher or HopfuseVectorStore
         The URL of a server, or what a :class:`.searcher.Searcher` searches here. To give an encoder, a recipe or a
         server's key, pass a Searcher.
     k : int
         Documents for each question.
     allow : ids, mapping of conditions, or Where, optional
         Passages that may be found, as in :meth:`.searcher.Searcher.search`; a batch also takes one for each question.
+    at_least : int or "latest", optional
+        The seq of a change that must be searched, or ``"latest"`` for all that other processes have committed; what
+        this process has committed to an index here is always searched.
     score_key : str
         Key of the score in a document's metadata. A document has the passage's ``id`` as a string, its text, and its
         metadata with the title. Notes about the question are a list of str under ``hopfuse_notes``; if there is no
@@ -63,6 +72,7 @@ class HopfuseRetriever(BaseRetriever):
     source: Any
     k: int = 10
     allow: Any = None
+    at_least: int | str | None = None
     score_key: str = "score"
 
     _searcher: Searcher = PrivateAttr()
@@ -84,7 +94,7 @@ class HopfuseRetriever(BaseRetriever):
         self._searcher = as_searcher(self.source)
 
     def refresh(self) -> None:
-        """Read later changes of the index, if it is here; a server reads them by itself."""
+        """Read later changes of other processes, if the index is here; a server reads them by itself."""
         self._searcher.refresh()
 
     def batch(self, inputs: list[str], config: Any = None, *, return_exceptions: bool = False, **given: Any) -> Any:
@@ -135,9 +145,12 @@ class HopfuseRetriever(BaseRetriever):
         runs = [self.ainvoke(one, configs[at], take=partial(take, at)) for at, one in enumerate(questions)]
         return await asyncio.gather(*runs, return_exceptions=return_exceptions)
 
-    def _settings(self, k: int | None = None, allow: Any = None, **unknown: Any) -> dict[str, Any]:
-        _refuse_others(unknown, "a search", ("k", "allow"))
-        return {"k": self.k if k is None else k, "allow": self.allow if allow is None else allow}
+    def _settings(
+        self, k: int | None = None, allow: Any = None, at_least: AtLeast = None, **unknown: Any
+    ) -> dict[str, Any]:
+        _refuse_others(unknown, "a search", ("k", "allow", "at_least"))
+        given = {"k": k, "allow": allow, "at_least": at_least}
+        return {name: getattr(self, name) if value is None else value for name, value in given.items()}
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: Any, take: Callable[[], QuestionHits] | None = None, **given: Any
@@ -159,6 +172,169 @@ class HopfuseRetriever(BaseRetriever):
         return [
             Document(id=str(hit.id), page_content=hit.text, metadata=about)
             for hit, about in zip(hits, abouts, strict=True)
+        ]
+
+
+class HopfuseVectorStore(VectorStore):
+    """A LangChain vector store over an index here or over ``hopfuse serve``, which finds documents right after an add.
+
+    Documents are searched by the index's recipe: by their words, vectors and graph, as far as it has them. Scores are
+    comparable only within one answer, so there is no threshold of relevance. Metadata are bools, numbers, strings,
+    times with a zone, or lists of strings.
+
+    Parameters
+    ----------
+    source : path, LiveIndex or str
+        A directory, where an empty index is made if there is none, and which this process alone may change while the
+        store is open; a LiveIndex that is open for writing; or the URL of a server with ``--writable``.
+    embedding : Embeddings, optional
+        Makes the vectors of an index here; without one, and without ``encoder``, a new index has none.
+    at_least : int or "latest", optional
+        As of :class:`HopfuseRetriever`, for all searches.
+    **settings
+        Other arguments of :func:`.store.open_store`, such as ``create`` and ``encoder``, and of
+        :class:`.searcher.Searcher`.
+
+    Raises
+    ------
+    InputError
+        ``source`` is not one of the above, or the index is open for writing elsewhere; in a call, the index or the
+        server refuses an argument.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from hopfuse.adapters.langchain import HopfuseVectorStore
+    >>> store = HopfuseVectorStore(tempfile.mkdtemp())
+    >>> store.add_texts(["Ada wrote notes.", "Babbage built the engine."], ids=["a", "b"])
+    ['a', 'b']
+    >>> [document.id for document in store.as_retriever(search_kwargs={"k": 1}).invoke("Who built the engine?")]
+    ['b']
+    >>> store.delete(["b"])
+    True
+    """
+
+    def __init__(
+        self, source: Any, embedding: Embeddings | None = None, *, at_least: AtLeast = None, **settings: Any
+    ) -> None:
+        check_excludes("embedding", embedding, "encoder", settings.get("encoder"))
+        if embedding is not None:
+            settings["encoder"] = LangChainEncoder(embedding)
+        self._embedding, self.at_least = embedding, at_least
+        self._store = open_store(source, **settings)
+        self.searcher = self._store.searcher
+
+    @property
+    def embeddings(self) -> Embeddings | None:
+        """The embedding model, if one was given."""
+        return self._embedding
+
+    # ---- Documents in and out ----
+
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **unknown: Any,
+    ) -> list[str]:
+        """Add texts, all or none, and return their ids; a text whose id exists is replaced."""
+        _refuse_others(unknown, "add_texts", ("ids", "metadatas"))
+        given = checked_texts(texts)
+        for name, values in (("metadatas", metadatas), ("ids", ids)):
+            if values:
+                check_length(len(values), name, len(given), "text")
+        named = [id or str(uuid4()) for id in ids or repeat(None, len(given))]
+        abouts: Iterable[dict[str, Any]] = metadatas or repeat({}, len(given))
+        self._store.add(
+            {"id": id, "text": text, "metadata": about} for id, text, about in zip(named, given, abouts, strict=True)
+        )
+        return named
+
+    def delete(self, ids: Sequence[str] | None = None, *, allow: Filter | None = None, **unknown: Any) -> bool:
+        """Delete documents by their ids or by a filter; without either, all of them.
+
+        Parameters
+        ----------
+        ids : sequence of str, optional
+            Those that do not exist are left out.
+        allow : mapping of conditions or Where, optional
+            Deletes what it allows, from an index here.
+        """
+        _refuse_others(unknown, "delete", ("ids", "allow"))
+        check_excludes("ids", ids, "allow", allow)
+        if ids is None:
+            self._store.delete_all(allow)
+        else:
+            self._store.delete(ids)
+        return True
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """Return the documents with these ids, as far as they exist."""
+        return [Document(id=str(one.id), page_content=one.text, metadata=one.metadata) for one in self._store.read(ids)]
+
+    # ---- Searches ----
+
+    def similarity_search(self, query: str, k: int = 4, **given: Any) -> list[Document]:
+        """Return the best documents for a question.
+
+        Parameters
+        ----------
+        query : str
+        k : int
+        allow : ids, mapping of conditions, or Where, optional
+            Documents that may be found, as in :meth:`.searcher.Searcher.search`.
+        at_least : int or "latest", optional
+            As of the store.
+        """
+        return [document for document, _ in self.similarity_search_with_score(query, k, **given)]
+
+    def similarity_search_with_score(self, query: str, k: int = 4, **given: Any) -> list[tuple[Document, float]]:
+        """Return the best documents for a question with their scores, as :meth:`similarity_search` does."""
+        return self._documents(self.searcher.search([query], **self._settings(k, **given))[0])
+
+    async def asimilarity_search(self, query: str, k: int = 4, **given: Any) -> list[Document]:
+        """Return the best documents for a question, as :meth:`similarity_search` does."""
+        return [document for document, _ in await self.asimilarity_search_with_score(query, k, **given)]
+
+    async def asimilarity_search_with_score(self, query: str, k: int = 4, **given: Any) -> list[tuple[Document, float]]:
+        """Return the best documents for a question with their scores, as :meth:`similarity_search` does."""
+        return self._documents((await self.searcher.asearch([query], **self._settings(k, **given)))[0])
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings | None = None,
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        source: Any,
+        ids: list[str] | None = None,
+        **settings: Any,
+    ) -> HopfuseVectorStore:
+        """Return a store with these texts added; ``source`` and the settings are those of the store."""
+        made = cls(source, embedding, **settings)
+        made.add_texts(texts, metadatas, ids=ids)
+        return made
+
+    def refresh(self) -> None:
+        """Read later changes of other processes, as :meth:`HopfuseRetriever.refresh` does."""
+        self.searcher.refresh()
+
+    def close(self) -> None:
+        """Let other processes change the directory, once no other store of this process uses it."""
+        self._store.close()
+
+    def _settings(self, k: int, allow: Any = None, at_least: AtLeast = None, **unknown: Any) -> dict[str, Any]:
+        _refuse_others(unknown, "a search", ("k", "allow", "at_least"))
+        return {"k": k, "allow": allow, "at_least": self.at_least if at_least is None else at_least}
+
+    def _documents(self, hits: QuestionHits) -> list[tuple[Document, float]]:
+        self.searcher.log_notes(hits)
+        return [
+            (Document(id=str(hit.id), page_content=hit.text, metadata=passage_metadata(hit)), float(hit.score))
+            for hit in hits
         ]
 
 

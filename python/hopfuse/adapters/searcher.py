@@ -18,6 +18,7 @@ from .._validation import check_excludes, check_length, checked_texts, wrong_typ
 from ..client import AsyncClient, Client
 from ..errors import HopfuseError, InputError
 from ..index import Index, LiveIndex, Where, where
+from ..index.live import AtLeast
 from ..recipes import AllowScope, Hit
 from ..retriever import Retriever
 
@@ -49,8 +50,9 @@ class Searcher:
     Parameters
     ----------
     source : str, path, Index, LiveIndex or Retriever
-        The URL of a server (``"http://localhost:8080"``), the directory of an index, whose later changes
-        :meth:`refresh` reads, or what a retriever is made of.
+        The URL of a server (``"http://localhost:8080"``), the directory of an index, or what a retriever is made of.
+        A directory and a live index are searched with all that this process has committed; what others commit is read
+        by :meth:`refresh`, or with ``at_least``.
     recipe : str, optional
         As of :class:`hopfuse.Retriever`, which chooses by default; a server uses its own default.
     options : mapping, optional
@@ -100,6 +102,8 @@ class Searcher:
         **arguments: Any,
     ) -> None:
         self._retriever: Retriever | None = None
+        #: The last seq that a store of this searcher's server committed, which searches have.
+        self.written: int | None = None
         self._noted: set[tuple[str, str]] = set()
         self._settings: dict[str, Any] = {"per_document": per_document}
         if isinstance(source, str) and source.startswith(("http://", "https://")):
@@ -124,7 +128,9 @@ class Searcher:
         if self._retriever.needs.vectors and self._retriever.encoder is None:
             self._retriever.search(["text"], k=1)  # raises why there is no encoder
 
-    def search(self, questions: Sequence[str], *, k: int = 10, allow: Any = None) -> list[QuestionHits]:
+    def search(
+        self, questions: Sequence[str], *, k: int = 10, allow: Any = None, at_least: AtLeast = None
+    ) -> list[QuestionHits]:
         """Rank the passages for a batch of questions, in one call.
 
         Parameters
@@ -135,6 +141,10 @@ class Searcher:
         allow : mapping of conditions, or as of :meth:`hopfuse.Retriever.search`, or a sequence of B of those, optional
             Allowed passages: their ids, or conditions that must all hold, such as
             ``{"tenant": "a", "year__ge": 2020}`` (:func:`hopfuse.where`). A server takes ids and conditions.
+        at_least : int or "latest", optional
+            The seq of a change that must be searched, or all that any process has committed until now, as in
+            :meth:`hopfuse.Retriever.search`; a server takes a seq. What this process has committed to an index here is
+            always searched.
 
         Returns
         -------
@@ -152,28 +162,45 @@ class Searcher:
         if not questions:
             return []
         if self._retriever is not None:
-            return _answers(self._retriever.search(questions, k=k, allow=_wheres(filters), **self._settings))
+            own = {"allow": _wheres(filters), "at_least": at_least, **self._settings}
+            return _answers(self._retriever.search(questions, k=k, **own))
+        served = self._served(k, at_least)
         return [
             one
             for part, allowed in _requests(questions, _conditions(filters))
-            for one in _answers(self._client.search(part, k=k, allow=allowed, **self._settings))
+            for one in _answers(self._client.search(part, allow=allowed, **served))
         ]
 
-    async def asearch(self, questions: Sequence[str], *, k: int = 10, allow: Any = None) -> list[QuestionHits]:
+    async def asearch(
+        self, questions: Sequence[str], *, k: int = 10, allow: Any = None, at_least: AtLeast = None
+    ) -> list[QuestionHits]:
         """Search as :meth:`search` does: in a thread, or by a server over the event loop's connections."""
         questions = checked_texts(questions, "questions")
         if self._retriever is not None or not questions:
-            return await asyncio.to_thread(self.search, questions, k=k, allow=allow)
-        filters = _conditions(_filters(allow, len(questions)))
+            return await asyncio.to_thread(self.search, questions, k=k, allow=allow, at_least=at_least)
+        filters, served = _conditions(_filters(allow, len(questions))), self._served(k, at_least)
         client = await self._async_client()
         return [
             one
             for part, allowed in _requests(questions, filters)
-            for one in _answers(await client.search(part, k=k, allow=allowed, **self._settings))
+            for one in _answers(await client.search(part, allow=allowed, **served))
         ]
 
+    def _served(self, k: int, at_least: AtLeast) -> dict[str, Any]:
+        """Return the settings of a search by a server, which has what its store has written."""
+        if isinstance(at_least, str):
+            raise InputError(
+                "unsupported",
+                "at_least",
+                "{field} is {given!r}; a server follows changes by itself, and waits only for the seq of a change",
+                given=at_least,
+            )
+        if self.written is not None:
+            at_least = max(self.written, at_least or 0)
+        return {**self._settings, "k": k, "at_least": at_least}
+
     def refresh(self) -> None:
-        """Read later changes of a directory or a live index; a server reads them by itself."""
+        """Read later changes of other processes to a directory or a live index; a server reads them by itself."""
         if self._retriever is not None:
             self._retriever.refresh()
 
@@ -209,8 +236,9 @@ class Searcher:
 
 
 def as_searcher(source: Any) -> Searcher:
-    """Return a Searcher as it is, or make one from any other source."""
-    return source if isinstance(source, Searcher) else Searcher(source)
+    """Return a Searcher as it is, or that of a store; or make one from any other source."""
+    own = getattr(source, "searcher", source)
+    return own if isinstance(own, Searcher) else Searcher(source)
 
 
 def passage_metadata(hit: Hit) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``--allow`` and ``--where``: the passages that a search may return."""
+"""``--allow``, ``--where`` and ``--at``: the passages that a search may return."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .. import Index, Where, where
 from .._validation import counted
 from ..errors import InputError
-from ..index.filters import LISTS, split_condition
+from ..index.filters import FROM, LISTS, TO, split_condition
 from ..io.files import read_text
 from .config_options import assigned
 
@@ -20,10 +20,13 @@ _BOOLS = {"true": True, "false": False}
 
 
 def read_filter(options: Mapping[str, Any], index: Index) -> NDArray[np.bool_] | None:
-    """Return the mask of ``--allow`` and ``--where`` over passages, of shape (P,); None if neither is given."""
+    """Return the mask of ``--allow``, ``--where`` and ``--at`` over passages, of shape (P,); None if none is given."""
     ids, conditions = options.get("allow"), options.get("where", ())
     masks = [] if ids is None else [read_allow(ids, index)]
     masks += [index.mask(read_condition(one, index)) for one in conditions]
+    if options.get("at") is not None:
+        kind = next((index.metadata.types[name] for name in (FROM, TO) if name in index.metadata), "string")
+        masks.append(index.mask(index.valid_at(_value(options["at"], kind))))
     return np.logical_and.reduce(masks) if masks else None
 
 

@@ -93,10 +93,16 @@ def config_options(command: F) -> F:
             "be given several times; a passage must match them all, and --allow.",
         ),
         click.option(
+            "--at",
+            metavar="TIME",
+            help="Only passages that are valid at this time, by their metadata valid_from and valid_to: "
+            "2024-05-01T12:00:00Z, or a number if they are numbers.",
+        ),
+        click.option(
             "--allow-scope",
             type=click.Choice(("isolated", "results")),
-            help="With --allow or --where: answer as if the index had only these passages (isolated), or only filter "
-            "the results.  [default: isolated]",
+            help="With --allow, --where or --at: answer as if the index had only these passages (isolated), or only "
+            "filter the results.  [default: isolated]",
         ),
         click.option(
             "--per-document",
@@ -155,7 +161,7 @@ def config_of(recipe: str, options: Mapping[str, Any]) -> Any:
 def search_options(index: Index, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of :meth:`hopfuse.Retriever.search` that do not depend on a question."""
     allow, scope = read_filter(options, index), options["allow_scope"]
-    check_needs("allow_scope", scope, ("allow", "where"), allow)
+    check_needs("allow_scope", scope, ("allow", "where", "at"), allow)
     found = {"k": options["k"], "allow": allow, "per_document": options["per_document"]}
     return found if scope is None else {**found, "allow_scope": scope}
 

@@ -81,6 +81,8 @@ class Client:
             Explain how each hit was found.
         fields : sequence of {"title", "text", "metadata"}
             Fields of passages to return, by default all; the others are empty.
+        at : datetime, str, int or float, optional
+            Search the passages that are valid at this time (:meth:`hopfuse.Index.valid_at`).
         at_least : int, optional
             Wait until the index has this seq, which a change returned.
         timeout : float, optional
@@ -107,7 +109,7 @@ class Client:
         vectors : array_like of float (B, d)
         entities : sequence of B sequences of str or int, optional
             Recipes that walk need them; ``[[]] * B`` for none.
-        allow, k, index, recipe, options, per_document, strict, at_least, timeout : optional
+        allow, k, index, recipe, options, per_document, strict, at, at_least, timeout : optional
             As in :meth:`search`.
 
         Raises

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from importlib import import_module
 from typing import Any, TypedDict
 from urllib.parse import quote, urlencode
@@ -70,6 +71,7 @@ class VectorSearchOptions(TypedDict, total=False):
     options: Mapping[str, Any] | None
     per_document: int | None
     strict: bool | None
+    at: str | float | datetime | None
     at_least: int | None
     timeout: float | None
 
@@ -324,11 +326,13 @@ def _settings(
     options: Mapping[str, Any] | None = None,
     per_document: int | None = None,
     strict: bool | None = None,
+    at: str | float | datetime | None = None,
     at_least: int | None = None,
 ) -> dict[str, Any]:
     """Return the other fields of a search, without those left to the server."""
-    given = {"k": k, "index": index, "recipe": recipe, "options": options, "at_least": at_least}
+    given: dict[str, Any] = {"k": k, "index": index, "recipe": recipe, "options": options, "at_least": at_least}
     given |= {"per_document": per_document, "strict": strict}
+    given["at"] = at.isoformat() if isinstance(at, datetime) else at
     return {name: value for name, value in given.items() if value is not None}
 
 

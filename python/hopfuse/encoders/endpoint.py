@@ -154,6 +154,24 @@ class EndpointEncoder(NamedEncoder):
             rows[kept] = self._checked([made[whole[at]] for at in kept], len(kept))
         return rows
 
+    def forget(self, texts: Sequence[str]) -> None:
+        """Delete the vectors of texts from the cache, and overwrite them in its file; without a cache, do nothing.
+
+        A :class:`hopfuse.LiveIndex` that was opened with the encoder does so for what was deleted when it is compacted.
+
+        Parameters
+        ----------
+        texts : sequence of str
+
+        Raises
+        ------
+        InputError
+            A single string, an entry that is not a string, or a cache that cannot be used.
+        """
+        listed = checked_texts(texts)
+        if self._cache is not None:
+            self._cache.forget([self._key_of(prefix + text) for text in listed for prefix in self._prefixes])
+
     def _vectors(self, texts: list[str], of_passages: bool) -> list[NDArray[np.float32]]:
         whole = [self._prefixes[of_passages] + text for text in texts]
         made = self._made(whole)
@@ -354,6 +372,12 @@ class _VectorCache:
         pairs = [(key, row.astype("<f4").tobytes()) for key, row in zip(keys, rows, strict=True)]
         with self._connected() as db:
             db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", pairs)
+
+    def forget(self, keys: Sequence[bytes]) -> None:
+        """Delete vectors, and overwrite them in the file."""
+        with self._connected() as db:
+            db.execute("PRAGMA secure_delete = ON")
+            db.executemany("DELETE FROM vectors WHERE key = ?", [(key,) for key in keys])
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:

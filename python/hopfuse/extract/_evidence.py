@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Hashable, Sequence, Set
+from collections.abc import Hashable, Set
+from copy import copy
 from itertools import accumulate
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from numpy.typing import NDArray
 
+from ..index.contents import Contents, text_to_index
+from ..index.numbers import NumberedTable, passage_numbers, read_rows
 from ..text import fold, splits_word
 
 # ---- Function words of English ---------------------------------------------------------------------------------------
@@ -290,20 +293,56 @@ class BoundedCache(Generic[_K, _V]):
         self._size += size
 
 
+class _TextChunk(NamedTuple):
+    """Concatenated texts of passages: where each begins, and the number of its passage."""
+
+    text: str
+    begin: list[int]
+    numbers: list[int]
+
+
+class _PassageTexts(NumberedTable):
+    """The texts of the passages of all states of an index, in chunks each of which is at least twice the next."""
+
+    def __init__(self, rule: int) -> None:
+        super().__init__()
+        self._rule = rule
+        self.chunks: tuple[_TextChunk, ...] = ()
+
+    def _read(self, index: Contents, numbers: list[int], rows: list[int]) -> None:
+        texts = map(text_to_index, read_rows(index.titles, rows), read_rows(index.texts, rows))
+        parts = [fold(text, rule=self._rule, case_sensitive=True) for text in texts]
+        begin = list(accumulate((len(text) + 1 for text in parts), initial=0))
+        chunk, kept = _TextChunk("\n".join(parts), begin, numbers), list(self.chunks)
+        while kept and len(kept[-1].numbers) < 2 * len(chunk.numbers):
+            first, after = kept.pop(), chunk
+            begin = [*first.begin, *(at + first.begin[-1] for at in after.begin[1:])]
+            chunk = _TextChunk(f"{first.text}\n{after.text}", begin, first.numbers + after.numbers)
+        self.chunks = (*kept, chunk)
+
+
 class PassageCounts:
-    """Concatenated texts in which passages are counted.
+    """Counts the passages of an index that contain words.
 
     Parameters
     ----------
-    texts : sequence of str, P entries
+    index : Index
     rule : int
         The reading rule of the words.
     """
 
-    def __init__(self, texts: Sequence[str], rule: int) -> None:
-        parts = [fold(text, rule=rule, case_sensitive=True) for text in texts]
-        self._begin = list(accumulate((len(text) + 1 for text in parts), initial=0))
-        self._text = "\n".join(parts)
+    def __init__(self, index: Contents, rule: int) -> None:
+        self._rule, self._numbers = rule, passage_numbers(index)
+        self._texts = _PassageTexts(rule).fill(index, self._numbers)
+
+    def of_state(self, index: Contents) -> PassageCounts:
+        """Return the counts in another state of the index; the texts are continued."""
+        numbers = passage_numbers(index)
+        if not self._texts.continued(index, numbers, self._numbers):
+            return PassageCounts(index, self._rule)
+        other = copy(self)
+        other._numbers = numbers
+        return other
 
     def count(self, words: str, most: int, allow: NDArray[Any] | None = None) -> int:
         """Return the number of passages that contain these words between word boundaries, at most ``most``.
@@ -316,12 +355,18 @@ class PassageCounts:
         allow : ndarray of bool, shape (P,), optional
             Count only these passages.
         """
-        text, begin, found = self._text, self._begin, 0
-        at = text.find(words)
+        found = 0
+        for chunk in self._texts.chunks:
+            found += self._count(chunk, words, most - found, allow)
+        return found
+
+    def _count(self, chunk: _TextChunk, words: str, most: int, allow: NDArray[Any] | None) -> int:
+        text, begin, numbers = chunk
+        found, at = 0, text.find(words) if most > 0 else -1
         while at >= 0 and found < most:
             passage = bisect_right(begin, at) - 1
-            end = at + len(words)
-            if allow is not None and not allow[passage]:
+            row, end = self._numbers.get(numbers[passage]), at + len(words)
+            if row < 0 or (allow is not None and not allow[row]):
                 at = begin[passage + 1]
             elif splits_word(text, at) or splits_word(text, end):
                 at += 1

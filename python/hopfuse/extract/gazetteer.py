@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from .._validation import check_whole, checked_texts, counted, import_extra
@@ -26,7 +27,10 @@ def _between_words(folded: str, start: int, end: int) -> bool:
 
 
 class SpellingTable:
-    """Spellings, each with a number.
+    """Spellings, each with a number; more may be added while other threads search.
+
+    The spellings are in automata of which each has at least twice as many as the next, so that one which is added
+    costs, over all, as many steps as there are automata.
 
     Parameters
     ----------
@@ -39,30 +43,54 @@ class SpellingTable:
     ------
     MissingExtraError
         ``pyahocorasick`` is not installed.
+
+    Examples
+    --------
+    >>> from hopfuse.text import fold_with_offsets
+    >>> table = SpellingTable({"york": 0})
+    >>> table.add({"new york": 1, "or": 2})
+    >>> table.places(fold_with_offsets("in New York"))
+    [(3, 11, 1), (7, 11, 0)]
     """
 
     def __init__(self, numbers: Mapping[str, int], may_stand: Callable[[str, int, int], bool] = _between_words) -> None:
-        library = import_extra("ahocorasick", "Gazetteer")
-        self._may_stand, self._count = may_stand, len(numbers)
-        self._automaton = library.Automaton()
+        self._new_automaton: Callable[[], Any] = import_extra("ahocorasick", "Gazetteer").Automaton
+        self._may_stand = may_stand
+        self._automata: tuple[Any, ...] = ()  # the largest first
+        self.add(numbers)
+
+    def add(self, numbers: Mapping[str, int]) -> None:
+        """Add spellings that the table does not have; not in two threads at a time."""
+        kept = list(self._automata)
+        made, added = self._new_automaton(), len(numbers)
         for spelling, number in numbers.items():
-            self._automaton.add_word(spelling, (number, len(spelling)))
-        self._automaton.make_automaton()
+            made.add_word(spelling, (number, len(spelling)))
+        while kept and added and len(kept[-1]) < 2 * added:
+            smaller = kept.pop()
+            added += len(smaller)
+            for spelling, about in smaller.items():
+                made.add_word(spelling, about)
+        if added:
+            made.make_automaton()
+            self._automata = (*kept, made)
 
     def __len__(self) -> int:
-        return self._count
+        return sum(map(len, self._automata))
 
     def __contains__(self, spelling: str) -> bool:
-        return spelling in self._automaton
+        return any(spelling in one for one in self._automata)
 
     def places(self, folded: FoldedText) -> list[tuple[int, int, int]]:
-        """Return the places of spellings, also overlapping ones, in original offsets: start, end, and number."""
-        if not self._count or not folded.text:
+        """Return the places of spellings, also overlapping ones, in original offsets: start, end, and number.
+
+        They are in the order of their last characters, the longest first.
+        """
+        if not folded.text:
             return []
         if isinstance(folded.start_at, range):
             return self._ascii_places(folded.text)
         text, found = folded.text, []
-        for last, (number, length) in self._automaton.iter(text):
+        for last, (number, length) in self._found(text):
             first = last - length + 1
             start, end = folded.start_at[first], folded.end_at[last]
             if min(start, end) >= 0 and self._may_stand(text, first, last + 1):
@@ -72,7 +100,7 @@ class SpellingTable:
     def _ascii_places(self, text: str) -> list[tuple[int, int, int]]:
         """Return the same for an ASCII text, whose offsets equal the original's."""
         size, found = len(text), []
-        for last, (number, length) in self._automaton.iter(text):
+        for last, (number, length) in self._found(text):
             end = last + 1
             if end < size and text[end] in _IN_WORD and text[last] in _IN_WORD:
                 continue
@@ -80,6 +108,13 @@ class SpellingTable:
             if first == 0 or text[first - 1] not in _IN_WORD or text[first] not in _IN_WORD:
                 found.append((first, end, number))
         return found
+
+    def _found(self, text: str) -> Iterable[tuple[int, tuple[int, int]]]:
+        """Return the last character of each spelling in a text, with its number and length."""
+        rows = [found for one in self._automata if (found := list(one.iter(text)))]
+        if len(rows) < 2:
+            return rows[0] if rows else ()
+        return sorted(chain.from_iterable(rows), key=lambda found: (found[0], -found[1][1]))
 
 
 Kind = Literal["exact", "alias"]

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.rows import PartNumbers
 from .._validation import check_number, check_whole, checked_texts, wrong_type
 from ..index import Index, IndexPart
 from ..index.search_filter import read_allow
-from ..text import SIGNS, fold, prefix_before, read_words, script_of
+from ..text import SIGNS, fold, prefix_before, read_words
 from ..types import Incidence
 from ._evidence import (
-    EMPHASISED,
     ENGLISH,
     BoundedCache,
     Casing,
@@ -33,41 +29,16 @@ from ._evidence import (
     is_no_preposition,
     neighbours,
 )
-from ._name_finder import FoldedNames, Spelling, distance, spellings
-from .gazetteer import Gazetteer, Kind, Match
+from ._name_finder import distance
+from ._name_table import NamesInIndex, Sense, Surface
+from .gazetteer import Match
 
 LEAST_CONFIDENCE = 0.4
 LEAST_OF_ONLY_NAME = 1e-4
 """Smaller link probabilities are not distinguished, so that not all passages with a very common word are counted."""
 OWN_COUNTS = 0.25
 """A part of fewer of the index's passages counts words in its own texts, not in those of all passages."""
-_HINT = re.compile(r"(?P<name>.*\S)\s+\((?P<hint>[^()]*\w[^()]*)\)")
-_VOWELS = frozenset("AEIOUY")
-_DROPPED = re.compile(r"['’.]")
-_OTHER_SIGNS, _WORDS = re.compile(r"[^\w\s]|_"), re.compile(r"\w+")
 _WORDS_BESIDE = re.compile(r"(\w+)\W*$"), re.compile(r"^\W*(\w+)")
-
-
-class Sense(NamedTuple):
-    """An entity that a surface may refer to, and the spelling of its name.
-
-    ``hint`` is the text in parentheses at the end of the entity's name, and ``is_short`` says whether the form is its
-    name without this text.
-    """
-
-    entity: int
-    kind: Kind
-    form: str
-    hint: str = ""
-    is_short: bool = False
-
-
-class _Surface(NamedTuple):
-    """What a surface may be: its senses, those without codes, and whether it is one word that is always capitalised."""
-
-    senses: list[Sense]
-    without_codes: list[Sense]
-    is_capital_word: bool
 
 
 class EntityLinker:
@@ -154,37 +125,18 @@ class EntityLinker:
         if isinstance(function_words, str):
             raise wrong_type(function_words, "function_words", "a collection of words: [word]")
         check_number(least, "least", above=0, high=1)
-        self._rule = index.name_rule
-        self._min_length = min_length
         self._index, self._least, self._frequencies = index, float(least), index.passage_frequency
+        self._rule, self._min_length = index.name_rule, min_length
         self._function_words = frozenset(function_words)
-        senses: dict[Spelling, dict[int, Sense]] = {}
-        with_apostrophe = set[str]()
-        for sense in _senses(index):
-            for spelling in _first_spellings(sense.form) if self._rule == 1 else spellings(sense.form):
-                if _size(spelling.text) >= min_length:
-                    senses.setdefault(spelling, {}).setdefault(sense.entity, sense)
-                    if "'" in sense.form or "’" in sense.form:
-                        with_apostrophe.add(spelling.text)
-        codes = _codes(index, self._function_words)
-        self._keys = [spelling.text for spelling in senses]
-        self._surfaces: dict[int, _Surface | None] = {
-            at: _surface(self._keys[at], sorted(found.values()), codes) for at, found in enumerate(senses.values())
-        }
-        self._signed = [key[0] in SIGNS for key in self._keys]
-        self._functional = [all(word in self._function_words for word in key.split()) for key in self._keys]
-        self._finder: FoldedNames | Gazetteer = (
-            Gazetteer(self._keys, min_length=1) if self._rule == 1 else FoldedNames(list(senses), with_apostrophe)
-        )
+        self._names = NamesInIndex.of(index, min_length, self._function_words)
         self._counts: PassageCounts | None = None
         self._passages: Incidence | None = None
         self._confidence: BoundedCache[tuple[int, str, tuple[int, ...], float], float] = BoundedCache()
         self._whole: EntityLinker | None = None  # of a part: the linker of the whole index, whose tables it shares
-        self._numbers: PartNumbers | None = None  # of a part: those of the entities in it
 
     def __len__(self) -> int:
         """Return the number of distinct surfaces."""
-        return sum(self._surface(key) is not None for key in range(len(self._keys)))
+        return len(self._names)
 
     def __repr__(self) -> str:
         return f"EntityLinker(surfaces={len(self)}, least={self._least})"
@@ -241,13 +193,13 @@ class EntityLinker:
                 part, min_length=self._min_length, function_words=self._function_words, least=self._least
             )
         other = copy(self)
-        other._index, other._frequencies = part, part.passage_frequency
+        other._index, other._frequencies, other._names = part, part.passage_frequency, self._names.part(of)
         other._counts, other._passages, other._confidence = None, None, BoundedCache()
-        other._whole, other._numbers, other._surfaces = self, of.numbers(self._numbers), {}
+        other._whole = self
         return other
 
     def of_state(self, index: Index) -> EntityLinker:
-        """Return the linker of another state of the index; if the names are the same, their tables are shared.
+        """Return the linker of another state of the index; the tables of names are continued.
 
         Examples
         --------
@@ -263,17 +215,13 @@ class EntityLinker:
         >>> [match.surface for match in later.match(["nice"])[0]]
         ['nice']
         """
-        if self._whole is not None or not _same_names(self._index, index):
-            return EntityLinker(
-                index, min_length=self._min_length, function_words=self._function_words, least=self._least
-            )
-        other = copy(self)
-        other._index, other._frequencies = index, index.passage_frequency
-        other._counts, other._passages, other._confidence = None, None, BoundedCache()
+        other = EntityLinker(index, min_length=self._min_length, function_words=self._function_words, least=self._least)
+        if self._counts is not None:  # it was used
+            other._counts = self._counts.of_state(index)
         return other
 
     def _link(self, text: str, allow: NDArray[np.bool_] | None) -> list[Match]:
-        spans = self._finder.spans(text)
+        names, spans = self._names, self._names.spans(text)
         if not spans:
             return []
         casing, taken, found = casing_of(text, self._function_words), bytearray(len(text)), list[Match]()
@@ -283,14 +231,14 @@ class EntityLinker:
             # Spans that were taken are at least as long, so one that overlaps covers an end of this one.
             if taken[start] or taken[end - 1]:
                 continue
-            surface = self._surface(key)
+            surface = names.surface(key)
             if surface is None:
                 continue
-            if self._signed[key] and start and (text[start - 1].isalnum() or text[start - 1] in SIGNS):
+            if names.is_signed(key) and start and (text[start - 1].isalnum() or text[start - 1] in SIGNS):
                 continue
             tells = casing.tells or (casing.emphasis and in_capitals(text[start:end]))
             if self._is_plain(text[start], key, surface, tells):
-                if self._functional[key]:
+                if names.is_functional(key):
                     doubtful.append((start, end, key))
                 continue
             sure, senses = (
@@ -306,8 +254,13 @@ class EntityLinker:
             else:
                 doubtful.append((start, end, key))
         if not found and casing.is_one_case:
-            return self._only_name(text, sorted(doubtful, key=lambda span: (self._functional[span[2]], span)), allow)
+            return self._only_name(text, sorted(doubtful, key=self._rank), allow)
         return sorted(found, key=lambda match: match.start)
+
+    def _rank(self, span: tuple[int, int, int]) -> tuple[Any, ...]:
+        """Return what spans of doubtful names are sorted by: the position, and spellings in the order of the names."""
+        start, end, key = span
+        return self._names.is_functional(key), start, end, self._names.order(key)
 
     def _only_name(
         self, text: str, doubtful: list[tuple[int, int, int]], allow: NDArray[np.bool_] | None
@@ -315,7 +268,7 @@ class EntityLinker:
         """Return the name of a question in one case where no mention is certain; an empty list if there is none."""
         found: list[Match] = []
         for start, end, key in doubtful:
-            surface = self._surface(key)
+            surface = self._names.surface(key)
             seen = [] if surface is None else self._seen(surface.without_codes, allow)
             senses = self._meant(text, start, end, seen)
             if senses and self._can_be_name(text, start, end, key, allow):
@@ -326,8 +279,8 @@ class EntityLinker:
 
     def _can_be_name(self, text: str, start: int, end: int, key: int, allow: NDArray[np.bool_] | None) -> bool:
         """Return whether a word stands where a name can, and does not begin a phrase of the passages."""
-        name, beside = self._keys[key], neighbours(text, start, end)
-        if self._functional[key]:
+        name, beside = self._names.key(key), neighbours(text, start, end)
+        if self._names.is_functional(key):
             return is_no_preposition(name, beside) or is_no_determiner(name, beside)
         if is_common_noun(beside) or (beside.before and beside.before not in self._function_words):
             return False
@@ -339,10 +292,10 @@ class EntityLinker:
     def _plain_words(self, key: int, prefix: str, mention: str, senses: Sequence[Sense]) -> tuple[str, ...]:
         """Return the words that a mention is if it is no name: as it is typed, and as the names are written."""
         if self._rule == 1:
-            return (self._keys[key],)
+            return (self._names.key(key),)
         typed = (prefix + mention, mention) if prefix else (mention,)
         forms = (fold(one, rule=self._rule) for one in (*typed, *(sense.form for sense in senses)))
-        return tuple(dict.fromkeys((self._keys[key], *forms)))
+        return tuple(dict.fromkeys((self._names.key(key), *forms)))
 
     def _seen(self, senses: list[Sense], allow: NDArray[np.bool_] | None) -> list[Sense]:
         """Return the senses that have an allowed passage; all senses without a filter."""
@@ -381,38 +334,28 @@ class EntityLinker:
             mask[of.passages if allow is None else of.passages[allow]] = True
             return whole._count(words, most, mask)
         if self._counts is None:
-            self._counts = PassageCounts(self._index.texts_to_index(), self._rule)
+            self._counts = PassageCounts(self._index, self._rule)
         return self._counts.count(words, most, allow)
 
-    def _surface(self, key: int) -> _Surface | None:
-        """Return what a surface may be; None if it names nothing in a part."""
-        if key not in self._surfaces:
-            assert self._whole is not None
-            assert self._numbers is not None
-            of = self._root()._surfaces[key]
-            assert of is not None
-            self._surfaces[key] = _surface_of_part(self._keys[key], of, self._numbers)
-        return self._surfaces[key]
-
-    def _root(self) -> EntityLinker:
-        """Return the linker of whose entities :attr:`_numbers` are."""
-        return self if self._whole is None else self._whole._root()
-
-    def _is_plain(self, first: str, key: int, surface: _Surface, tells: bool) -> bool:
+    def _is_plain(self, first: str, key: int, surface: Surface, tells: bool) -> bool:
         """Return whether the first letter alone shows that a span is not a name, which decides most spans."""
-        if self._functional[key]:
+        if self._names.is_functional(key):
             return not (tells and first.isupper())
         return tells and surface.is_capital_word and first.islower()
 
     def _read(
-        self, text: str, start: int, end: int, key: int, surface: _Surface, casing: Casing
+        self, text: str, start: int, end: int, key: int, surface: Surface, casing: Casing
     ) -> tuple[bool, list[Sense]]:
         """Return whether the case of a span, which tells, shows that it is a name, and its possible senses."""
         senses, written = surface.senses, text[start:end]
-        opens = start in casing.starts and " " not in self._keys[key] and not (casing.emphasis and in_capitals(written))
+        opens = (
+            start in casing.starts
+            and " " not in self._names.key(key)
+            and not (casing.emphasis and in_capitals(written))
+        )
         written_so = [s for s in senses if fits(written, s.form, self._function_words)]
         capitals = [] if opens else [s for s in written_so if has_capital(s.form)]
-        if self._functional[key]:
+        if self._names.is_functional(key):
             return True, [] if self._is_in_a_title(text, start, end, casing) else capitals
         return bool(capitals), capitals or written_so
 
@@ -468,11 +411,6 @@ class EntityLinker:
         return int(np.count_nonzero(allow[self._passages.indices[begin:end]]))
 
 
-def _size(name: str) -> int:
-    """Return the number of characters of a name; one Han character says as much as two others."""
-    return 2 if len(name) == 1 and script_of(name) == "Han" else len(name)
-
-
 def _told(text: str, start: int, end: int, senses: list[Sense]) -> list[float]:
     """Return the share of the words of each sense's hint that the rest of the text has; 0 without a hint."""
     if not any(sense.hint for sense in senses):
@@ -482,110 +420,5 @@ def _told(text: str, start: int, end: int, senses: list[Sense]) -> list[float]:
     return [sum(word in rest for word in hint) / len(hint) if hint else 0.0 for hint in hints]
 
 
-def _surface(key: str, senses: list[Sense], codes: Collection[tuple[int, str]]) -> _Surface:
-    without_codes = [s for s in senses if (s.entity, s.form) not in codes] if codes else senses
-    return _Surface(senses, without_codes, _is_capital_word(key, senses))
-
-
-def _surface_of_part(key: str, of: _Surface, numbers: PartNumbers) -> _Surface | None:
-    """Return what a surface is in a part, which has these numbers of entities; None if it names nothing there."""
-    own, codeless = (_in_part(senses, numbers) for senses in (of.senses, of.without_codes))
-    return _Surface(own, codeless, _is_capital_word(key, own)) if own else None
-
-
-def _in_part(senses: Sequence[Sense], numbers: PartNumbers) -> list[Sense]:
-    own = ((sense, numbers.get(sense.entity)) for sense in senses)
-    return [sense._replace(entity=number) for sense, number in own if number >= 0]
-
-
-def _is_capital_word(key: str, senses: Sequence[Sense]) -> bool:
-    return " " not in key and all(sense.form[0].isupper() for sense in senses)
-
-
 def _matches(text: str, start: int, end: int, senses: list[Sense], confidence: float) -> list[Match]:
     return [Match(one.entity, text[start:end], start, end, one.kind, confidence) for one in senses]
-
-
-def _same_names(a: Index, b: Index) -> bool:
-    """Return whether two indexes have the same entities, with the same names and aliases."""
-    if (None if a.words is None else a.words.first) != (None if b.words is None else b.words.first):
-        return False
-    names = [name for name in a.sections if name.startswith(("entity.name.", "entity.alias."))]
-    return all(name in b.sections for name in names) and all(
-        np.array_equal(a.sections[name].whole(), b.sections[name].whole()) for name in names
-    )
-
-
-def _senses(index: Index) -> Iterator[Sense]:
-    """Yield all entities that are not words by their names, then by aliases, then by names without hints."""
-    named = index.num_entities if index.words is None else index.words.first
-    hints: dict[int, re.Match[str]] = {}
-    for entity, name in enumerate(islice(index.entity_names, named)):
-        found = _HINT.fullmatch(name.strip()) if index.name_rule != 1 else None
-        if found is not None:
-            hints[entity] = found
-        if name.strip():
-            yield Sense(entity, "exact", name.strip())
-    for entity, aliases in enumerate(islice(index.entity_aliases, named)):
-        hint = hints[entity]["hint"] if entity in hints else ""
-        for alias in aliases:
-            if alias.strip():
-                yield Sense(entity, "alias", alias.strip(), hint)
-    yield from (Sense(entity, "alias", found["name"], found["hint"], True) for entity, found in hints.items())
-
-
-def _codes(index: Index, function_words: Collection[str]) -> set[tuple[int, str]]:
-    """Return the aliases of up to three capitals that are not the initials of one of the entity's names.
-
-    In lower case they could be words, so one of consonants alone, such as XML, is none.
-
-    Examples
-    --------
-    >>> import hopfuse as hf
-    >>> index = hf.Index.build(
-    ...     passages=[{"text": "-"}],
-    ...     entities=["Bank of Egypt", "Euro"],
-    ...     aliases={0: ["BOE", "BE", "EG", "BNK"], 1: ["EUR"]},
-    ... )
-    >>> sorted(_codes(index, ("of",)))
-    [(0, 'EG'), (1, 'EUR')]
-    """
-    codes = set()
-    for entity, aliases in enumerate(index.entity_aliases):
-        for alias in aliases:
-            if in_capitals(alias) and alias.isalpha() and len(alias) < EMPHASISED and _VOWELS & set(alias):
-                names = [_WORDS.findall(name) for name in (index.entity_names[entity], *aliases) if name != alias]
-                whole = {"".join(word[0] for word in name).upper() for name in names}
-                whole |= {"".join(w[0] for w in name if w.lower() not in function_words).upper() for name in names}
-                if alias not in whole:
-                    codes.add((entity, alias))
-    return codes
-
-
-def _first_spellings(form: str) -> Iterator[Spelling]:
-    """Yield a name as rule 1 finds it: folded, and also without accents and punctuation marks, as people type it.
-
-    A sign of :data:`SIGNS` at its start stays.
-
-    Examples
-    --------
-    >>> for name in ("St. Louis", "Saint-Denis", "São Paulo", "+1-242"):
-    ...     print([spelling.text for spelling in _first_spellings(name)])
-    ['st. louis', 'st louis']
-    ['saint-denis', 'saint denis']
-    ['são paulo', 'sao paulo']
-    ['+1-242', '+1 242']
-    """
-    whole = fold(form, rule=1)
-    if whole.isascii() and whole.replace(" ", "").isalnum():
-        yield Spelling(whole)
-        return
-    plain = "".join(c for c in unicodedata.normalize("NFKD", whole) if not unicodedata.combining(c))
-    plain = fold(plain, rule=1)
-    signs = [one[:1] if one[:1] in SIGNS else "" for one in (whole, plain)]
-    bare = [
-        sign + " ".join(_OTHER_SIGNS.sub(" ", _DROPPED.sub("", one)).split())
-        for sign, one in zip(signs, (whole, plain), strict=True)
-    ]
-    found = dict.fromkeys(one for one in (whole, plain, *(fold(one, rule=1) for one in bare)) if one.strip())
-    yield from map(Spelling, found)

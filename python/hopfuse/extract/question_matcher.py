@@ -65,7 +65,7 @@ class QuestionMatcher:
         return other
 
     def of_state(self, index: Index) -> QuestionMatcher:
-        """Return the matcher of another state of the index; if the names are the same, their tables are shared.
+        """Return the matcher of another state of the index; the tables of names and words are continued.
 
         Examples
         --------
@@ -84,6 +84,8 @@ class QuestionMatcher:
         other = QuestionMatcher(index, case_sensitive=self._case_sensitive)
         if "_linker" in vars(self):  # it was used
             other._linker = self._linker.of_state(index)
+        if "_words" in vars(self) and index.words is not None:
+            other._words = self._words.of_state(index)
         return other
 
     def _names(self, texts: Sequence[str]) -> list[list[str | int | Match]]:

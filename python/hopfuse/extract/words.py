@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from .._arrays.rows import PartNumbers
+from .._arrays.rows import RowNumbers
 from .._validation import check_whole, checked_texts
 from ..errors import InputError
 from ..index import Index, IndexPart, WordInfo
+from ..index.numbers import Entity, EntityTable, entity_numbers, family_of
 from ..io.skips import SKIP_FAILED, Skips, check_share
 from ..lexical import ENGLISH_PLUS, Keys, asking_words, listed_stopwords, snowball_stemmer, stemmer_named, stemmer_of
 from ..text import FoldedText, fold, fold_with_offsets, language_named, read_words, segment, unaccented
+from ..types.derived import Continued
 from ._spacy_model import loaded_model, too_long
 from .extraction import (
     Extraction,
@@ -258,7 +261,8 @@ class WordReader:
 class WordMatcher:
     """Finds words of an index in questions, which are read as the index's passages were.
 
-    It can be a recipe's ``matcher``: each word of the index is a seed with weight 1 / (number of passages with it).
+    Of several words of a key, the latest is found. The matcher can be a recipe's ``matcher``: each word of the index is
+    a seed with weight 1 / (number of passages with it).
 
     Parameters
     ----------
@@ -289,15 +293,7 @@ class WordMatcher:
                 "{field} has no words; build it with reader='words', or with hopfuse build --reader words",
             )
         self._index, self._reader = index, WordReader.like(index.words)
-        self._first = index.words.first
-        self._names = list(index.entity_names[self._first :])
-        self._number = dict[str, int]()
-        self._namesakes = dict[str, list[int]]()  # words of a key before the last one, the latest first
-        for at, key in enumerate(self._reader.keys(self._names)):
-            if key in self._number:
-                self._namesakes.setdefault(key, []).insert(0, self._number[key])
-            self._number[key] = at
-        self._numbers: PartNumbers | None = None  # of a part: those of the entities in it
+        self._words, self._numbers = _WORDS.get(index)
 
     def match(self, texts: Sequence[str]) -> list[list[Match]]:
         """Return the index's words in each text, in order; ``"alias"`` if the form is not the entity's name.
@@ -323,17 +319,75 @@ class WordMatcher:
         other._index, other._numbers = part, of.numbers(self._numbers)
         return other
 
+    def of_state(self, index: Index) -> WordMatcher:
+        """Return the matcher of another state of the index; the tables of words are continued.
+
+        Examples
+        --------
+        >>> import tempfile, hopfuse as hf
+        >>> from hopfuse.extract import WordMatcher, WordReader, build_memory
+        >>> folder, reader = tempfile.mkdtemp(), WordReader()
+        >>> saved = build_memory(reader.read([{"id": "a", "text": "The sea."}])).index().save(folder)
+        >>> with hf.Index.open(folder, writable=True) as live:
+        ...     matcher = WordMatcher(live.index)
+        ...     with live.change() as change:
+        ...         change.add_passages([{"id": "b", "text": "A river."}])
+        ...         change.add_memory(build_memory(reader.read([{"id": "b", "text": "A river."}])))
+        ...     later = matcher.of_state(live.refresh())
+        >>> [match.surface for match in later.match(["sea or river"])[0]]
+        ['sea', 'river']
+        """
+        if index.words is not None:
+            words, numbers = _WORDS.get(index)
+            if words is self._words:
+                other = copy(self)
+                other._index, other._numbers = index, numbers
+                return other
+        return WordMatcher(index)
+
     def _matches(self, word: Word, text: str) -> Iterator[Match]:
         """Yield the match of a word, if the index has it."""
-        last = self._number.get(word.key)
-        if last is None:
-            return
-        for at in (last, *self._namesakes.get(word.key, ())):
-            entity = self._first + at if self._numbers is None else self._numbers.get(self._first + at)
-            if entity >= 0:
-                kind: Kind = "exact" if self._names[at] == word.form else "alias"
-                yield Match(entity, text[word.start : word.end], word.start, word.end, kind)
-                return
+        entity = max(self._numbers.of(self._words.numbers.get(word.key, ())), default=-1)
+        if entity >= 0:
+            kind: Kind = "exact" if self._index.entity_names[entity] == word.form else "alias"
+            yield Match(entity, text[word.start : word.end], word.start, word.end, kind)
+
+
+class _Words(EntityTable):
+    """The numbers of words by their keys."""
+
+    def __init__(self, info: WordInfo) -> None:
+        super().__init__()
+        self._info = info
+        self.numbers = defaultdict[str, list[int]](list)
+
+    def reads_like(self, info: WordInfo) -> bool:
+        """Return whether words are read in this way."""
+        fields = ("stemmer", "tagger", "rule", "stopwords")
+        return all(getattr(info, name) == getattr(self._info, name) for name in fields)
+
+    def _add(self, entities: list[Entity]) -> None:
+        words = [one for one in entities if one.is_word]
+        for key, word in zip(word_keys(self._info, [one.name for one in words]), words, strict=True):
+            self.numbers[key].append(word.number)
+
+
+def _words_in(index: Index) -> tuple[_Words, RowNumbers]:
+    """Return the table of an index's words, and the rows that the words have in it."""
+    assert index.words is not None
+    numbers = entity_numbers(index)
+    return _Words(index.words).fill(index, numbers), numbers
+
+
+def _words_of_state(index: Index, earlier: Index, known: tuple[_Words, RowNumbers]) -> tuple[_Words, RowNumbers] | None:
+    """Return the same for a later state, continued; None if it must be made anew."""
+    numbers, (words, before) = entity_numbers(index), known
+    assert index.words is not None
+    is_continued = words.reads_like(index.words) and words.continued(index, numbers, before)
+    return (words, numbers) if is_continued else None
+
+
+_WORDS: Continued[Index, tuple[_Words, RowNumbers]] = Continued(_words_in, _words_of_state, family_of)
 
 
 def word_keys(info: WordInfo, names: Sequence[str]) -> list[str]:

@@ -7,7 +7,6 @@ is stated again of that one.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -20,6 +19,7 @@ from .log.merge import slots_to_rows
 from .log.records import LEAST_WEIGHT, MOST_WEIGHT
 from .membership import is_in
 from .names import Names
+from .parts import graph_log
 from .parts.words import WordInfo
 
 
@@ -106,7 +106,7 @@ def check_read(base: Contents, read: Any) -> None:
     """
     check_has(base.graph, "a graph", "memory")
     check_has(base.facts if read.facts else (), "facts", "memory")
-    ours, theirs = (None if words is None else replace(words, first=0) for words in (base.words, read.words))
+    ours, theirs = (None if words is None else words.with_first(0) for words in (base.words, read.words))
     if ours != theirs and read.ids:
         raise InputError(
             "conflict",
@@ -327,7 +327,7 @@ def _restated_edges(names: Names, heirs: Mapping[int, int], deleted: Deleted) ->
     if base.graph is None:
         return []
     at = slots_to_rows(base, rows)
-    ends, kind, weight, passage = parts.graph.current(base.graph, base.edge_statements, rows, at)
+    ends, kind, weight, passage = graph_log.current(base.graph, base.edge_statements, rows, at)
     merged = np.array([*heirs, *heirs.values()], np.int64)
     near = is_in(ends.reshape(-1), -1 - merged).reshape(-1, 2).any(axis=1)
     dead = np.array([*deleted.passages, *(-1 - slot for slot in deleted.entities)], np.int64)

@@ -413,7 +413,11 @@ class Change:
             raise InputError(
                 "duplicate", None, "the change is committed already, as seq {seq}; make a new one", seq=self.seq
             )
-        self.seq = self._commit(self)
+        try:
+            self.seq = self._commit(self)
+        except BaseException:
+            self.deleted = None
+            raise
         return self.seq
 
     def __enter__(self) -> Change:

@@ -22,6 +22,7 @@ from . import parts
 from .file.columns import RaggedStrings, StringColumn, id_column, string_column
 from .file.format import VERSION, Settings, name_of
 from .file.sections import Section
+from .filters import Where, valid_at
 from .log.lineage import Lineage, RowMaps, rows_of_slots, slots_of_rows
 from .log.records import Slots
 from .parts.encoder import EncoderInfo
@@ -489,6 +490,38 @@ class Contents:
         array([False,  True])
         """
         return read_mask(self, allow)
+
+    def valid_at(self, at: Any) -> Where:
+        """Return the filter of the passages that are valid at a time, by their metadata.
+
+        A passage is valid from its ``valid_from`` on and until before its ``valid_to``. One that is missing is an open
+        end; the columns may be timestamps, numbers or strings, and the index needs one of them.
+
+        Parameters
+        ----------
+        at : datetime, np.datetime64, str, int or float
+            A value of the columns' type, as for :func:`hopfuse.where`.
+
+        Returns
+        -------
+        Where
+            For ``allow=`` of a search, :meth:`part`, or :meth:`mask`.
+
+        Raises
+        ------
+        InputError
+            The index has none of the columns, or one of another type.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> rows = [{"text": "Ada lives in Rome.", "metadata": {"valid_to": 2020}}]
+        >>> rows.append({"text": "Ada lives in Oslo.", "metadata": {"valid_from": 2020}})
+        >>> index = hf.Index.build(passages=rows)
+        >>> index.mask(index.valid_at(2019)), index.mask(index.valid_at(2020))
+        (array([ True, False]), array([False,  True]))
+        """
+        return valid_at(self.metadata, at)
 
     def entity_node(self, entity: int) -> int:
         """Return the graph node of entity 0 .. E-1: P + entity.

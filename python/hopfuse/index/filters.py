@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from functools import reduce
+from operator import and_
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,6 +18,8 @@ from .parts.metadata import Metadata, MetadataColumn
 from .parts.metadata_build import VALUES, as_type
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+#: The types of columns whose values are ordered.
+ORDERED_TYPES = ("timestamp", "int64", "float64", "string")
 LISTS = ("any", "all", "none")
 #: The largest number of values for which comparing with each is faster than a table.
 FEW = 3
@@ -24,9 +28,12 @@ _ORDERED = (*COMPARISONS, "in", "exists")
 #: The operators of each type of column.
 ALLOWED = {
     "bool": ("eq", "ne", "in", "exists"),
-    **dict.fromkeys(("int64", "float64", "string", "timestamp"), _ORDERED),
+    **dict.fromkeys(ORDERED_TYPES, _ORDERED),
     "strings": (*LISTS, "exists"),
 }
+
+#: The columns that say from when and until when a passage is valid.
+FROM, TO = "valid_from", "valid_to"
 
 Mask = NDArray[np.bool_]
 
@@ -162,6 +169,42 @@ def where(**conditions: Any) -> Where:
     for one in made[1:]:
         found = found & one
     return found
+
+
+def valid_at(metadata: Metadata, at: Any) -> Where:
+    """Return the filter of the passages that are valid at a time: see :meth:`hopfuse.Index.valid_at`."""
+    columns = [metadata[name] for name in (FROM, TO) if name in metadata]
+    if not columns:
+        raise InputError(
+            "missing",
+            "at",
+            "{field} is given, and no passage says when it is valid: give the metadata {columns}; {known}",
+            columns=f"{FROM} and {TO}",
+            known=metadata.described(),
+        )
+    for column in columns:
+        if column.type not in ORDERED_TYPES:
+            raise InputError(
+                "unsupported",
+                "at",
+                "{field} is given, and the column {column!r} is of the type {kind}, which is no time; allowed: "
+                "{allowed}",
+                column=column.name,
+                kind=column.type,
+                allowed=", ".join(ORDERED_TYPES),
+            )
+        if as_type(at, column.type) is None:
+            raise InputError(
+                "type",
+                "at",
+                "{field} is {given!r}, and the column {column!r} is of the type {kind}; it must be {allowed}",
+                column=column.name,
+                kind=column.type,
+                given=at,
+                allowed=VALUES[column.type],
+            )
+    no = {FROM: f"{FROM}__gt", TO: f"{TO}__le"}  # a missing value meets neither
+    return reduce(and_, [~where(**{no[column.name]: at}) for column in columns])
 
 
 def split_condition(name: str) -> tuple[str, str]:

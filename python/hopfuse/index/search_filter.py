@@ -12,7 +12,7 @@ from .._arrays.convert import to_numpy
 from .._arrays.filters import is_per_query, read_filter
 from .._validation import wrong_array, wrong_type
 from ..errors import InputError
-from .filters import Where
+from .filters import Where, valid_at
 from .parts.metadata import Metadata
 
 
@@ -47,6 +47,26 @@ def read_allow(index: Passages, allow: Any, batch: int) -> NDArray[np.bool_]:
     else:
         allow = _mask_or_rows(index, allow, "allow")
     return read_filter(allow, batch, index.num_passages, "allow").to_masks(index.num_passages)
+
+
+def valid_too(index: Passages, allow: Any, at: Any, batch: int) -> Any:
+    """Return ``allow`` of a search of B questions without the passages that are not valid at a time.
+
+    Parameters
+    ----------
+    index : Index
+    allow : optional
+        As of :func:`read_allow`; None allows all passages.
+    at : datetime, np.datetime64, str, int or float
+        See :meth:`hopfuse.Index.valid_at`.
+    batch : int
+        B.
+    """
+    valid = valid_at(index.metadata, at)
+    if allow is None or isinstance(allow, Where):
+        return valid if allow is None else allow & valid
+    masks = read_allow(index, allow, batch) & valid.mask(index.metadata)
+    return masks if len(masks) > 1 else masks[0]
 
 
 def read_mask(index: Passages, allow: Any) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arrays.rows import PartNumbers
+from .._arrays.rows import PartNumbers, RowNumbers
 from . import parts
 from .contents import Contents
 from .file.sections import ArraysOrSections, Section
@@ -41,7 +41,7 @@ def part_arrays(whole: Contents, allow: NDArray[np.bool_]) -> PartArrays:
     graph, known, terms = whole.graph, whole.facts, whole.lexical
     seen, edges, facts = np.zeros(whole.num_entities, np.bool_), None, np.zeros(0, np.int64)
     if graph is not None:
-        edges = parts.graph.stated_at(graph, whole.edge_statements, allow)
+        edges = parts.graph.stated_at(graph, lambda: whole.edge_statements, allow)
         seen[parts.graph.entities_at(graph, edges, allow)] = True
     if known is not None:
         facts = parts.facts.stated_by(known, allow)
@@ -114,10 +114,10 @@ class PartOf(Generic[W]):
         """Return the other index, or None if nothing uses it any longer."""
         return self._whole()
 
-    def numbers(self, before: PartNumbers | None) -> PartNumbers:
+    def numbers(self, before: RowNumbers | None) -> PartNumbers:
         """Return the numbers of entities in the part.
 
-        ``before``: the numbers in the other index, if that is a part too.
+        ``before``: the numbers in the other index, if that is a part too or a state of one that changes.
         """
         return PartNumbers(self.entities, before)
 

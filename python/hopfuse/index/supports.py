@@ -14,6 +14,7 @@ from .log.merge import slots_to_rows
 from .log.records import LogRecord
 from .log.rows import DeltaRows
 from .membership import deleted_later, is_in
+from .parts import graph_log
 
 Rows = NDArray[np.int64]
 #: The owner of a statement that is deleted. Like ``UNKNOWN``, it is an index from the end of a table of passages.
@@ -69,7 +70,7 @@ class Supports:
         self._relations = {name: number for number, name in enumerate(rows.relations)}
         at, found = slots_to_rows(base, rows), []
         if base.graph is not None:
-            ends, kind, _, by = parts.graph.current(base.graph, base.edge_statements, rows, at)
+            ends, kind, _, by = graph_log.current(base.graph, base.edge_statements, rows, at)
             found.append(_of_edges(ends, kind.astype(np.int64), by))
         if base.facts is not None:
             found.append(_of_facts(parts.facts.current(base.facts, rows, at)))
@@ -114,6 +115,8 @@ class Supports:
 
     def num_facts_gone(self, batch: LogRecord, seen: NDArray[np.bool_] | None) -> int:
         """Return how many facts some passages, or all, state before a batch and not after it."""
+        if not (self._kind[self._ended(batch)] < 0).any():
+            return 0
         before, after, added = self._views(batch, seen)
         had, left = self._facts(before & ~after), self._facts(after)
         left = left[is_in(left[:, 0].copy(), had[:, 0].copy())] if len(had) else left[:0]
@@ -139,23 +142,36 @@ class Supports:
 
     def _ended(self, batch: LogRecord) -> Rows:
         """Return the statements, ascending, that a batch deletes: with a passage or an entity, or themselves."""
-        owner, ends = self._owner[: self._size], self._ends[: self._size]
-        dead = _table(batch["delete.passage"], self._slots.passages)[owner]
+        dead = [self._of_passages(batch["delete.passage"])]
         for gone, ordered in ((self._edges(batch, "delete.edge"), self._directed), (self._deleted_facts(batch), True)):
             if len(gone):
-                own = np.concatenate([ends, self._kind[: self._size, None]], axis=1).astype(np.int64)
-                if not ordered:
-                    own[:, :2].sort(axis=1)
-                    gone[:, :2].sort(axis=1)
-                dead |= deleted_later(own, np.zeros(self._size, np.int64), gone, np.ones(len(gone), np.int64))
-        dead &= owner != _GONE
+                dead.append(self._equal(gone, ordered))
+        found = np.unique(np.concatenate(dead))
         entities = batch["delete.entity"]
-        left = self._count - _counts(ends[dead], self._count.size)
+        left = self._count - _counts(self._ends[found], self._count.size)
         entities = entities[left[entities] > 0]  # about the others nothing is left to delete
-        if entities.size:
-            dead |= is_in(ends.reshape(-1).astype(np.int64), -1 - entities).reshape(-1, 2).any(axis=1)
-            dead &= owner != _GONE
-        return np.flatnonzero(dead)
+        return np.union1d(found, self._about(entities)) if entities.size else found
+
+    def _of_passages(self, slots: Rows) -> Rows:
+        """Return the statements of some passages."""
+        if not slots.size:
+            return slots
+        return np.flatnonzero(_table(slots, self._slots.passages).take(self._owner[: self._size]))
+
+    def _equal(self, gone: Rows, ordered: bool) -> Rows:
+        """Return the statements that are equal to some, in the order of their ends or in any."""
+        own = np.concatenate([self._ends[: self._size], self._kind[: self._size, None]], axis=1).astype(np.int64)
+        if not ordered:
+            own[:, :2].sort(axis=1)
+            gone[:, :2].sort(axis=1)
+        equal = deleted_later(own, np.zeros(self._size, np.int64), gone, np.ones(len(gone), np.int64))
+        return np.flatnonzero(equal & (self._owner[: self._size] != _GONE))
+
+    def _about(self, entities: Rows) -> Rows:
+        """Return the statements about some entities."""
+        ends = self._ends[: self._size].reshape(-1).astype(np.int64)
+        near = is_in(ends, -1 - entities).reshape(-1, 2).any(axis=1)
+        return np.flatnonzero(near & (self._owner[: self._size] != _GONE))
 
     def _added(self, batch: LogRecord) -> _Statements:
         """Return the statements that a batch adds."""

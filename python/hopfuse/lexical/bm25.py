@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,7 +65,7 @@ class BM25:
         check_type(matrix, "matrix", TermMatrix, "a TermMatrix: BM25.build(texts).matrix, or that of an index")
         self.matrix = matrix
         self._tokenizer = Tokenizer(matrix.stopwords, matrix.stemmer, matrix.rule)
-        self._number = {term: t for t, term in enumerate(matrix.terms)}
+        self._whole = matrix  # which has the terms' numbers
         self._numbers: PartNumbers | None = None  # of a part: those of the terms in it
         bm25s()  # raises now, not at the first search
 
@@ -210,12 +211,66 @@ class BM25:
             return BM25(matrix)
         made = BM25.__new__(BM25)
         made.matrix, made._tokenizer = matrix, self._tokenizer
-        made._number, made._numbers = self._number, PartNumbers(terms, self._numbers)
+        made._whole, made._numbers = self._whole, PartNumbers(terms, self._numbers)
         return made
+
+    def continued(self, kept: NDArray[np.int64], rows: NDArray[np.int64], texts: Sequence[str]) -> BM25:
+        """Return BM25 over other passages of which these are some, as if built from all texts; only new ones are read.
+
+        Parameters
+        ----------
+        kept : ndarray of int64, shape (P,)
+            The number of each passage among the others, ascending, and -1 for those that are not there.
+        rows : ndarray of int64
+            The numbers of the passages that are new.
+        texts : sequence of str
+            Their texts.
+
+        Raises
+        ------
+        InputError
+            The matrix has no counts.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hopfuse.lexical import BM25
+        >>> bm25 = BM25.build(["A river.", "The sea."])
+        >>> bm25.continued(np.array([-1, 0]), np.array([1]), ["A sea of sand."]).search(["sea"], k=2).ids
+        array([[0, 1]])
+        """
+        old = self.matrix
+        term, passages, counts = old.entries_of(kept.astype(np.int32))
+        number = {name: t for t, name in enumerate(old.terms)} if rows.size else {}
+        fresh = [
+            (number.setdefault(name, len(number)), row, count)
+            for row, names in zip(rows.tolist(), self._tokenizer.terms_of(list(texts)), strict=True)
+            for name, count in Counter(names).items()
+        ]
+        names = np.array([*old.terms, *list(number)[len(old.terms) :]], object)
+        columns = np.array(fresh, np.int64).reshape(-1, 3).T
+        term = np.concatenate([term, columns[0]])
+        passages, counts = (np.concatenate(both) for both in ((passages, columns[1]), (counts, columns[2])))
+        used = np.flatnonzero(np.bincount(term, minlength=names.size))
+        used = used[np.argsort(names[used], kind="stable")]
+        rank = np.zeros(names.size, np.int64)
+        rank[used] = np.arange(used.size)
+        order = np.lexsort((passages, rank[term]))
+        how = {name: getattr(old, name) for name in ("method", "k1", "b", "stopwords", "stemmer", "rule")}
+        return BM25(
+            TermMatrix.from_counts(
+                terms=names[used].tolist(),
+                indptr=indptr_of(rank[term], used.size),
+                passages=passages[order].astype(np.int32),
+                counts=counts[order].astype(np.int32),
+                num_passages=int(np.count_nonzero(kept >= 0)) + rows.size,
+                **how,
+            )
+        )
 
     def _known(self, terms: Sequence[str]) -> list[int]:
         """Return the numbers of the terms that the matrix has."""
-        numbers = [self._number[term] for term in terms if term in self._number]
+        numbers = self._whole.places(terms)
         return numbers if self._numbers is None else self._numbers.of(numbers)
 
     def _best(self, terms: list[int], k: int, allowed: NDArray[np.bool_] | None) -> tuple[Any, Any]:

@@ -29,6 +29,8 @@ _TOKENIZER = re.compile(r"tokenize='((?:[^']|'')*)'")
 _RANKED = f"SELECT rowid, -bm25({_NAME}) FROM {_NAME} WHERE {_NAME} MATCH ? ORDER BY bm25({_NAME}) LIMIT ?"
 #: Passages to fetch beyond 2 k, so that usually one of them scores below the k-th.
 EXTRA_HITS = 1000
+#: Deleted rows that a database keeps at least, before it is built anew.
+LEAST_DELETED = 1000
 
 
 class FTS5:
@@ -184,10 +186,51 @@ class FTS5:
         >>> FTS5.build(["A river.", "The sea.", "A river by the sea."]).part(np.array([0, 2])).search(["sea"], k=1).ids
         array([[1]])
         """
+        if self._rows is not None:
+            places = np.flatnonzero(self._rows >= 0)
+            rows = places[np.argsort(self._rows[places])][rows]
         with self._lock:
             one = f"SELECT text FROM {_NAME} WHERE rowid = ?"
             texts = [self._connection.execute(one, (row,)).fetchone()[0] for row in rows.tolist()]
         return FTS5._of(texts, self._reading.tokenizer, self._reading.rule)
+
+    def continued(self, kept: NDArray[np.int64], rows: NDArray[np.int64], texts: Sequence[str]) -> FTS5:
+        """Return an in-memory database of other passages of which these are some; only new ones are read.
+
+        Parameters
+        ----------
+        kept : ndarray of int64, shape (P,)
+            The number of each passage among the others, ascending, and -1 for those that are not there.
+        rows : ndarray of int64
+            The numbers of the passages that are new.
+        texts : sequence of str
+            Their texts.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hopfuse.lexical import FTS5
+        >>> leg = FTS5.build(["A river.", "The sea."])
+        >>> leg.continued(np.array([-1, 0]), np.array([1]), ["A sea of sand."]).search(["sea"], k=2).ids
+        array([[0, 1]])
+        """
+        added = checked_texts(texts)
+        _check_encodable(added)
+        own = np.arange(self._passages) if self._rows is None else self._rows
+        mine = np.where(own >= 0, kept[own], -1) if kept.size else own
+        gone = np.flatnonzero((mine < 0) & (own >= 0)).tolist()
+        connection = sqlite3.connect(":memory:", check_same_thread=False)
+        with self._lock:
+            self._connection.backup(connection)
+        with connection:
+            connection.executemany(f"DELETE FROM {_NAME} WHERE rowid = ?", ((row,) for row in gone))
+            numbered = enumerate(map(self._reading.text, added), mine.size)
+            connection.executemany(f"INSERT INTO {_NAME}(rowid, text) VALUES (?, ?)", numbered)
+        made = FTS5.__new__(FTS5)
+        made._open(connection)
+        made._rows = np.concatenate([mine, rows])
+        is_worn = made._rows.size - made._passages > max(LEAST_DELETED, made._passages)
+        return made.part(np.arange(made._passages)) if is_worn else made
 
     def close(self) -> None:
         """Close the database; it is also closed when the object is deleted."""
@@ -198,6 +241,7 @@ class FTS5:
 
     def _open(self, connection: sqlite3.Connection) -> None:
         self._connection, self._lock = connection, Lock()
+        self._rows: NDArray[np.int64] | None = None  # of each row of the table, -1 for one that was deleted
         try:
             connection.execute(f"SELECT bm25({_NAME}) FROM {_NAME} WHERE {_NAME} MATCH 'a'").fetchone()
             ((count,),) = connection.execute(f"SELECT count(*) FROM {_NAME}_docsize")
@@ -226,6 +270,7 @@ class FTS5:
             scores = np.array([row[1] for row in rows], np.float32)
             if len(rows) != limit or scores[-1] < scores[k - 1]:
                 break  # passages not fetched are below the k-th even after rounding to float32
+        ids = ids if self._rows is None else self._rows[ids]
         order = np.lexsort((ids, -scores))[:k]
         return ids[order], scores[order]
 

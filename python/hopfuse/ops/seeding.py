@@ -124,7 +124,7 @@ def add_entity_seeds(
     _check_rows(seeds, hits)
     _check_mentions(mentions)
     mass = check_number(mass, "mass", low=0, high=1)
-    often = _column_counts(mentions) if frequency is None else _read_frequency(frequency, len(seeds), mentions)
+    often = mentions.column_counts() if frequency is None else _read_frequency(frequency, len(seeds), mentions)
     with engine_for(backend, seeds, "seeds") as engine:
         ids, _, counts = engine.hits(hits, "hits")
         engine.check(check_inside, ids, counts, mentions.num_rows, "the rows of mentions")
@@ -258,14 +258,6 @@ def _check_mentions(mentions: Any) -> None:
 def _check_rows(seeds: Any, hits: Any) -> None:
     check_type(seeds, "seeds", Seeds, "Seeds: hf.Seeds(nodes, weights)")
     check_length(len(check_hits(hits)), "hits", len(seeds), "query")
-
-
-def _column_counts(mentions: Incidence) -> NDArray[np.int64]:
-    """Return the number of rows that hold each column, (N,); computed once."""
-    if "column_counts" not in mentions.derived:
-        mentions.derived["column_counts"] = np.bincount(mentions.indices, minlength=mentions.num_columns)
-    counts: NDArray[np.int64] = mentions.derived["column_counts"]
-    return counts
 
 
 def _read_frequency(given: Any, batch: int, mentions: Incidence) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ from ..backends.calls.dense import SimilarityCall
 from ..backends.engine import engine_for
 from ..errors import InputError
 from ..types import Corpus
+from ..types.continued_corpus import ContinuedCorpus
 from ._arguments import read_filter
 from .dense import read_queries
 
@@ -100,15 +101,29 @@ def similarity_weights(
 
 def _check_directions(corpus: Corpus) -> None:
     """Raise if a vector is zero; done once, and only for a corpus whose metric is not cosine."""
-    if corpus.metric == "cosine" or "has_directions" in corpus.derived:
+    if corpus.metric == "cosine" or _has_directions(corpus):
         return
+    wrong = _first_zero(corpus)
+    assert wrong is not None
+    raise InputError(
+        "zero",
+        f"corpus[{wrong}]",
+        "{field} is the zero vector (or vanishes in float32), which has no cosine; give that passage another "
+        "vector, or leave it out of the corpus",
+    )
+
+
+def _has_directions(corpus: Corpus) -> bool:
+    """Return whether no vector is zero. A corpus that continues another one shares what is known of its vectors."""
+    if "has_directions" not in corpus.derived:
+        known = isinstance(corpus, ContinuedCorpus) and all(_has_directions(one.corpus) for one in corpus.segments)
+        corpus.derived["has_directions"] = known or _first_zero(corpus) is None
+    return bool(corpus.derived["has_directions"])
+
+
+def _first_zero(corpus: Corpus) -> int | None:
     for rows in corpus.parts():
         wrong = first_unscorable(corpus.as_float32(rows.start, rows.stop), needs_length=True)
         if wrong is not None:
-            raise InputError(
-                "zero",
-                f"corpus[{rows.start + wrong.row}]",
-                "{field} is the zero vector (or vanishes in float32), which has no cosine; give that passage another "
-                "vector, or leave it out of the corpus",
-            )
-    corpus.derived["has_directions"] = True
+            return int(rows.start + wrong.row)
+    return None

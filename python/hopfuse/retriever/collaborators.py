@@ -5,18 +5,18 @@ from __future__ import annotations
 from copy import copy
 from threading import Lock
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from weakref import ref
 
 from .._validation import check_choice, wrong_type
 from ..encoders import Encoder, as_encoder, open_encoder, recorded_encoder
 from ..errors import HopfuseError, InputError, MissingExtraError
 from ..extract import QuestionMatcher
 from ..index import EncoderInfo, Index
-from ..lexical import KINDS, leg_of, words_of
+from ..lexical import KINDS
 from ..recipes import RECIPES, Recipe
 from .encoding import SharedEncoder, shared, shared_encoder
+from .fact_vectors import FactVectors
+from .legs import leg_over
 
 #: Kinds of legs of words, and ways to find names, that are chosen by name.
 WORDS = (*KINDS, "none")
@@ -49,10 +49,11 @@ class Collaborators:
         self.index = index
         self._wanted = encoder, names, fact_vectors
         self._lock = Lock()
+        #: Those of the state before, as long as it is searched.
+        self._before: ref[Collaborators] | None = None
         self._legs: dict[tuple[str | None, str], Any] = {}
         self._fact_vectors = fact_vectors
-        #: The rows of texts of facts in this state or the one before, and their vectors.
-        self._facts: tuple[dict[str, int], NDArray[np.float32]] | None = None
+        self._facts: FactVectors | None = None
         #: Whether the names are indexed, and the error if their package is not installed.
         self._names: tuple[bool, MissingExtraError | None] = False, None
         self.encoder, self.lack = _encoder_of(encoder, index.encoder)
@@ -65,9 +66,11 @@ class Collaborators:
         other = Collaborators(index, "none" if keeps_encoder else None, "none", fact_vectors)
         if keeps_encoder:
             other.encoder, other.lack = self.encoder, self.lack
-        other._wanted, other._facts = self._wanted, self._facts
+        other._wanted, other._before = self._wanted, ref(self)
         follows = callable(getattr(self.names, "of_state", None))
         other.names = self.names.of_state(index) if follows else _matcher_of(names, index)
+        if self._names == (True, None) and _needed_for_names(index) == _needed_for_names(self.index):
+            other._names = self._names
         return other
 
     def with_encoder(self, encoder: Any) -> Collaborators:
@@ -90,9 +93,10 @@ class Collaborators:
         """
         with self._lock:
             if (kind, over) not in self._legs:
-                names = over == "entities"
-                made = leg_of(list(self.index.entity_names), kind) if names else words_of(self.index, kind)
-                self._legs[kind, over] = made
+                before = None if self._before is None else self._before()
+                known = None if before is None else before._legs.get((kind, over))
+                earlier = None if before is None or known is None else (before.index, known)
+                self._legs[kind, over] = leg_over(self.index, kind, over, earlier)
             return self._legs[kind, over]
 
     def names_lack(self) -> MissingExtraError | None:
@@ -112,14 +116,20 @@ class Collaborators:
         facts = self.index.facts
         with self._lock:
             if self._fact_vectors is None and self.encoder is not None and facts is not None:
-                texts = list(facts.texts(self.index.entity_names))
-                place, known = self._facts or ({}, np.zeros((0, self.encoder.dim), np.float32))
-                new = [text for text in dict.fromkeys(texts) if text not in place]
-                vectors = np.concatenate([known, self.encoder.encode_passages(new)]) if new else known
-                place = place | {text: at for at, text in enumerate(new, len(known))}
-                self._fact_vectors = vectors[np.array([place[text] for text in texts], np.int64)]
-                self._facts = {text: at for at, text in enumerate(texts)}, self._fact_vectors
+                if self._facts is None:
+                    before = None if self._before is None else self._before()
+                    is_same = before is not None and before.encoder is self.encoder
+                    known = before._facts if before is not None and is_same else None
+                    earlier = None if before is None or known is None else (before.index, known)
+                    self._facts = FactVectors(self.index, self.encoder, earlier)
+                return self._facts.vectors
             return self._fact_vectors
+
+
+def _needed_for_names(index: Index) -> tuple[Any, ...]:
+    """Return what determines which packages find names in questions: are there names, and how words are read."""
+    words = index.words
+    return (index.num_entities > 0,) if words is None else (words.first > 0, words.stemmer, words.tagger)
 
 
 def _encoder_of(wanted: Any, built: EncoderInfo | None) -> tuple[Encoder | None, HopfuseError | None]:

@@ -17,6 +17,7 @@ from ..encoders import rerank
 from ..errors import HopfuseError, InputError
 from ..index import Index, LiveIndex
 from ..index.live import AtLeast
+from ..index.search_filter import valid_too
 from ..recipes import AllowScope, Needs, Recipe, SearchResult
 from ..types import Hits
 from .collaborators import Collaborators, recipe_class
@@ -300,6 +301,7 @@ class Retriever:
         k: int = 10,
         allow: Any = None,
         allow_scope: AllowScope = "isolated",
+        at: Any = None,
         at_least: AtLeast = None,
         timeout: float = 10.0,
         per_document: int | None = None,
@@ -322,6 +324,8 @@ class Retriever:
             Passages that a question may find.
         allow_scope : {"isolated", "results"}
             As of the recipes: by default the answer is that of an index of the allowed passages alone.
+        at : datetime, np.datetime64, str, int or float, optional
+            Allow only passages that are valid at this time (:meth:`hopfuse.Index.valid_at`), of those in ``allow``.
         at_least : int or "latest", optional
             The seq of a change that must be searched: a live index waits for it. ``"latest"`` searches all that any
             process has committed until now. What this process has committed is always searched.
@@ -356,6 +360,9 @@ class Retriever:
         """
         state, k = self._now(at_least, timeout), check_whole(k, "k")
         texts = [questions] if isinstance(questions, str) else questions
+        if at is not None:
+            batch = next((len(one) for one in (texts, vectors, entities) if one is not None), 0)
+            allow = valid_too(state.index, allow, at, batch)
         options: dict[str, Any] = {"allow": allow, "allow_scope": allow_scope, "trace": trace}
         found = self._search(state, texts, vectors, entities, k=k, per_document=per_document, **options)
         if self._settings.strict:

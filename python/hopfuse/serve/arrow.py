@@ -63,7 +63,9 @@ async def read_arrow(service: Service, body: bytes, principal: Principal, held: 
     snapshot = await service.snapshot_at(asked.index, principal, asked.at_least, asked.timeout_ms)
     check_depth(asked.options, "options", limits)
     given, vectors = await on_desk(service, held, is_large, _read, body, limits)
-    queries, is_long = await read_queries(service, snapshot, principal, held, given, vectors, is_long=is_large)
+    queries, is_long = await read_queries(
+        service, snapshot, principal, held, given, vectors, at=asked.at, is_long=is_large
+    )
     return Search(
         snapshot=snapshot,
         queries=queries,

@@ -73,7 +73,9 @@ async def read_search(service: Service, body: bytes, principal: Principal, held:
         del asked  # only the body, which is counted, waits
         await service.snapshot_at(*waits)
     check_depth(asked.options, "options", limits)
-    queries, is_long = await read_queries(service, snapshot, principal, held, asked.queries, is_long=is_large)
+    queries, is_long = await read_queries(
+        service, snapshot, principal, held, asked.queries, at=asked.at, is_long=is_large
+    )
     return Search(
         snapshot=snapshot,
         queries=queries,
@@ -101,6 +103,7 @@ async def read_queries(
     vectors: Sequence[Any] | None = None,
     field: str = "queries",
     *,
+    at: Any = None,
     is_long: bool,
 ) -> tuple[list[SearchQuery], bool]:
     """Return the checked queries of a request, and whether they are many or ``is_long`` is given.
@@ -114,11 +117,13 @@ async def read_queries(
         The account of the request's bytes, which then includes those of the queries.
     given, vectors, field
         See :meth:`_QueryReader.read`.
+    at : str, int or float, optional
+        The time at which passages must be valid.
     is_long : bool
         Whether the body is large.
     """
-    is_long = is_long or _takes_long(given, snapshot)
-    reader = _QueryReader(snapshot, principal, service.config.limits, held)
+    is_long = is_long or _takes_long(given, snapshot) or (at is not None and snapshot.index.num_passages > _FEW)
+    reader = _QueryReader(snapshot, principal, service.config.limits, held, at)
     queries = await on_desk(service, held, is_long, reader.read, given, vectors, field)
     held.add(reader.nbytes)
     return queries, is_long
@@ -228,6 +233,8 @@ def _named(body: bytes, path: str, decoder: msgspec.json.Decoder[Any]) -> str:
 #: Work from which on queries are checked and divided on threads, in terms of ids and names: what a query counts as, and
 #: the passages of the index that count as one for a filter.
 _LONG, _OF_QUERY, _PASSAGES = 4096, 32, 64
+#: Passages up to which it is quick to tell which of them are valid at a time.
+_FEW = 65536
 #: Bytes that an id or a name takes in memory, about.
 _NAME_BYTES = 64
 
@@ -244,6 +251,8 @@ class _QueryReader:
     limits : Limits
     held : Held
         The account of the request's bytes. What is read is checked against it, and is to be added to it.
+    at : str, int or float, optional
+        The time at which passages must be valid.
 
     Attributes
     ----------
@@ -251,9 +260,12 @@ class _QueryReader:
         Bytes of the queries that were read, without their texts.
     """
 
-    def __init__(self, snapshot: IndexSnapshot, principal: Principal, limits: Limits, held: Held) -> None:
+    def __init__(
+        self, snapshot: IndexSnapshot, principal: Principal, limits: Limits, held: Held, at: Any = None
+    ) -> None:
         self._snapshot, self._principal, self._limits, self._held = snapshot, principal, limits, held
-        self._rows: dict[bytes, Any] = {}  # by filter
+        self._at = at
+        self._rows: dict[bytes | None, Any] = {}  # by filter
         self.nbytes = 0
 
     def read(
@@ -315,10 +327,12 @@ class _QueryReader:
 
     def _allowed(self, allow: Any, key: bytes | None, field: str) -> Any:
         """Return the rows of a filter; equal filters have the same array."""
-        if key is None:
+        if key is None and self._at is None:
             return self._snapshot.rows(None, self._principal, field)
         if key not in self._rows:
             rows: NDArray[Any] = self._snapshot.rows(allow, self._principal, field)
+            if self._at is not None:
+                rows = self._snapshot.valid_rows(rows, self._at)
             self._rows[key] = rows
             self.nbytes += rows.nbytes
             self._held.check(self.nbytes)

@@ -37,6 +37,10 @@ MAPPINGS: dict[str, Any] = {
     "merge": list[Name],
 }
 
+At = Annotated[
+    str | Int64 | float | None,
+    msgspec.Meta(description="Search the passages that are valid at this time, by their valid_from and valid_to."),
+]
 Strict = Annotated[bool, msgspec.Meta(description="Answer what would be a note of a result by an error.")]
 PerDocument = (
     Annotated[
@@ -77,6 +81,7 @@ class SearchRequest(msgspec.Struct, forbid_unknown_fields=True):
     recipe: Annotated[str | None, msgspec.Meta(description="By default the index's recipe.")] = None
     options: Annotated[dict[str, Any], msgspec.Meta(description="Fields of the recipe's config.")] = {}
     timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    at: At = None
     at_least: AtLeast = None
     trace: Annotated[bool, msgspec.Meta(description="Explain how each hit was found.")] = False
     strict: Strict = False
@@ -203,6 +208,7 @@ class ArrowSettings(msgspec.Struct, forbid_unknown_fields=True):
     recipe: str | None = None
     options: dict[str, Any] = {}
     timeout_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    at: At = None
     at_least: AtLeast = None
     strict: bool = False
     per_document: PerDocument = None

@@ -156,6 +156,11 @@ class IndexSnapshot:
         except InputError as error:
             raise (in_request(error, field) if isinstance(allow, Mapping) else error.at(field=field)) from None
 
+    def valid_rows(self, rows: NDArray[np.int64] | None, at: Any) -> NDArray[np.int64]:
+        """Return those of some rows, ascending, None for all, whose passages are valid at a time."""
+        mask = self.index.mask(self.index.valid_at(at))
+        return np.flatnonzero(mask) if rows is None else rows[mask[rows]]
+
     def has_part(self, rows: NDArray[np.int64]) -> bool:
         """Return whether the part of the index with these passages exists, so that a search need not make it."""
         mask = np.zeros(self.index.num_passages, np.bool_)

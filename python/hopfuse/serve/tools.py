@@ -30,6 +30,7 @@ ALLOW = (
     "Allowed passages: their ids, or conditions on their metadata, "
     '{"year__ge": 2020, "tags__any": ["a", "b"]}; omit it for all.'
 )
+AT = 'Search the passages that are valid at this time, such as "2024-05-01T12:00:00Z"; omit it for all.'
 ENTITIES = "Names in the question that may be in the graph; omit it to have them found in the text."
 
 
@@ -40,6 +41,7 @@ class SearchArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=
     k: Annotated[int, msgspec.Meta(ge=1, description="Number of passages to return.")] = 5
     allow: Annotated[list[str | int] | dict[str, Any] | None, msgspec.Meta(description=ALLOW)] = None
     entities: Annotated[list[str] | None, msgspec.Meta(description=ENTITIES)] = None
+    at: Annotated[str | int | float | None, msgspec.Meta(description=AT)] = None
     per_document: Annotated[int, msgspec.Meta(ge=1, description="At most so many passages of a document.")] | None = (
         None
     )
@@ -55,6 +57,7 @@ class ExplainArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     k: Annotated[int, msgspec.Meta(ge=1, description="As in the search.")] = 5
     allow: Annotated[list[str | int] | dict[str, Any] | None, msgspec.Meta(description="As in the search.")] = None
     entities: Annotated[list[str] | None, msgspec.Meta(description="As in the search.")] = None
+    at: Annotated[str | int | float | None, msgspec.Meta(description="As in the search.")] = None
     index: Annotated[str | None, msgspec.Meta(description="As in the search.")] = None
 
 
@@ -262,7 +265,7 @@ async def _answer(
 ) -> SearchAnswer:
     """Return the answer to the search request with these arguments and fields of its ``own``."""
     query = {name: getattr(asked, name) for name in ("text", "allow", "entities")}
-    body = msgspec.json.encode({"queries": [query], "k": asked.k, "index": asked.index, **own})
+    body = msgspec.json.encode({"queries": [query], "k": asked.k, "at": asked.at, "index": asked.index, **own})
     return await service.search(await read_search(service, body, principal, held))
 
 

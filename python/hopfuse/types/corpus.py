@@ -162,7 +162,7 @@ class Corpus(KeepsDerived):
         return cls(vectors, metric, storage).checked()
 
     def with_metric(self, metric: Metric) -> Corpus:
-        """Return a corpus of the same vectors with another metric; nothing is copied.
+        """Return a corpus of the same vectors with another metric, made once; nothing is copied.
 
         Examples
         --------
@@ -170,7 +170,16 @@ class Corpus(KeepsDerived):
         >>> hf.Corpus.from_array(np.eye(3)).with_metric("cosine")
         Corpus(vectors=3, dim=3, metric='cosine', storage='float32')
         """
-        return self if metric == self.metric else Corpus.from_stored(self.vectors, metric=metric, storage=self.storage)
+        if metric == self.metric:
+            return self
+        key = f"with the metric {metric}"
+        if key not in self.derived:
+            self.derived[key] = self._with_metric(metric)
+        made: Corpus = self.derived[key]
+        return made
+
+    def _with_metric(self, metric: Metric) -> Corpus:
+        return Corpus.from_stored(self.vectors, metric=metric, storage=self.storage)
 
     @property
     def precision(self) -> Precision:

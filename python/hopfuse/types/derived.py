@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import MISSING, fields
 from threading import Lock
 from typing import Any, Generic, Self, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from ..errors import InputError
 
@@ -85,3 +85,73 @@ class ByObject(Generic[K, T]):
     def __len__(self) -> int:
         """Return the number of objects that have a value."""
         return len(self._made)
+
+
+#: The latest objects of a family of which a new one may be a later state.
+RECENT = 16
+
+
+class Continued(ByObject[K, T]):
+    """As :class:`ByObject`; the value of a later state of an object is continued from that of an earlier one.
+
+    An earlier state counts as long as something keeps it alive, so that the value of a new state must be asked for
+    before the last one is dropped.
+
+    Parameters
+    ----------
+    make : callable (object)
+        Return the value of an object.
+    follow : callable (object, earlier object, its value)
+        Return the value of a later state, or None if it must be made anew. The earlier value stays valid.
+    family : callable (object)
+        Return what all states of an object have in common, or None for an object without other states.
+
+    Examples
+    --------
+    >>> class Line(list):
+    ...     __hash__ = object.__hash__
+    >>> def follow(line, earlier, total):
+    ...     return total + sum(line[len(earlier):])
+    >>> totals = Continued(sum, follow, lambda line: "the only one")
+    >>> first = Line([1, 2])
+    >>> totals.get(first), totals.get(Line([1, 2, 3]))
+    (3, 6)
+    """
+
+    def __init__(
+        self,
+        make: Callable[[K], T],
+        follow: Callable[[K, K, T], T | None],
+        family: Callable[[K], Hashable | None],
+    ) -> None:
+        super().__init__(self._continued)
+        self._anew, self._follow, self._family = make, follow, family
+        self._recent: dict[Hashable, list[ref[K]]] = {}
+
+    def _continued(self, of: K) -> T:
+        family = self._family(of)
+        if family is None:
+            return self._anew(of)
+        made: T | None = None
+        for earlier, value in self._values(family):
+            if (made := self._follow(of, earlier, value)) is not None:
+                break
+        made = self._anew(of) if made is None else made
+        with self._lock:
+            self._recent = {kind: alive for kind, kept in self._recent.items() if (alive := _alive(kept))}
+            self._recent[family] = [*self._recent.get(family, ()), ref(of)][-RECENT:]
+        return made
+
+    def _values(self, family: Hashable) -> Iterator[tuple[K, T]]:
+        """Yield the latest objects of a family that are alive, and their values, the last one first."""
+        with self._lock:
+            recent = self._recent.get(family, ())
+        for one in reversed(recent):
+            earlier = one()
+            known = None if earlier is None else self._made.get(earlier)
+            if earlier is not None and known is not None:
+                yield earlier, known[0]
+
+
+def _alive(references: list[ref[K]]) -> list[ref[K]]:
+    return [one for one in references if one() is not None]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays.convert import to_float64, to_numpy
-from .._arrays.csr import Csr, build_csr, out_degrees
+from .._arrays.csr import Change, Csr, build_csr, continued_csr, out_degrees
 from .._arrays.rows import indptr_of_counts
 from .._validation import (
     as_int64,
@@ -246,6 +246,46 @@ class Graph(KeepsDerived):
             n, directed, names, csr.indptr, csr.indices, csr.weight, csr.edge_type, degree, csr.node_of, csr.internal_of
         )
 
+    def continued(self, change: Change) -> Graph:
+        """Return the graph after a change of some nodes and edges, equal in every bit to one built of all its edges.
+
+        The time is that of one copy of the arrays. The graph is to have the caller's own node order (``keeps_order``).
+
+        Parameters
+        ----------
+        change : Change
+            The new nodes of all nodes, and the statements of the edges that change. An edge between two nodes that
+            remain is given with all its statements.
+
+        Raises
+        ------
+        InputError
+            As :meth:`from_edges`, for the edges that change.
+
+        Examples
+        --------
+        >>> import numpy as np, hopfuse as hf
+        >>> from hopfuse._arrays.csr import Change
+        >>> node, ends, none = np.array([0, 2], np.int32), (np.array([1]), np.array([2])), np.zeros(0, np.int64)
+        >>> one = np.zeros(1, np.uint8)
+        >>> change = Change(node, 3, ends, np.ones(1), one, (none, none, none.astype(np.uint8)))
+        >>> hf.Graph.from_edges([0], [1]).continued(change).edges()[:2]
+        (array([0, 1]), array([2, 2]))
+        """
+        before = Csr(self.indptr, self.indices, self.weight, self.edge_type, self.node_of, self.internal_of)
+        made = continued_csr(before, self.degree, self.counts_of_types(), self.directed, change)
+        _check_degrees(made.degree[made.changed], made.changed)
+        graph = Graph(
+            change.num_nodes,
+            self.directed,
+            self.edge_type_names,
+            *(made.csr.indptr, made.csr.indices, made.csr.weight, made.csr.edge_type),
+            made.degree,
+            *(made.csr.node_of, made.csr.internal_of),
+        )
+        graph.derived.update(keeps_order=True, counts_of_types=made.edges)
+        return graph
+
     def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], NDArray[np.uint8]]:
         """Return (src, dst, weight, type) of the merged edges, in the caller's ids; undirected edges once."""
         row = np.repeat(np.arange(self.num_nodes, dtype=np.int64), np.diff(self.indptr))
@@ -313,6 +353,12 @@ class Graph(KeepsDerived):
         >>> hf.Graph.from_edges([0, 1], [1, 0]).counts_of_types()
         array([1])
         """
+        if "counts_of_types" not in self.derived:
+            self.derived["counts_of_types"] = self._counts_of_types()
+        found: NDArray[np.int64] = self.derived["counts_of_types"]
+        return found.copy()
+
+    def _counts_of_types(self) -> NDArray[np.int64]:
         row = np.repeat(np.arange(self.num_nodes, dtype=np.int32), np.diff(self.indptr))
         keep = np.ones(row.size, np.bool_) if self.directed else row >= self.indices
         if self.edge_type is None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._arrays import native
 from .._arrays.convert import to_numpy
 from .._arrays.rows import check_array, check_ascending, check_indptr, check_range, indptr_of
 from .._validation import check_as_long, check_type, check_whole, wrong_array, wrong_value
@@ -132,8 +133,40 @@ class Incidence(KeepsDerived):
         known: Incidence | None = graph.derived.get(f"incidence of {rows}")
         if known is not None:
             return known
+        if not graph.directed and graph.keeps_order:  # each edge is in the rows of both ends, and rows are sorted
+            return cls._of_rows(graph, rows)
         low, high = _joined_below(graph, rows)
-        return cls(indptr_of(low, rows), high.astype(np.int32), num_columns=graph.num_nodes)
+        return cls._trusted(indptr_of(low, rows), high.astype(np.int32), None, graph.num_nodes)
+
+    @classmethod
+    def _of_rows(cls, graph: Graph, rows: int) -> Incidence:
+        indptr, indices = np.empty(rows + 1, np.int64), np.empty(int(graph.indptr[rows]), np.int32)
+        often = np.empty(graph.num_nodes, np.int64)
+        count = native().joined_below(
+            indptr=graph.indptr,
+            indices=graph.indices,
+            rows=rows,
+            out_indptr=indptr,
+            out_indices=indices,
+            out_often=often,
+        )
+        made = cls._trusted(indptr, indices[:count], None, graph.num_nodes)
+        made.derived["column_counts"] = often
+        return made
+
+    @classmethod
+    def _trusted(
+        cls,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        weights: NDArray[np.float32] | None,
+        num_columns: int,
+    ) -> Incidence:
+        """Return the incidence of arrays that are known to be right, and are not checked."""
+        made = object.__new__(cls)
+        # the fields of a frozen class
+        made.__dict__.update(indptr=indptr, indices=indices, weights=weights, num_columns=num_columns, derived={})
+        return made
 
     @classmethod
     def kept_of(cls, graph: Graph, num_rows: int) -> Incidence:
@@ -155,6 +188,38 @@ class Incidence(KeepsDerived):
         """P."""
         return int(self.indptr.size - 1)
 
+    def column_counts(self) -> NDArray[np.int64]:
+        """Return the number of rows that hold each column, (N,); it is computed once.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> hf.Incidence.from_pairs([0, 0, 2], [1, 3, 1], num_rows=3, num_columns=4).column_counts()
+        array([0, 2, 0, 1])
+        """
+        if "column_counts" not in self.derived:
+            self.derived["column_counts"] = np.bincount(self.indices, minlength=self.num_columns)
+        counts: NDArray[np.int64] = self.derived["column_counts"]
+        return counts
+
+    def reweighted(self, weights: NDArray[np.float32]) -> Incidence:
+        """Return the incidence with other weights, float32, (Z,), finite and at least 0; nothing else is checked.
+
+        Examples
+        --------
+        >>> import numpy as np, hopfuse as hf
+        >>> pairs = hf.Incidence.from_pairs([0, 2], [1, 3], num_rows=3, num_columns=4)
+        >>> pairs.reweighted(np.array([0.5, 2.0], np.float32)).weights
+        array([0.5, 2. ], dtype=float32)
+        """
+        check_array(weights, "weights", np.float32)
+        check_as_long("weights", weights.size, "indices", self.indices.size)
+        _check_weights(weights)
+        made = self._trusted(self.indptr, self.indices, weights, self.num_columns)
+        if "column_counts" in self.derived:
+            made.derived["column_counts"] = self.derived["column_counts"]
+        return made
+
     def transposed(self) -> Incidence:
         """Return the transposed incidence: for each node, the passages that hold it.
 
@@ -173,7 +238,7 @@ class Incidence(KeepsDerived):
         order = np.argsort(self.indices, kind="stable")
         weights = None if self.weights is None else self.weights[order]
         indptr = indptr_of(self.indices[order], self.num_columns)
-        return Incidence(indptr, rows[order], weights, num_columns=self.num_rows)
+        return self._trusted(indptr, rows[order], weights, self.num_rows)
 
     def normalised(self) -> Incidence:
         """Return the incidence with each row's weights divided by their sum, so that a projected score is a mean.
@@ -197,7 +262,7 @@ class Incidence(KeepsDerived):
         weights = np.ones(row.size) if self.weights is None else self.weights.astype(np.float64)
         total = np.bincount(row, weights, minlength=self.num_rows)[row]
         shares = np.divide(weights, total, out=weights.copy(), where=total > 0)
-        return Incidence(self.indptr, self.indices, shares.astype(np.float32), num_columns=self.num_columns)
+        return self.reweighted(shares.astype(np.float32))
 
     def __repr__(self) -> str:
         return (
@@ -209,15 +274,6 @@ class Incidence(KeepsDerived):
 def _joined_below(graph: Graph, rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the distinct pairs (node < rows, neighbour >= rows) joined by an edge, ascending."""
     nodes = max(graph.num_nodes, 1)
-    if not graph.directed and graph.keeps_order:  # each edge is in the rows of both ends, and rows are sorted
-        last = int(graph.indptr[rows])
-        low = np.repeat(np.arange(rows, dtype=np.int64), np.diff(graph.indptr[: rows + 1]))
-        high = graph.indices[:last].astype(np.int64)
-        later = high >= rows
-        low, high = low[later], high[later]
-        fresh = np.ones(low.size, np.bool_)
-        fresh[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
-        return low[fresh], high[fresh]
     src, dst, _, _ = graph.edges()
     low, high = np.minimum(src, dst), np.maximum(src, dst)
     between = (low < rows) & (high >= rows)

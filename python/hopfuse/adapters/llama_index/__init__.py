@@ -1,4 +1,7 @@
-"""Retrievers, a fusing postprocessor and an encoder for LlamaIndex, and its property graphs (extra ``llamaindex``)."""
+"""Retrievers, a vector store, a fusing postprocessor and an encoder for LlamaIndex, and its property graphs.
+
+Extra ``llamaindex``.
+"""
 
 from ...errors import MissingExtraError
 
@@ -9,5 +12,13 @@ except ModuleNotFoundError as _error:
 
 from .property_graph import HopfusePGRetriever, index_from_property_graph
 from .retriever import HopfuseFusion, HopfuseRetriever, LlamaIndexEncoder
+from .store import HopfuseVectorStore
 
-__all__ = ["HopfuseFusion", "HopfusePGRetriever", "HopfuseRetriever", "LlamaIndexEncoder", "index_from_property_graph"]
+__all__ = [
+    "HopfuseFusion",
+    "HopfusePGRetriever",
+    "HopfuseRetriever",
+    "HopfuseVectorStore",
+    "LlamaIndexEncoder",
+    "index_from_property_graph",
+]

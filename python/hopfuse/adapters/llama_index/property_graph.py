@@ -21,6 +21,7 @@ from ...encoders.protocol import checked_vectors
 from ...errors import InputError
 from ...index import Index
 from ...index.contents import passage_vectors
+from ...index.live import AtLeast
 from ..searcher import QuestionHits, Searcher, as_searcher
 
 #: Nodes whose triplets are requested in one call of a store.
@@ -116,6 +117,8 @@ class HopfusePGRetriever(BasePGRetriever):
         Number of chunks.
     allow : ids of chunks, optional
         As in :meth:`..searcher.Searcher.search`.
+    at_least : int or "latest", optional
+        As of :class:`HopfuseRetriever`.
     **options
         Options of BasePGRetriever: ``include_text``, ``include_text_preamble``, ``include_properties``.
 
@@ -144,13 +147,14 @@ class HopfusePGRetriever(BasePGRetriever):
         encoder: Any = None,
         similarity_top_k: int = 4,
         allow: Any = None,
+        at_least: AtLeast = None,
         **options: Any,
     ) -> None:
         check_excludes("encoder", encoder, "source", source, "which has its own: Searcher(source, encoder=...)")
         if source is None:
             source = Searcher(index_from_property_graph(graph_store, encoder=encoder), encoder=encoder)
         self._searcher = as_searcher(source)
-        self._settings = {"k": similarity_top_k, "allow": allow}
+        self._settings: dict[str, Any] = {"k": similarity_top_k, "allow": allow, "at_least": at_least}
         super().__init__(graph_store, **options)
 
     def retrieve_from_graph(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

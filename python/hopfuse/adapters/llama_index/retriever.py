@@ -15,6 +15,7 @@ from llama_index.core.vector_stores.types import FilterCondition, MetadataFilter
 from ..._validation import check_choice, check_excludes
 from ...encoders.protocol import NamedEncoder
 from ...errors import InputError
+from ...index.live import AtLeast
 from ...ops.fusion import fuse
 from ...types import Hits
 from ..searcher import (
@@ -53,7 +54,7 @@ class HopfuseRetriever(BaseRetriever):
 
     Parameters
     ----------
-    source : str, path, Index, LiveIndex, Retriever or Searcher
+    source : str, path, Index, LiveIndex, Retriever, Searcher or HopfuseVectorStore
         The URL of a server, or what a :class:`..searcher.Searcher` searches here. To give an encoder, a recipe or a
         server's key, pass a Searcher.
     similarity_top_k : int
@@ -63,6 +64,9 @@ class HopfuseRetriever(BaseRetriever):
         joined by AND, and none may be negated.
     allow : ids, mapping of conditions, or Where, optional
         As in :meth:`..searcher.Searcher.search`; an alternative to ``filters``.
+    at_least : int or "latest", optional
+        The seq of a change that must be searched, or ``"latest"`` for all that other processes have committed; what
+        this process has committed to an index here is always searched.
     callback_manager : CallbackManager, optional
 
     Raises
@@ -88,10 +92,15 @@ class HopfuseRetriever(BaseRetriever):
         similarity_top_k: int = 10,
         filters: MetadataFilters | None = None,
         allow: Any = None,
+        at_least: AtLeast = None,
         callback_manager: CallbackManager | None = None,
     ) -> None:
         self._searcher = as_searcher(source)
-        self._settings = {"k": similarity_top_k, "allow": allowed(filters, allow)}
+        self._settings: dict[str, Any] = {
+            "k": similarity_top_k,
+            "allow": allowed(filters, allow),
+            "at_least": at_least,
+        }
         super().__init__(callback_manager=callback_manager)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -101,7 +110,7 @@ class HopfuseRetriever(BaseRetriever):
         return self._nodes((await self._searcher.asearch([query_bundle.query_str], **self._settings))[0])
 
     def refresh(self) -> None:
-        """Read later changes of the index, if it is here; a server reads them by itself."""
+        """Read later changes of other processes, if the index is here; a server reads them by itself."""
         self._searcher.refresh()
 
     def _nodes(self, hits: QuestionHits) -> list[NodeWithScore]:
@@ -195,6 +204,8 @@ class HopfuseFusion(BaseNodePostprocessor):
         Number of hits to fuse.
     allow : ids, mapping of conditions, or Where, optional
         As in :meth:`..searcher.Searcher.search`.
+    at_least : int or "latest", optional
+        As of :class:`HopfuseRetriever`.
     options : dict
         Arguments of :func:`hopfuse.fuse`: ``{"method": "rrf", "weights": [0.7, 0.3]}``, for the nodes and the hits.
     extend : bool
@@ -222,6 +233,7 @@ class HopfuseFusion(BaseNodePostprocessor):
     top_n: int = 10
     k: int = 30
     allow: Any = None
+    at_least: int | str | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     extend: bool = True
 
@@ -241,13 +253,17 @@ class HopfuseFusion(BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         question = _question(query_bundle)
-        return self._fused(nodes, self._searcher.search([question], k=self.k, allow=self.allow)[0])
+        return self._fused(nodes, self._searcher.search([question], **self._settings)[0])
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        found = await self._searcher.asearch([_question(query_bundle)], k=self.k, allow=self.allow)
+        found = await self._searcher.asearch([_question(query_bundle)], **self._settings)
         return self._fused(nodes, found[0])
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        return {"k": self.k, "allow": self.allow, "at_least": self.at_least}
 
     def _fused(self, given: list[NodeWithScore], hits: QuestionHits) -> list[NodeWithScore]:
         self._searcher.log_notes(hits)

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from ...errors import InputError
 from ...types.graph import MAX_EDGE_TYPES, MAX_NODES
 from ..change import Change
-from ..contents import Contents
+from ..contents import Contents, text_to_index
 from ..file.generations import log_path, new_generation, point_to
 from ..file.mapping import write_file
 from ..names import Names
@@ -169,7 +169,21 @@ class IndexWriter(Generic[Kind]):
                 raise
             finally:
                 self._since = None
+            self._forget_vectors(state)
             return generation
+
+    def _forget_vectors(self, state: State[Kind]) -> None:
+        """Let the encoder's cache, if it has one, forget the passages and names that were deleted up to a state."""
+        forget = getattr(self.encoder, "forget", None)
+        rows = None if forget is None else state.rows()
+        if forget is None or rows is None or not (rows.has("delete.passage") or rows.has("delete.entity")):
+            return
+        titles, texts, names = (rows.column(name) for name in ("passage.title", "passage.text", "entity.name"))
+        gone = rows["delete.passage"].tolist()
+        forget(
+            [text_to_index(titles[slot], texts[slot]) for slot in gone]
+            + [names[slot] for slot in rows["delete.entity"].tolist()]
+        )
 
     def finish(self) -> None:
         """Refuse further changes, and wait for a running compaction."""
@@ -195,7 +209,7 @@ class IndexWriter(Generic[Kind]):
             state, header, data, frames = self._durable, log.header, list[bytes](), list[Frame]()
             for seq, one in enumerate(group, state.seq + 1):
                 data.append(frame_bytes(header, seq, state.seq, one.time, one.payload))
-                frames.append(Frame(seq, one.time, memoryview(one.payload), state.seq))
+                frames.append(Frame(seq, one.time, memoryview(one.payload), state.seq, one.batch))
                 one.seq = seq
             log.append(b"".join(data))
             self._durable = state.after(header, frames, log.end)

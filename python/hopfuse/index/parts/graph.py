@@ -6,7 +6,7 @@ of ``degree``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,10 +21,8 @@ from ...types.edge_statements import NO_PASSAGE, UNKNOWN
 from ..file.columns import string_arrays, string_column
 from ..file.format import Settings
 from ..file.sections import Arrays, Sections, damage_of
-from ..log.lineage import MergeResult
 from ..log.records import Slots
-from ..log.rows import DeltaRows, Places
-from ..membership import deleted_later
+from ..log.rows import Places
 from ..schema import GRAPH_ARRAYS
 
 _CHUNK = 1 << 20
@@ -153,7 +151,7 @@ def _add_degrees(total: NDArray[np.float64], arrays: Arrays, first: int, last: i
 
 def build(graph: Graph, num_passages: int) -> Arrays:
     """Return the sections ``graph.*``, and the counts derived from the graph."""
-    mentioned = np.bincount(Incidence.from_graph(graph, num_passages).indices, minlength=graph.num_nodes)
+    mentioned = Incidence.from_graph(graph, num_passages).column_counts()
     return {
         "entity.passage_frequency": mentioned[num_passages:].astype(np.int32),
         **string_arrays("graph.type_name", graph.edge_type_names),
@@ -221,6 +219,14 @@ def statements_of(graph: Graph) -> EdgeStatements:
     return replace(edges, passages=np.full(len(edges), UNKNOWN, np.int32))
 
 
+def statements_kept_of(graph: Graph) -> EdgeStatements:
+    """Return the statements of :func:`statements_of`, which the graph keeps."""
+    if "statements" not in graph.derived:
+        graph.derived["statements"] = statements_of(graph)
+    found: EdgeStatements = graph.derived["statements"]
+    return found
+
+
 # ---- Statements ----
 
 
@@ -277,10 +283,13 @@ def check_owners(statements: EdgeStatements, num_passages: int) -> None:
 # ---- Some passages ----
 
 
-def stated_at(graph: Graph, known: EdgeStatements | None, allow: NDArray[np.bool_]) -> EdgeStatements | None:
+def stated_at(
+    graph: Graph, known: Callable[[], EdgeStatements | None], allow: NDArray[np.bool_]
+) -> EdgeStatements | None:
     """Return the edges at some passages, those that they state, and those that no passage states.
 
-    None if each edge is at a passage, and so holds where its ends do. ``known``: the graph's edges as stated.
+    None if each edge is at a passage, and so holds where its ends do. ``known`` returns the graph's edges as stated; it
+    is only called if they are needed.
 
     Raises
     ------
@@ -288,9 +297,11 @@ def stated_at(graph: Graph, known: EdgeStatements | None, allow: NDArray[np.bool
         There are edges between two entities for which it is not known which passages state them.
     """
     first = allow.size
-    if known is None and not _must_be_stated(graph, first):
+    if not _must_be_stated(graph, first):
         return None
-    stated = _stated(graph, known)
+    stated = known()
+    if stated is None:
+        stated = statements_kept_of(graph)
     src, dst = stated.ends[:, 0], stated.ends[:, 1]
     unknown = int(((stated.passages == UNKNOWN) & (src >= first) & (dst >= first)).sum())
     if unknown:
@@ -306,14 +317,6 @@ def stated_at(graph: Graph, known: EdgeStatements | None, allow: NDArray[np.bool
     rows = np.flatnonzero(seen[src] & seen[dst] & seen[np.maximum(stated.passages, NO_PASSAGE)])
     parts: tuple[NDArray[Any], ...] = (stated.ends, stated.types, stated.weights, stated.passages)
     return EdgeStatements(*(np.ascontiguousarray(part[rows]) for part in parts))
-
-
-def _stated(graph: Graph, known: EdgeStatements | None) -> EdgeStatements:
-    """Return the edges as stated, or the graph's, which are kept with it."""
-    if known is None:
-        known = graph.derived.get("statements") or statements_of(graph)
-        graph.derived["statements"] = known
-    return known
 
 
 def _must_be_stated(graph: Graph, first: int) -> bool:
@@ -357,95 +360,3 @@ def subset(graph: Graph, edges: EdgeStatements | None, at: Places) -> tuple[Grap
     if kept is not None and joins_entities(kept, num_passages):
         arrays |= build_statements(kept)
     return found, arrays
-
-
-# ---- Changes ----
-
-
-def merge(
-    base: Graph, known: EdgeStatements | None, log: DeltaRows, at: Places, before: MergeResult | None = None
-) -> tuple[Graph, Arrays]:
-    """Return the graph of all remaining edges, in the order of their statements, and its sections."""
-    names, own = log.edge_types, statements_of(base) if known is None else known
-    table = at.nodes_of(log.before)
-    nodes = np.concatenate([table[own.ends], at.nodes(log["edge.end"])])
-    weight = np.concatenate([own.weights, log["edge.weight"]])
-    kind = np.concatenate([own.types, log["edge.type"]])
-    passage = np.concatenate([own.passages, log["edge.passage"]])
-    kept = (nodes >= 0).all(axis=1)
-    if log.has("delete.edge"):
-        kept &= ~_deleted_edges(base, own, log, kind)
-    is_stated = passage >= 0
-    if is_stated.any():
-        passage[is_stated] = at.passage[passage[is_stated]]
-        kept &= ~is_stated | (passage >= 0)
-    if not kept.all():
-        nodes, weight, kind, passage = nodes[kept], weight[kept], kind[kept], passage[kept]
-    graph = Graph.from_edges(
-        nodes[:, 0],
-        nodes[:, 1],
-        weight,
-        num_nodes=at.passages.size + at.entities.size,
-        directed=base.directed,
-        edge_type=kind if len(names) > 1 else None,
-        edge_type_names=names,
-    )
-    return graph, build(graph, at.passages.size) | _statement_sections(graph, nodes, weight, kind, passage)
-
-
-def current(
-    base: Graph, known: EdgeStatements | None, log: DeltaRows, at: Places
-) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-    """Return the statements of edges that exist, by slots: ends, numbers of types, weights, and passages.
-
-    An end is the slot of a passage, or -1 minus the slot of an entity.
-    """
-    own, first = statements_of(base) if known is None else known, log.before.passages
-    ends = np.concatenate([_by_slot(own.ends, first), log["edge.end"]]).astype(np.int64)
-    kind = np.concatenate([own.types, log["edge.type"]])
-    weight = np.concatenate([own.weights, log["edge.weight"]])
-    passage = np.concatenate([own.passages, log["edge.passage"]]).astype(np.int64)
-    kept: NDArray[np.bool_] = np.asarray((at.nodes(ends) >= 0).all(axis=1))
-    if log.has("delete.edge"):
-        kept &= ~_deleted_edges(base, own, log, kind)
-    stated = np.flatnonzero(passage >= 0)
-    kept[stated] &= at.passage[passage[stated]] >= 0
-    return ends[kept], kind[kept], weight[kept], passage[kept]
-
-
-def _by_slot(nodes: NDArray[np.int32], first: int) -> NDArray[np.int64]:
-    """Return ends by slot of nodes of a generation, whose entities begin at node ``first``."""
-    wide = nodes.astype(np.int64)
-    return np.where(wide < first, wide, first - 1 - wide)
-
-
-def _deleted_edges(base: Graph, own: EdgeStatements, log: DeltaRows, kind: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which edges, of the generation and then of the batches, later batches delete."""
-    directed, first = base.directed, log.before.passages
-    ends = np.concatenate([_by_slot(own.ends, first), log["edge.end"]])
-    stated = np.concatenate([np.full(len(own), -1), log.batch("edge.type")])
-    gone = log["delete.edge"]
-    edges = np.stack([_pairs(ends, directed), kind.astype(np.int64)], axis=1)
-    deleted = np.stack([_pairs(gone[:, :2], directed), gone[:, 2]], axis=1)
-    return deleted_later(edges, stated, deleted, log.batch("delete.edge"))
-
-
-def _statement_sections(
-    graph: Graph, nodes: NDArray[Any], weight: NDArray[Any], kind: NDArray[Any], stated: NDArray[Any]
-) -> Arrays:
-    """Return the sections ``edge.*``, or none if the graph alone determines the statements."""
-    loops = int((graph.indices == np.repeat(np.arange(graph.num_nodes), np.diff(graph.indptr))).sum())
-    merged = graph.num_stored if graph.directed else (graph.num_stored + loops) // 2
-    if merged == kind.size and (stated == UNKNOWN).all():
-        return {}
-    ends, types, passages = nodes.astype(np.int32), kind.astype(np.uint8), stated.astype(np.int32)
-    return build_statements(EdgeStatements(ends, types, weight, passages))
-
-
-def _pairs(ends: NDArray[Any], directed: bool) -> NDArray[np.int64]:
-    """Encode pairs of ends, each from -2**31 to 2**31 - 1, as single numbers."""
-    a, b = (ends.astype(np.int64) + 2**31).astype(np.uint64).T
-    if not directed:
-        a, b = np.minimum(a, b), np.maximum(a, b)
-    pairs: NDArray[np.int64] = (a << np.uint64(32) | b).view(np.int64)
-    return pairs

@@ -12,16 +12,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._arrays.rows import PartNumbers
+from ..._arrays.rows import RowNumbers
 from ...encoders import Encoder
 from ...index import Index
+from ...index.numbers import Entity, EntityTable, entity_numbers, family_of
 from ...ops.dense import dense_topk
 from ...types import Corpus, Incidence, Seeds
-from ...types.derived import ByObject
+from ...types.derived import Continued
 from .mentions import Mention
 
 _Kind = Literal["names", "aliases", "words"]
-_Entities = Mapping[str, Sequence[int]]
 
 
 def fold(name: str) -> str:
@@ -29,21 +29,25 @@ def fold(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
+class _Names(EntityTable):
+    """The numbers of entities by their folded names: those with a name, with an alias, and words of the texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names, self.aliases, self.words = (defaultdict[str, list[int]](list) for _ in range(3))
+
+    def _add(self, entities: list[Entity]) -> None:
+        for number, name, aliases, is_word in entities:
+            (self.words if is_word else self.names)[fold(name)].append(number)
+            for alias in dict.fromkeys(map(fold, aliases)):
+                self.aliases[alias].append(number)
+
+
 class _NameTable(NamedTuple):
-    """The entities by their folded names.
+    """The entities of an index by their folded names: those of all its states, and the rows that these have in it."""
 
-    Attributes
-    ----------
-    names, aliases, words : mapping of str to sequence of int
-        The entities that have a name, an alias, or are a word of the texts, ascending.
-    numbers : PartNumbers or None
-        Of a part of an index: the numbers of these entities in it.
-    """
-
-    names: _Entities
-    aliases: _Entities
-    words: _Entities
-    numbers: PartNumbers | None = None
+    every: _Names
+    numbers: RowNumbers
 
     @classmethod
     def of(cls, index: Index) -> _NameTable:
@@ -52,8 +56,8 @@ class _NameTable(NamedTuple):
 
     def find(self, kind: _Kind, key: str) -> Sequence[int]:
         """Return the entities with a folded name, ascending."""
-        entities: Sequence[int] = getattr(self, kind).get(key, ())
-        return entities if self.numbers is None else self.numbers.of(entities)
+        entities: dict[str, list[int]] = getattr(self.every, kind)
+        return sorted(self.numbers.of(entities.get(key, ())))
 
 
 def _table(index: Index) -> _NameTable:
@@ -61,18 +65,16 @@ def _table(index: Index) -> _NameTable:
     if part is not None and (whole := part.whole()) is not None:
         table = _NameTable.of(whole)
         return table._replace(numbers=part.numbers(table.numbers))
-    names, aliases, words = (defaultdict[str, list[int]](list) for _ in range(3))
-    named = index.num_entities if index.words is None else index.words.first
-    for entity, name in enumerate(index.entity_names):
-        (names if entity < named else words)[fold(name)].append(entity)
-    for entity, others in enumerate(index.entity_aliases):
-        for alias in others:
-            if entity not in aliases[fold(alias)]:
-                aliases[fold(alias)].append(entity)
-    return _NameTable(dict(names), dict(aliases), dict(words))
+    numbers = entity_numbers(index)
+    return _NameTable(_Names().fill(index, numbers), numbers)
 
 
-_TABLES: ByObject[Index, _NameTable] = ByObject(_table)
+def _table_of_state(index: Index, earlier: Index, table: _NameTable) -> _NameTable | None:
+    numbers = entity_numbers(index)
+    return _NameTable(table.every, numbers) if table.every.continued(index, numbers, table.numbers) else None
+
+
+_TABLES: Continued[Index, _NameTable] = Continued(_table, _table_of_state, family_of)
 
 
 #: Kinds of matches, the strongest last.
@@ -115,9 +117,8 @@ class EntitySeeder:
 
     def __init__(self, index: Index, encoder: Encoder | None, threshold: float) -> None:
         self._table = _NameTable.of(index)
-        named = index.num_entities if index.words is None else index.words.first
-        frequency, most = index.passage_frequency, np.where(np.arange(index.num_entities) < named, COMMON, np.inf)
-        self._weight = np.zeros(0) if frequency is None else 1.0 / np.minimum(np.maximum(frequency, 1), most)
+        self._frequency, words = index.passage_frequency, index.words
+        self._first_word = index.num_entities if words is None else words.first
         self._passages = _EntityPassages(index)
         corpus = index.entity_corpus if encoder is not None else None
         self._corpus = None if corpus is None else corpus.with_metric("cosine")
@@ -173,7 +174,12 @@ class EntitySeeder:
         return len(self._table.find("aliases", fold(surface)))
 
     def _seed(self, entity: int, surface: str, match: str, similarity: float = 1.0) -> Seed:
-        return Seed(entity, surface, match, similarity, float(self._weight[entity]))
+        return Seed(entity, surface, match, similarity, self._weight(entity))
+
+    def _weight(self, entity: int) -> float:
+        assert self._frequency is not None
+        often = max(int(self._frequency[entity]), 1)
+        return 1.0 / (min(often, COMMON) if entity < self._first_word else often)
 
     def _named(self, surface: str) -> list[Seed]:
         """Return the entities with this name; if there is none, those with this alias, else with this word."""

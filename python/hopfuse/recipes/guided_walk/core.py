@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,7 +29,7 @@ from ...ops.capture import auto_backend
 from ...ops.dense import check_queries, dense_topk
 from ...ops.fusion import fuse
 from ...ops.ppr import ppr_topk
-from ...ops.seeding import add_entity_seeds, boost_weights, cover_seeds
+from ...ops.seeding import boost_weights, cover_seeds
 from ...ops.similarity import similarity_weights
 from ...types import Corpus, Graph, Hits, Incidence, Seeds
 from .._parts.direct import (
@@ -56,6 +56,7 @@ from .._parts.spelling import other_words, spelled
 from ..protocol import Needs, Words
 from ..results import SearchResult
 from .config import FIRST_K, WORD_K, GuidedWalkConfig
+from .shares import SecondShares, add_second_seeds
 from .trace import GuidedOutcome, trace_queries
 
 
@@ -72,7 +73,7 @@ def guided_walk(
     corpus: Corpus,
     graph: Graph,
     mentions: Incidence,
-    shares: Incidence,
+    shares: Incidence | SecondShares,
     backend: str,
     threads: int | None,
 ) -> dict[str, Hits]:
@@ -96,7 +97,7 @@ def guided_walk(
         Passages that each question may find; None for all.
     config, corpus, graph, mentions, shares, backend, threads
         The same for all questions. ``mentions`` has the entities of each passage, and ``shares`` their weights as
-        second seeds (:func:`second_shares`).
+        second seeds: of all passages or, on the CPU, what makes them.
     """
     passages = range(len(corpus))
     allow, ranked = (None, passages) if view is None else (view.allow, view.candidates)
@@ -125,28 +126,10 @@ def guided_walk(
     for _ in range(config.depth):
         answer = fuse(answers, method=config.ranks, k=FIRST_K, **run)
         first = cover_seeds(answer, Seeds(seeds.nodes, names), mentions, k=config.second_top, backend=backend)
-        starts = add_entity_seeds(seeds, first, shares, config.second_mass, backend=backend)
+        starts = add_second_seeds(seeds, first, shares, config.second_mass, backend=backend)
         walked = ppr_topk(graph, starts, config.graph_k, node_weights=weights, weighted_nodes=passages, **walk)
         answers = [walked]
     return {**lists, "guided": walked, "first": first}
-
-
-def second_shares(mentions: Incidence, index: Index) -> Incidence:
-    """Return the weights of each passage's entities as second seeds, (P, N): all passages give the same mass.
-
-    An entity of a single passage leads only back to it, and is left out where the passage has others; a word of the
-    texts is not.
-    """
-    held, often = mentions, np.bincount(mentions.indices, minlength=mentions.num_columns)
-    of = np.repeat(np.arange(held.num_rows), np.diff(held.indptr))
-    end = index.num_passages + (index.num_entities if index.words is None else index.words.first)
-    leads = (often[held.indices] > 1) | (held.indices >= end)
-    has_other = np.bincount(of, leads, minlength=held.num_rows) > 0
-    worth = np.ones(of.size) if held.weights is None else held.weights.astype(np.float64)
-    worth = np.where(leads | ~has_other[of], worth, 0.0)
-    mass = np.bincount(of, worth / often[held.indices], minlength=held.num_rows)[of]
-    weights = np.divide(worth, mass, out=np.zeros(of.size), where=mass > 0)
-    return Incidence(held.indptr, held.indices, weights.astype(np.float32), num_columns=held.num_columns)
 
 
 def weights_of_names(
@@ -278,16 +261,19 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         check_names(self.config.edge_weights or (), "edge_weights", index.graph.edge_type_names)
         self._seeder = EntitySeeder(index, self.encoder, self.config.entity_threshold)
         self._mentions = Incidence.from_graph(index.graph, index.num_passages)
-        self._shares = second_shares(self._mentions, index)
-        self._fixed: dict[str, Any] = {
+        self._shares = shares = SecondShares(self._mentions, index)
+        self._fixed = fixed = {
             "config": self.config,
             "corpus": index.corpus,
             "graph": index.graph,
             "mentions": self._mentions,
-            "shares": self._shares,
             "threads": self.threads,
         }
-        core, dim = partial(guided_walk, view=None, backend="auto", **self._fixed), index.corpus.dim
+
+        def core(vectors: Any, seeds: Seeds, *given: Any, k: int) -> dict[str, Hits]:
+            return guided_walk(vectors, seeds, *given, k=k, view=None, shares=shares.whole, backend="auto", **fixed)
+
+        dim = index.corpus.dim
         self._recorded = RecordedCores(core, dim, RowOf(np.float32, dim), RowOf(np.float64), self._word_k)
 
     @cached_property
@@ -315,15 +301,16 @@ class GuidedWalk(RecordedRecipe[GuidedWalkResult]):
         if records and view is None:
             lists = self._recorded(*given, k=k)
         else:
-            lists = guided_walk(*given, k=k, view=view, backend=backend, **self._fixed)
+            shares = self._shares.whole if records else self._shares
+            lists = guided_walk(*given, k=k, view=view, shares=shares, backend=backend, **self._fixed)
         first = lists.pop("first")
         if words is not None:
             lists["lexical"] = words.head(self._lexical_k or 1)
         rarest = rarest_seeds(seeds, names, self.index)
         ranking = self._ranked(lists, words if texts is not None else None, rarest, k)
-        starts = add_entity_seeds(named, first, self._shares, self.config.second_mass, backend="cpu")
+        starts = add_second_seeds(named, first, self._shares, self.config.second_mass, backend="cpu")
         outcome = GuidedOutcome(
-            steering, self._shares, seeds, named, others, boosted, first, lists, ranking, rarest, view
+            steering, self._mentions, self._shares, seeds, named, others, boosted, first, lists, ranking, rarest, view
         )
         traces = trace_queries(self.index, self.config, outcome, self.threads) if trace else None
         notes = notes_of(asked, seeds, unknown, words, boosted)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...index import Index
 from ...ops.ppr import ppr
-from ...ops.seeding import add_entity_seeds, boost_weights
+from ...ops.seeding import boost_weights
 from ...ops.similarity import similarity_weights
 from ...types import Corpus, Graph, Hits, Incidence, Seeds
 from .._parts.direct import KEPT_AMONG, Rarest, WeightedRanking, direct_trace
@@ -19,6 +19,7 @@ from .._parts.filters import View
 from .._parts.paths import Step, Transitions, path_records, seed_shares
 from .._parts.seeding import Seed, seed_trace
 from .config import GuidedWalkConfig
+from .shares import SecondShares, add_second_seeds
 
 
 class GuidedOutcome(NamedTuple):
@@ -26,6 +27,7 @@ class GuidedOutcome(NamedTuple):
 
     vectors: NDArray[Any]  # that steer the walk
     mentions: Incidence  # the entities of each passage, as nodes
+    shares: SecondShares  # their weights as second seeds
     seeds: Sequence[Sequence[Seed]]  # that each question names
     named: Seeds  # the same, as nodes
     other_words: Sequence[str] | None  # each question without the names that it mentions; None without texts
@@ -105,7 +107,7 @@ class _Walk:
 def _starts(config: GuidedWalkConfig, outcome: GuidedOutcome) -> list[_Start]:
     """Return the parts of each question's restart."""
     none = Seeds(np.full((len(outcome.named), 0), -1), np.zeros((len(outcome.named), 0)))
-    second = add_entity_seeds(none, outcome.first, outcome.mentions, config.second_mass, backend="cpu")
+    second = add_second_seeds(none, outcome.first, outcome.shares, config.second_mass, backend="cpu")
     starts = []
     for own, more in zip(_rows(outcome.named), _rows(second), strict=True):
         mass = config.second_mass if own else 1.0
