@@ -236,6 +236,37 @@ def _same(a: Any, b: Any) -> bool:
     return a is not None and b is not None and (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
 
 
+def parts_that_differ(a: hf.Index, b: hf.Index) -> list[str]:
+    """Return what is not the same in what searches read: columns of terms, of metadata and labels, and vectors."""
+    found = []
+    ours, theirs = a.lexical, b.lexical
+    assert ours is not None
+    assert theirs is not None
+    places = [ours.places([term]) for term in theirs.terms]
+    if places != [[at] for at in range(theirs.num_terms)] or ours.num_terms != theirs.num_terms:
+        return ["terms"]
+    for term in range(theirs.num_terms):
+        if not all(map(_same, ours.column(term), theirs.column(term))):
+            found.append(f"the column of {theirs.terms[term]}")
+    if ours.places(["no term", *theirs.terms[:1]]) != theirs.places(["no term", *theirs.terms[:1]]):
+        found.append("places of terms")
+    for name, column in b.metadata.items():
+        own = a.metadata[name]
+        same = list(own) == list(column) and list(own.strings) == list(column.strings)
+        if not (same and all(_same(getattr(own, of), getattr(column, of)) for of in ("present", "data", "items"))):
+            found.append(f"the metadata {name}")
+    for name in ("documents", "languages", "stated", "entity_names", "entity_aliases", "passage_ids", "words"):
+        one, other = getattr(a, name), getattr(b, name)
+        if not (one == other if name == "words" else list(one) == list(other)):
+            found.append(name)
+    if b.num_passages:
+        asked = np.stack([vector(seed) for seed in (3, 8, 12)])
+        hits = [hf.dense_topk(asked, index.corpus, 5) for index in (a, b)]
+        if not all(_same(getattr(hits[0], of), getattr(hits[1], of)) for of in ("ids", "scores")):
+            found.append("a dense search")
+    return found
+
+
 def random_change(
     model: Model, rng: np.random.Generator, change: Any, serial: list[int], *, joined: bool = True
 ) -> None:

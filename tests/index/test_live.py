@@ -249,25 +249,26 @@ def test_a_log_is_decoded_at_once_and_a_refresh_decodes_what_is_new(
 
     log = tmp_path / "log-000000000001.hopfuse"
     with hf.Index.open(saved(tmp_path), writable=True) as live:
+        add(live, "b0")
         add(live, "c0")
         few, size = hf.Index.open(tmp_path, live=True), log.stat().st_size
         monkeypatch.setattr(np, "frombuffer", counted)
         rows, of_few = views(lambda: few.index)
-        assert rows == 3
+        assert rows == 4
         viewed.clear()
         for at in range(1, 20):
             add(live, f"c{at}")
         assert max(viewed) < 72  # less than a row of a table: a writer reads back no batch of its own
         viewed.clear()
         reader = hf.Index.open(tmp_path, live=True)
-        assert reader.seq == 20
+        assert reader.seq == 21
         assert sum(viewed) < log.stat().st_size // 4  # opening checks frames, and decodes none
         rows, at_once = views(lambda: reader.index)
-        assert (rows, len(at_once)) == (22, len(of_few))
+        assert (rows, len(at_once)) == (23, len(of_few))
         assert sum(at_once) > 10 * sum(of_few) > 0
         add(live, "last")
         rows, of_refresh = views(reader.refresh)
-        assert (rows, len(of_refresh)) == (23, len(of_few) + 1)
+        assert (rows, len(of_refresh) > len(of_few)) == (24, False)
         assert 0 < sum(of_refresh) < 2 * size
 
 

@@ -56,11 +56,25 @@ class BM25Weights(NamedTuple):
         lengths : shape (P,)
             The number of terms of each passage, repeated ones too; not all are 0 if there is a term.
         """
-        known, place = np.unique(frequency, return_inverse=True)
-        idf = np.array([_idf(int(df), lengths.size, method) for df in known], np.float32)[place]
         # The sum of the lengths is exact below 2^53, so the mean is rounded only once.
-        total = lengths.sum()
-        share = b * lengths / (total / lengths.size) if total else lengths
+        return cls.of_mean(frequency, lengths, (float(lengths.sum()), lengths.size), method=method, k1=k1, b=b)
+
+    @classmethod
+    def of_mean(
+        cls,
+        frequency: NDArray[np.int64],
+        lengths: NDArray[np.float64],
+        whole: tuple[float, int],
+        *,
+        method: str,
+        k1: float,
+        b: float,
+    ) -> BM25Weights:
+        """Compute the weights of some terms and passages; ``whole``: the length of all passages, and their number."""
+        known, place = (frequency, ...) if frequency.size == 1 else np.unique(frequency, return_inverse=True)
+        total, count = whole
+        idf = np.array([_idf(int(df), count, method) for df in known], np.float32)[place]
+        share = b * lengths / (total / count) if total else lengths
         return cls(idf, k1 * ((1 - b) + share), np.float32(k1 + 1 if method == "atire" else 1))
 
     def scores(

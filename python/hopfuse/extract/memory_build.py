@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from ..index import WordInfo
 from ..text import canonical_key
 from .extraction import Extraction, LabelCounts, NameCounts, Triple, WordExtractions, neighbours
 from .memory import Fact, Memory, resolve_conflicts
-from .relations import Predicates
+from .relations import Predicates, default_predicates
 
 
 def build_memory(extractions: Iterable[Extraction], predicates: Predicates | None = None) -> Memory:
@@ -55,7 +54,7 @@ def build_memory(extractions: Iterable[Extraction], predicates: Predicates | Non
     >>> memory.facts[0].family, memory.facts[0].passages
     ('birth', (0, 1))
     """
-    predicates = Predicates() if predicates is None else predicates
+    predicates = default_predicates() if predicates is None else predicates
     read = list(extractions)
     for at, one in enumerate(read):
         check_type(one, f"extractions[{at}]", Extraction, "an Extraction")
@@ -171,4 +170,4 @@ def _read_words(extractions: Sequence[Extraction], first: int, info: WordInfo | 
             forms[at][form] += 1
             mentions.append((passage, first + at))
     names = tuple(counts.most_common(1)[0][0] for counts in forms)
-    return _NumberedWords(None if info is None else replace(info, first=first), names, mentions)
+    return _NumberedWords(None if info is None else info.with_first(first), names, mentions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cache
 from types import MappingProxyType
 
 from .._validation import wrong_type
@@ -136,3 +137,9 @@ class Predicates:
     def is_functional(self, relation: str) -> bool:
         """Return whether a head has one true tail of the predicate."""
         return canonical_key(relation) in self._functional
+
+
+@cache
+def default_predicates() -> Predicates:
+    """Return the predicates by default, made once."""
+    return Predicates()

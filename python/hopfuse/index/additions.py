@@ -7,7 +7,6 @@ is stated again of that one.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -107,7 +106,7 @@ def check_read(base: Contents, read: Any) -> None:
     """
     check_has(base.graph, "a graph", "memory")
     check_has(base.facts if read.facts else (), "facts", "memory")
-    ours, theirs = (None if words is None else replace(words, first=0) for words in (base.words, read.words))
+    ours, theirs = (None if words is None else words.with_first(0) for words in (base.words, read.words))
     if ours != theirs and read.ids:
         raise InputError(
             "conflict",

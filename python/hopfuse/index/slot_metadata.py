@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .contents import Contents
-from .file.sections import Section, as_section
+from .file.rows import all_rows
+from .file.sections import Section
 from .filters import Where
 from .log.records import LogRecord
 from .log.rows import DeltaRows
@@ -41,7 +42,7 @@ class SlotMetadata:
 
     def __init__(self, base: Contents, delta: DeltaRows) -> None:
         self.types = dict(base.metadata.types) | {name: one.type for name, one in delta.metadata.items()}
-        self._base, self._delta = base, delta
+        self._delta = delta
         self._known: Metadata | None = None  # of the slots that existed when the names were read
         self._runs: list[_Run] = []
 
@@ -78,9 +79,7 @@ class SlotMetadata:
 
     def _read(self) -> Metadata:
         if self._known is None:
-            count = self._delta.after.passages
-            arrays = metadata_log.merge(self._base.metadata, self._delta, np.arange(count))
-            self._known = Metadata({name: as_section(name, one) for name, one in arrays.items()}, count)
+            self._known, _ = metadata_log.merge(self._delta, all_rows(self._delta.after.passages))
         return self._known
 
     def _join(self) -> None:

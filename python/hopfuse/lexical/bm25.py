@@ -65,7 +65,7 @@ class BM25:
         check_type(matrix, "matrix", TermMatrix, "a TermMatrix: BM25.build(texts).matrix, or that of an index")
         self.matrix = matrix
         self._tokenizer = Tokenizer(matrix.stopwords, matrix.stemmer, matrix.rule)
-        self._number = {term: t for t, term in enumerate(matrix.terms)}
+        self._whole = matrix  # which has the terms' numbers
         self._numbers: PartNumbers | None = None  # of a part: those of the terms in it
         bm25s()  # raises now, not at the first search
 
@@ -211,7 +211,7 @@ class BM25:
             return BM25(matrix)
         made = BM25.__new__(BM25)
         made.matrix, made._tokenizer = matrix, self._tokenizer
-        made._number, made._numbers = self._number, PartNumbers(terms, self._numbers)
+        made._whole, made._numbers = self._whole, PartNumbers(terms, self._numbers)
         return made
 
     def continued(self, kept: NDArray[np.int64], rows: NDArray[np.int64], texts: Sequence[str]) -> BM25:
@@ -270,7 +270,7 @@ class BM25:
 
     def _known(self, terms: Sequence[str]) -> list[int]:
         """Return the numbers of the terms that the matrix has."""
-        numbers = [self._number[term] for term in terms if term in self._number]
+        numbers = self._whole.places(terms)
         return numbers if self._numbers is None else self._numbers.of(numbers)
 
     def _best(self, terms: list[int], k: int, allowed: NDArray[np.bool_] | None) -> tuple[Any, Any]:

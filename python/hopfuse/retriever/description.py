@@ -94,7 +94,7 @@ def _names_words(matcher: Any) -> str | None:
 
 def _leg_words(leg: Any, stored: TermMatrix | None) -> str:
     if isinstance(leg, BM25):
-        terms = f"{len(leg.matrix.terms):,} terms"
+        terms = f"{leg.matrix.num_terms:,} terms"
         return f"BM25 of the index, {terms}" if leg.matrix is stored else f"BM25 built from the texts, {terms}"
     return "FTS5 built from the texts" if isinstance(leg, FTS5) else repr(leg)
 

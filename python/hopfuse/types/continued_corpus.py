@@ -11,6 +11,9 @@ from .._arrays.vectors import Precision
 from ..errors import InputError
 from .corpus import Corpus, Metric, widened
 
+#: The most vectors in the last corpus, or this share of those before: each is in a new corpus a few times in all.
+_LAST, _SHARE = 64, 8
+
 
 class CorpusPart(NamedTuple):
     """A corpus some of whose vectors belong to another corpus."""
@@ -37,6 +40,9 @@ class ContinuedCorpus(Corpus):
         The n vectors of ``base``, and m vectors behind it. C-contiguous.
     rows : ndarray of int64, shape (N,), optional
         The rows of ``whole`` that remain, ascending. Default: all.
+    before : ContinuedCorpus, optional
+        One that continues ``base`` with fewer vectors behind it, the first of those behind it here. They are not
+        checked again, and both share the codes of most of them.
 
     Raises
     ------
@@ -53,8 +59,15 @@ class ContinuedCorpus(Corpus):
     [(1, 2.0), (0, 1.0)]
     """
 
-    def __init__(self, base: Corpus, whole: NDArray[Any], rows: NDArray[np.int64] | None = None) -> None:
-        added = Corpus.from_stored(whole[base.num_vectors :], metric=base.metric, storage=base.storage)
+    def __init__(
+        self,
+        base: Corpus,
+        whole: NDArray[Any],
+        rows: NDArray[np.int64] | None = None,
+        *,
+        before: ContinuedCorpus | None = None,
+    ) -> None:
+        added = _added(base, whole, before)
         concatenated = CorpusPart(Corpus(whole, base.metric, base.storage), slice(0, len(whole)), None, None)
         if rows is not None:
             mask = np.zeros(len(whole), np.uint8)
@@ -62,13 +75,15 @@ class ContinuedCorpus(Corpus):
             concatenated = concatenated._replace(rows=slice(0, rows.size), place=rows, mask=mask)
         # the fields of a frozen class
         self.__dict__.update(metric=base.metric, storage=base.storage, derived={}, base=base)
-        self.__dict__.update(concatenated=concatenated, segments=_segments(concatenated, base, added))
+        self.__dict__.update(concatenated=concatenated, added=added, segments=_segments(concatenated, base, *added))
 
     base: Corpus
     concatenated: CorpusPart
     """A corpus of ``whole``."""
     segments: tuple[CorpusPart, ...]
-    """``base`` and the corpus of what is behind it, without those of which nothing remains."""
+    """``base`` and the corpora of what is behind it, without those of which nothing remains."""
+    added: tuple[Corpus, Corpus]
+    """What is behind ``base``: most of it, which later corpora share, and the last vectors."""
 
     @property
     def vectors(self) -> NDArray[Any]:
@@ -111,6 +126,19 @@ class ContinuedCorpus(Corpus):
     def _of(self, rows: slice) -> NDArray[Any]:
         whole, place = self.concatenated.corpus.vectors, self.concatenated.place
         return whole[rows if place is None else place[rows]]
+
+
+def _added(base: Corpus, whole: NDArray[Any], before: ContinuedCorpus | None) -> tuple[Corpus, Corpus]:
+    """Return the vectors behind a corpus as two corpora; the last one is small, since it is new each time."""
+    first, end = base.num_vectors, len(whole)
+    known = first if before is None else before.concatenated.corpus.num_vectors
+    Corpus.from_stored(whole[known:], metric=base.metric, storage=base.storage)  # raises for what is new
+    count, derived = (0, {}) if before is None else (before.added[0].num_vectors, before.added[0].derived)
+    if end - first - count > max(_LAST, count // _SHARE):
+        count, derived = end - first, {}
+    # in the new memory, so that the last one is released if it has grown
+    shared = Corpus(whole[first : first + count], base.metric, base.storage, derived)
+    return shared, Corpus(whole[first + count :], base.metric, base.storage)
 
 
 def _segments(concatenated: CorpusPart, *corpora: Corpus) -> tuple[CorpusPart, ...]:

@@ -95,7 +95,7 @@ class Facts:
             kept = np.require(array, dtype, ("C", "A")).view()
             kept.flags.writeable = False
             object.__setattr__(self, name, kept)
-        incident_indptr, incident = _facts_by_end(self.rows, self.num_entities)
+        incident_indptr, incident = facts_by_end(self.rows, self.num_entities)
         for name, value in (("relations", relations), ("incident_indptr", incident_indptr), ("incident", incident)):
             object.__setattr__(self, name, value)
 
@@ -261,7 +261,7 @@ def merged(rows: Iterable[tuple[int, str, int, int]]) -> MergedFacts:
     )
 
 
-def _facts_by_end(rows: NDArray[np.int32], entities: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def facts_by_end(rows: NDArray[np.int32], entities: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return the facts of each entity as read-only CSR; a fact from an entity to itself is listed once."""
     fact = np.arange(rows.shape[0], dtype=np.int32)
     other = rows[:, 0] != rows[:, 2]

@@ -146,6 +146,26 @@ class TermMatrix:
         options: dict[str, Any] = {"num_passages": num_passages, "method": method, "k1": k1, "b": b}
         return cls(indptr=indptr, passages=passages, scores=scores, counts=counts, **options, **rest)
 
+    @property
+    def num_terms(self) -> int:
+        """V, the number of terms."""
+        return len(self.terms)
+
+    def places(self, terms: Sequence[str]) -> list[int]:
+        """Return the places of those of some terms that the matrix has, in their order.
+
+        Examples
+        --------
+        >>> from hopfuse.lexical import BM25
+        >>> BM25.build(["A river.", "The sea."], stemmer=None).matrix.places(["sea", "lake", "river"])
+        [1, 0]
+        """
+        return [self._places[term] for term in terms if term in self._places]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {term: place for place, term in enumerate(self.terms)}
+
     def column(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return the passages that have a term, ascending, and its scores in them."""
         entries = slice(self.indptr[term], self.indptr[term + 1])
@@ -197,7 +217,7 @@ class TermMatrix:
         place = np.full(self.num_passages, -1, np.int32)
         place[rows] = np.arange(rows.size)
         term, passages, counts = self.entries_of(place)
-        frequency = np.bincount(term, minlength=len(self.terms))
+        frequency = np.bincount(term, minlength=self.num_terms)
         terms = np.flatnonzero(frequency)
         indptr = indptr_of_counts(frequency[terms])
         how: dict[str, Any] = {"method": self.method, "k1": self.k1, "b": self.b}
@@ -237,7 +257,7 @@ class TermMatrix:
         """
         counts, found = self.required_counts(), place[self.passages]
         kept = np.flatnonzero(found >= 0)
-        term = np.repeat(np.arange(len(self.terms), dtype=np.int32), np.diff(self.indptr))
+        term = np.repeat(np.arange(self.num_terms, dtype=np.int32), np.diff(self.indptr))
         return term[kept], found[kept], np.ascontiguousarray(counts[kept], np.int32)
 
     def required_counts(self) -> NDArray[np.int32]:
@@ -259,7 +279,7 @@ class TermMatrix:
 
     def __repr__(self) -> str:
         return (
-            f"TermMatrix(terms={len(self.terms)}, passages={self.num_passages}, entries={self.indptr[-1]}, "
+            f"TermMatrix(terms={self.num_terms}, passages={self.num_passages}, entries={self.indptr[-1]}, "
             f"method={self.method!r}, k1={self.k1:g}, b={self.b:g}, stemmer={self.stemmer!r})"
         )
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays.mapped import with_room
+from ..._arrays.rows import indptr_of_counts
 from .format import BLOCK
-from .sections import MadeSection, Section
+from .sections import LazySection, MadeSection, Section
 
 #: Memory grows by 1 / GROWTH of its size, so that rows are seldom copied. Pages that are not written take none.
 GROWTH = 8
@@ -66,15 +67,36 @@ class GrownRows:
         return self._rows
 
 
+_known_rows = np.arange(1 << 10)
+
+
+def all_rows(count: int) -> NDArray[np.int64]:
+    """Return 0 .. count - 1, read-only; the memory is shared, and :func:`is_whole` knows it."""
+    global _known_rows
+    known = _known_rows
+    if count > known.size:
+        known = np.arange(2 * count)
+        _known_rows = known
+    rows = known[:count]
+    rows.flags.writeable = False
+    return rows
+
+
 def is_whole(order: NDArray[np.int64], count: int) -> bool:
     """Return whether an order is 0 .. count - 1."""
-    return order.size == count and bool((order == np.arange(count)).all())
+    if order.size != count:
+        return False
+    if order.base is _known_rows and order.strides == _known_rows.strides and count and order[0] == 0:
+        return True
+    return bool((order == np.arange(count)).all())
 
 
 def take_rows(rows: NDArray[Any], order: NDArray[np.int64]) -> NDArray[Any]:
     """Return rows in an order; if it is that of all rows, the array itself."""
     if is_whole(order, len(rows)):
         return rows
+    if rows.ndim == 1:
+        return rows[order]
     return np.concatenate([rows[:0], *(rows[first:end] for first, end in _runs(order))])
 
 
@@ -97,6 +119,26 @@ class TakenRows(MadeSection):
             yield take_rows(self._rows, self._order[first : first + count])
 
 
+class TakenOffsets(LazySection):
+    """The offsets of strings in an order, made when they are first read; their number is known before."""
+
+    __slots__ = ("_count",)
+
+    def __init__(self, label: str, offsets: NDArray[np.int64], order: NDArray[np.int64]) -> None:
+        super().__init__(label, np.int64, lambda: indptr_of_counts(np.diff(offsets)[order]))
+        self._count = order.size
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array; it is not made."""
+        return (self._count + 1,)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array; it is not made."""
+        return 8 * (self._count + 1)
+
+
 class TakenBytes(MadeSection):
     """The bytes of strings in an order, copied each time they are read, and not kept.
 
@@ -105,7 +147,7 @@ class TakenBytes(MadeSection):
     offsets, data : ndarray of int64 (n + 1,) and of uint8
         The offsets and bytes of all strings.
     order : ndarray of int64, shape (m,)
-    ends : ndarray of int64, shape (m + 1,)
+    ends : TakenOffsets
         The offsets of the strings in the order.
     """
 
@@ -117,18 +159,24 @@ class TakenBytes(MadeSection):
         offsets: NDArray[np.int64],
         data: NDArray[np.uint8],
         order: NDArray[np.int64],
-        ends: NDArray[np.int64],
+        ends: TakenOffsets,
     ) -> None:
-        super().__init__(label, (int(ends[-1]),), np.uint8, self._parts)
+        super().__init__(label, (), np.uint8, self._parts)
         self._offsets, self._data, self._order, self._ends = offsets, data, order, ends
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array, for which the offsets are made."""
+        return (int(self._ends.whole()[-1]),)
 
     def part(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return bytes start .. stop-1; those of strings that are not among them are not read."""
         if start >= stop:
             return self._data[:0]
-        first = int(np.searchsorted(self._ends, start, "right")) - 1
-        last = int(np.searchsorted(self._ends, stop))
-        skipped = start - int(self._ends[first])
+        ends = self._ends.whole()
+        first = int(np.searchsorted(ends, start, "right")) - 1
+        last = int(np.searchsorted(ends, stop))
+        skipped = start - int(ends[first])
         return self._of(first, last)[skipped : skipped + stop - start]
 
     def strings(self, name: str, rows: NDArray[np.int64]) -> dict[str, Section]:
@@ -141,7 +189,7 @@ class TakenBytes(MadeSection):
         return self._data[self._offsets[place] : self._offsets[place + 1]]
 
     def _parts(self) -> Iterator[NDArray[np.uint8]]:
-        bounds = np.searchsorted(self._ends, np.arange(0, self._shape[0], BLOCK))
+        bounds = np.searchsorted(self._ends.whole(), np.arange(0, self.shape[0], BLOCK))
         for first, last in pairwise(np.unique([*bounds.tolist(), self._order.size]).tolist()):
             yield self._of(first, last)
 
@@ -158,8 +206,8 @@ def take_strings(
     labels = f"{name}.offsets", f"{name}.bytes"
     if is_whole(order, len(offsets) - 1):
         return {labels[0]: Section(labels[0], offsets), labels[1]: Section(labels[1], data)}
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(offsets)[order], dtype=np.int64)])
-    return {labels[0]: Section(labels[0], ends), labels[1]: TakenBytes(labels[1], offsets, data, order, ends)}
+    ends = TakenOffsets(labels[0], offsets, order)
+    return {labels[0]: ends, labels[1]: TakenBytes(labels[1], offsets, data, order, ends)}
 
 
 def _runs(order: NDArray[np.int64]) -> list[tuple[int, int]]:

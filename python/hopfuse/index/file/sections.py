@@ -114,6 +114,46 @@ def damage_of(section: Section) -> Iterator[None]:
         raise error.about(kind=FormatError).at(section.label) from None
 
 
+class LazySection(Section):
+    """An array that is made when it is first read, and kept."""
+
+    __slots__ = ("_dtype", "_make")
+
+    def __init__(self, label: str, dtype: Any, make: Callable[[], NDArray[Any]]) -> None:
+        self.label = label
+        self._dtype: np.dtype[Any] = np.dtype(dtype)
+        self._make: Callable[[], NDArray[Any]] | None = make
+        self._checksums = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array, which is made."""
+        return self.whole().shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type of the array; it is not made."""
+        return self._dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array, which is made."""
+        return self.whole().nbytes
+
+    def whole(self) -> NDArray[Any]:
+        """Make the array, if it was not read before, and return it."""
+        make = self._make
+        if make is not None:
+            array = make().view()
+            array.flags.writeable = False
+            self._array, self._make = array, None
+        return self._array
+
+    def part(self, start: int, stop: int) -> NDArray[Any]:
+        """Return elements start .. stop-1; the whole array is made."""
+        return self.whole()[start:stop]
+
+
 class MadeSection(Section):
     """An array that is made each time it is read, and not kept; ``make`` yields it in parts of whole rows."""
 
@@ -140,7 +180,7 @@ class MadeSection(Section):
     @property
     def nbytes(self) -> int:
         """Bytes of the array; it is not made."""
-        return prod(self._shape) * self._dtype.itemsize
+        return prod(self.shape) * self._dtype.itemsize
 
     def whole(self) -> NDArray[Any]:
         """Make and return the whole array."""

@@ -15,6 +15,7 @@ from ...errors import FormatError
 from ..file.format import DTYPES, ENTRY, dtype_of
 from ..parts.metadata_log import read_metadata
 from ..schema import ADDED, ARRAYS, DOCUMENTS, EDGE_TYPES, EITHER, LANGUAGES, NUMBER, RELATIONS, STATES, VECTOR, Size
+from .decode_one import read_one_batch
 from .records import LEAST_WEIGHT, MOST_WEIGHT, LogRecords, Slots
 
 Rows = NDArray[np.int64]
@@ -44,6 +45,8 @@ def read_records(payloads: Sequence[bytes | memoryview], before: Slots, first: i
     FormatError
         A payload violates FORMAT.md; the message names its seq, where ``first`` is that of the first payload.
     """
+    if len(payloads) == 1 and (read := read_one_batch(payloads[0], before)) is not None:
+        return read
     try:
         return _read(payloads, before)
     except FormatError as error:

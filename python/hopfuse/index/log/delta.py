@@ -11,20 +11,25 @@ from numpy.typing import NDArray
 
 from ...errors import FormatError
 from ..contents import Contents, labels_of
-from ..file.columns import string_column
+from ..file.columns import check_offsets, string_column
 from ..file.rows import GrownRows
 from ..file.sections import Section
 from ..parts import passages, terms
 from ..parts.metadata_log import MetadataDelta
 from ..parts.passages import LABELS
 from ..schema import ARRAYS, COMMON_NAMES
+from .aliases import AliasDelta
 from .decode import read_records
+from .decode_one import of_record
 from .frames import Frame
 from .records import LogRecords, Slots
 from .rows import LIKE, ROW_NUMBER, CommonNumbers, DeltaRows, base_rows
 
 Rows = NDArray[np.int64]
 _TYPES, _RELATIONS = len(ARRAYS), len(ARRAYS) + 1
+_ALIAS_ARRAYS = {"alias.entity", "delete.alias.entity"}
+#: Columns that are made of the arrays of a batch.
+_DERIVED = ("lexical.term", "lexical.length")
 
 
 class Delta:
@@ -75,9 +80,8 @@ class Delta:
                 self._joined = _Joined(self._base)
             new = count - (len(self._times) - len(self._pending))
             if new > 0:
-                payloads = [frame.payload for frame in self._pending[:new]]
                 try:
-                    self._joined.append(payloads, self._pending[0].seq)
+                    self._joined.append(self._pending[:new])
                 except FormatError as error:
                     raise error.at(self._label) from None
                 del self._pending[:new]
@@ -93,9 +97,11 @@ class _Joined:
         self._columns: dict[str, GrownRows] = {}
         self._known = {of: _numbers(base, section) for of, section in COMMON_NAMES.items()}
         self._terms: CommonNumbers | None = None
-        self._metadata = MetadataDelta(base.metadata.types)
-        self._labels = {label: CommonNumbers(labels_of(base, label).values) for label in LABELS}
+        self._metadata = MetadataDelta(base.metadata, base.num_passages)
+        self._labels = {label.what: CommonNumbers(labels_of(base, label).values) for label in LABELS}
+        self._aliases = AliasDelta(base.sections["entity.alias.rows"].whole())
         self._sources: list[tuple[int, str]] = []
+        self._relations: list[str] = []
         self._ends = GrownRows(Section("ends", np.zeros((1, len(ARRAYS) + 2), np.int64)))
         self._size = 0
 
@@ -104,7 +110,10 @@ class _Joined:
         ends = self._ends.prefix(count + 1)
         last, before = ends[-1].tolist(), self._before
         new = last[ROW_NUMBER["passage.length"]], last[ROW_NUMBER["entity.word"]]
-        types, relations = (list(self._known[of]) for of in COMMON_NAMES)
+        types, known = (self._known[of] for of in COMMON_NAMES)
+        if len(self._relations) != len(known):
+            self._relations = list(known)
+        last_relation = last[_RELATIONS] if count else len(known)
         sources = [state for batch, state in self._sources if batch < count]
         return DeltaRows(
             self._base.sections,
@@ -112,17 +121,23 @@ class _Joined:
             Slots(before.passages + new[0], before.entities + new[1]),
             dict(self._columns),
             ends,
-            types[: last[_TYPES]] if count else types,
-            relations[: last[_RELATIONS]] if count else relations,
-            [] if self._terms is None else list(self._terms.added),
-            self._metadata.values(count, new[0]),
-            self._metadata.strings(),
+            list(types)[: last[_TYPES] if count else None],
+            self._relations if last_relation == len(known) else self._relations[:last_relation],
+            self._terms,
+            self._aliases,
+            self._labels,
+            self._metadata.values(count, before.passages + new[0]),
+            self._metadata.strings,
             sources[-1] if sources else None,
         )
 
-    def append(self, payloads: Sequence[bytes | memoryview], seq: int) -> None:
-        """Decode batches, check them, and append their rows."""
-        records = read_records(payloads, self._slots, seq)
+    def append(self, frames: Sequence[Frame]) -> None:
+        """Decode batches, check them, and append their rows; those of this process's writer are decoded already."""
+        record = frames[0].record if len(frames) == 1 else None
+        if record is None:
+            records = read_records([frame.payload for frame in frames], self._slots, frames[0].seq)
+        else:
+            records = of_record(record)
         _check_parts(self._base, records)
         for label in LABELS:
             passages.check_records(label, records, {*self._columns, *self._base.sections})
@@ -130,13 +145,13 @@ class _Joined:
         arrays = dict(records.arrays)
         counts = dict(records.rows)
         for label in LABELS:
-            passages.number_labels(label, self._labels[label], records, arrays, counts)
+            passages.number_labels(label, self._labels[label.what], records, arrays, counts)
         for name, like in LIKE.items():
             self._extend_or_fill(name, records, arrays.pop(name, None))
             counts[name] = records.count(like)
         ends = np.zeros((records.size, len(ARRAYS) + 2), np.int64)
-        for name, rows in counts.items():
-            ends[:, ROW_NUMBER[name]] = np.cumsum(rows)
+        if counts:
+            ends[:, [ROW_NUMBER[name] for name in counts]] = np.cumsum([*counts.values()], axis=1).T
         ends += self._ends.prefix(self._size + 1)[-1]
         numbers = {}
         for at, of in zip((_TYPES, _RELATIONS), COMMON_NAMES, strict=True):
@@ -150,9 +165,13 @@ class _Joined:
                 assert self._base.lexical is not None
                 self._terms = CommonNumbers(self._base.lexical.terms)
             arrays |= terms.number_entries(self._terms, records)
+        if "lexical.indptr" in self._base.sections:
+            arrays["lexical.length"] = terms.added_lengths(records)
         for name, array in arrays.items():
-            if name == "lexical.term" or ARRAYS[name].follows is not None:
+            if name in _DERIVED or ARRAYS[name].follows is not None:
                 self._extend(name, array)
+        if not _ALIAS_ARRAYS.isdisjoint(records.arrays):
+            self._aliases.append(self._size, records, self._alias)
         if "source.state.offsets" in arrays:
             having = self._size + np.flatnonzero(records.rows["source.state.offsets"])
             self._sources += zip(having.tolist(), records.strings("source.state"), strict=True)
@@ -160,10 +179,22 @@ class _Joined:
         self._slots = records.after
         self._size += records.size
 
+    def _alias(self, place: int) -> bytes:
+        """Return an alias of the generation or of the batches."""
+        offsets, data = (
+            self._columns.get(name) or GrownRows(base_rows(self._base.sections, name))
+            for name in ("alias.name.offsets", "alias.name.bytes")
+        )
+        begin, end = offsets.prefix(place + 2)[place:].tolist()
+        return data.prefix(end)[begin:].tobytes()
+
     def _extend(self, name: str, array: NDArray[Any]) -> None:
         """Append rows to a column."""
         if name not in self._columns:
-            self._columns[name] = GrownRows(base_rows(self._base.sections, name))
+            base = base_rows(self._base.sections, name)
+            if name.endswith(".offsets"):
+                check_offsets(base, base_rows(self._base.sections, f"{name.removesuffix('.offsets')}.bytes").shape[0])
+            self._columns[name] = GrownRows(base)
         column = self._columns[name]
         if name.endswith(".offsets"):
             array = array[1:] + column.last()

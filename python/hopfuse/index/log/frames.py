@@ -21,6 +21,7 @@ from ...errors import FormatError
 from ...io.files import create_exclusively, sync_directory, sync_file
 from ..file.format import ENDIAN_MARK, VERSION
 from ..file.mapping import open_part
+from .records import LogRecord
 
 MAGIC = b"\x89HOPLOG\n"
 HEADER = struct.Struct("<8s2I2Q16s12s")  # followed by its own checksum
@@ -40,6 +41,8 @@ class Frame(NamedTuple):
     payload: memoryview
     synced: int
     """The last seq that was synced to the disk before this frame was written."""
+    record: LogRecord | None = None
+    """What the payload was made from, if this process wrote it."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ passage that states it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import NDArray
@@ -21,9 +22,10 @@ from .lineage import MergeResult
 from .rows import DeltaRows, Places, places
 
 
-def slots_to_rows(base: Contents, log: DeltaRows) -> Places:
+def slots_to_rows(base: Contents, log: DeltaRows, before: MergeResult | None = None) -> Places:
     """Return the maps between slots and rows after the batches."""
-    return places(log, base.num_entities if base.words is None else base.words.first)
+    first = base.num_entities if base.words is None else base.words.first
+    return places(log, first, None if before is None else (before.log, before.at))
 
 
 def merge(base: Contents, log: DeltaRows, before: MergeResult | None = None) -> MergeResult:
@@ -43,35 +45,39 @@ def merge(base: Contents, log: DeltaRows, before: MergeResult | None = None) -> 
 
 
 def _merge(base: Contents, log: DeltaRows, before: MergeResult | None) -> MergeResult:
-    at = slots_to_rows(base, log)
+    at = slots_to_rows(base, log, before)
     made: dict[str, Any] = {}
+    earlier: Mapping[str, Any] = {} if before is None else before.made
     arrays: dict[str, NDArray[Any] | Section] = {
         **parts.passages.merge(log, at.passages),
         **parts.entities.merge(log, at),
         **parts.encoder.kept(base.sections),
-        **metadata_log.merge(base.metadata, log, at.passages),
     }
+    made["metadata"], own = metadata_log.merge(log, at.passages)
+    arrays |= own
     if base.corpus is not None:
-        made["corpus"], own = parts.encoder.merge("passage.vectors", log, base.corpus, at.passages)
+        vectors = ("passage.vectors", log, base.corpus, at.passages)
+        made["corpus"], own = parts.encoder.merge(*vectors, earlier.get("corpus"))
         arrays |= own
     if base.entity_corpus is not None:
-        made["entity_corpus"], own = parts.encoder.merge("entity.vectors", log, base.entity_corpus, at.entities)
+        vectors = ("entity.vectors", log, base.entity_corpus, at.entities)
+        made["entity_corpus"], own = parts.encoder.merge(*vectors, earlier.get("entity_corpus"))
         arrays |= own
     source = base.source if log.source is None else log.source
     if source is not None:
         arrays |= string_arrays("source.state", [source])
     if base.words is not None:
-        made["words"], own = parts.words.moved(base.words, at)
+        made["words"], own = parts.words.merge(base.words, base.sections, at)
         arrays |= own
     if base.graph is not None:
         graph, own = graph_log.merge(base.graph, base.edge_statements, log, at, before)
         made |= graph
         arrays |= own
     if base.facts is not None:
-        made["facts"], own = parts.facts.merge(base.facts, log, at)
+        made["facts"], own = parts.facts.merge(base.facts, log, at, before)
         arrays |= own
     if base.lexical is not None:
-        made["lexical"], own = parts.terms.merge(base.lexical, log, at)
+        made["lexical"], own = parts.terms.merge(base.lexical, log, at, before)
         arrays |= own
     sections = in_file_order({name: as_section(name, one) for name, one in arrays.items()})
     return MergeResult(log, at, made, sections)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -21,7 +21,8 @@ from ..schema import ARRAYS, VECTOR
 Rows = NDArray[np.int64]
 
 Arrays = Mapping[str, NDArray[Any]]
-_COUNT = struct.Struct("<2I")
+#: The head of a payload: the number of arrays, and 0.
+COUNT = struct.Struct("<2I")
 #: The code of a NumPy dtype in the format.
 _CODES = {dtype_of(name): code for code, name in enumerate(DTYPES)}
 _PADDING = bytes(8)
@@ -149,6 +150,8 @@ class LogRecords:
     metadata: list[MetadataRows]
     before: Slots
     size: int
+    texts: Mapping[str, list[str]] = field(default_factory=dict)
+    """Strings by the name of their arrays, if they were read already."""
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return an array, or an empty one of the right dtype and shape."""
@@ -160,6 +163,8 @@ class LogRecords:
 
     def strings(self, name: str) -> list[str]:
         """Return the strings of ``name.offsets`` and ``name.bytes``."""
+        if name in self.texts:
+            return self.texts[name]
         return list(self._column(name)) if f"{name}.offsets" in self.arrays else []
 
     @property
@@ -177,7 +182,7 @@ class LogRecords:
 
 def encode(arrays: Arrays) -> bytes:
     """Return the payload of a frame: the number of arrays, their table, and the arrays, each at a multiple of 8."""
-    table, parts, at = [_COUNT.pack(len(arrays), 0)], list[bytes](), _COUNT.size + ENTRY.size * len(arrays)
+    table, parts, at = [COUNT.pack(len(arrays), 0)], list[bytes](), COUNT.size + ENTRY.size * len(arrays)
     for name, array in arrays.items():
         shape, data = array.shape, (array.byteswap() if _SWAPS else array).tobytes()
         size, columns = len(data), shape[1] if len(shape) == 2 else 0

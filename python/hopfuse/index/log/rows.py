@@ -11,15 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..file.columns import StringColumn
-from ..file.rows import GrownRows, take_strings
+from ..file.rows import GrownRows, all_rows, is_whole, take_strings
 from ..file.sections import Section
 from ..schema import ADDED, ARRAYS, ENTITIES, NUMBER, PASSAGES
+from .aliases import AliasDelta
 from .records import Slots, Values, empty
 
 Rows = NDArray[np.int64]
 
 #: The number of each array of rows.
-ROW_NUMBER = NUMBER | {"lexical.term": NUMBER["lexical.passage"]}  # a term for each entry
+ROW_NUMBER = NUMBER | {
+    "lexical.term": NUMBER["lexical.passage"],  # a term for each entry
+    "lexical.length": NUMBER["passage.length"],  # the number of terms of each passage
+}
 #: The array with the same rows, for columns that records and generations may lack.
 LIKE = {
     name: ADDED[PASSAGES if array.sizes == (PASSAGES,) else ENTITIES]
@@ -42,11 +46,14 @@ class DeltaRows:
     edge_types: list[str]
     relations: list[str]
     """Edge types and relations of the generation and the batches, by their numbers."""
-    new_terms: list[str]
-    """Terms that the generation lacks; their numbers follow those of its terms."""
+    terms: CommonNumbers | None
+    """The numbers of terms; None if no batch has terms."""
+    aliases: AliasDelta
+    labels: Mapping[str, CommonNumbers]
+    """The numbers of documents and languages."""
     metadata: dict[str, Values]
-    metadata_strings: list[str]
-    """What the codes in the metadata are places of."""
+    """By slot, of the generation and of the batches; strings by their numbers."""
+    metadata_strings: StringNumbers
     source: str | None
 
     @property
@@ -82,6 +89,9 @@ class DeltaRows:
 
     def taken(self, name: str, order: Rows) -> dict[str, Section]:
         """Return the sections of the strings of the generation and of the batches in an order."""
+        offsets, data = f"{name}.offsets", f"{name}.bytes"
+        if offsets in self.columns:  # whose offsets were checked
+            return take_strings(name, self.whole(offsets), self.whole(data), order)
         return take_strings(name, *self.column(name).arrays(), order)
 
     def knows(self, name: str) -> bool:
@@ -112,6 +122,8 @@ def base_rows(sections: Mapping[str, Section], name: str) -> Section:
         return Section(name, np.full(count, ARRAYS[name].default, ARRAYS[name].dtype))
     if name in ("lexical.term", "lexical.passage"):  # most of the rows, below 2^31
         return Section(name, np.zeros(0, np.int32))
+    if name == "lexical.length":
+        return Section(name, np.zeros(0, np.float64))
     return Section(name, np.zeros(1, np.int64) if name.endswith(".offsets") else empty(name))
 
 
@@ -141,15 +153,49 @@ class Places(NamedTuple):
         return np.where(ends >= 0, passage, np.where(entity < 0, -1, entity + self.passages.size))
 
 
-def places(rows: DeltaRows, first_word: int) -> Places:
-    """Return the maps between slots and rows after the records; ``first_word`` is that of the generation's words."""
+def places(rows: DeltaRows, first_word: int, before: tuple[DeltaRows, Places] | None = None) -> Places:
+    """Return the maps between slots and rows after the records; ``first_word`` is that of the generation's words.
+
+    ``before`` are those after fewer records of the same log.
+    """
+    if before is not None and all(
+        rows.added(name) == before[0].added(name) for name in ("delete.passage", "delete.entity")
+    ):
+        return _more_places(rows, *before)
     alive = [np.ones(rows.after.passages, bool), np.ones(rows.after.entities, bool)]
     for lives, name in zip(alive, ("delete.passage", "delete.entity"), strict=True):
         lives[rows[name]] = False
     words = np.concatenate([np.arange(rows.before.entities) >= first_word, rows["entity.word"].astype(bool)])
-    passages = np.flatnonzero(alive[0])
     names, others = np.flatnonzero(alive[1] & ~words), np.flatnonzero(alive[1] & words)
-    return places_of(passages, np.concatenate([names, others]), rows.after, names.size)
+    passages, entities = np.flatnonzero(alive[0]), np.concatenate([names, others])
+    return places_of(_shared(passages), _shared(entities), rows.after, names.size)
+
+
+def _shared(order: Rows) -> Rows:
+    """Return the same rows, in memory that is shared if they are 0, 1, 2 and so on."""
+    return all_rows(order.size) if is_whole(order, order.size) else order
+
+
+def _more_places(rows: DeltaRows, before: DeltaRows, at: Places) -> Places:
+    """Return the maps after further records that delete nothing."""
+    passage, passages = _appended(at.passage, at.passages, rows.after.passages)
+    words = rows["entity.word"][before.added("entity.word") :].astype(bool)
+    if words.all() or at.num_names == at.entities.size:
+        names = at.num_names + words.size - int(words.sum())
+        if words.all() or not words[: names - at.num_names].any():  # new names, then new words
+            return Places(passage, passages, *_appended(at.entity, at.entities, rows.after.entities), names)
+    new = before.after.entities + np.arange(words.size)
+    parts = at.entities[: at.num_names], new[~words], at.entities[at.num_names :], new[words]
+    entities = np.concatenate(parts)
+    return Places(passage, passages, _inverse(entities, rows.after.entities), entities, at.num_names + parts[1].size)
+
+
+def _appended(place: Rows, order: Rows, slots: int) -> tuple[Rows, Rows]:
+    """Return a map from slots to rows and its inverse with further slots, whose rows come last."""
+    if is_whole(order, place.size):
+        return all_rows(slots), all_rows(slots)
+    new = np.arange(place.size, slots)
+    return np.concatenate([place, new - place.size + order.size]), np.concatenate([order, new])
 
 
 def places_of(passages: Rows, entities: Rows, slots: Slots, num_names: int) -> Places:
@@ -159,6 +205,8 @@ def places_of(passages: Rows, entities: Rows, slots: Slots, num_names: int) -> P
 
 
 def _inverse(order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    if is_whole(order, size):
+        return order
     place = np.full(size, -1)
     place[order] = np.arange(order.size)
     return place
@@ -177,6 +225,32 @@ class CommonNumbers:
         self._known = known
         self._number: dict[Any, int] = {}
         self.added: list[Any] = []
+        self._order = np.arange(len(known))
+
+    def __len__(self) -> int:
+        return len(self._known) + len(self.added)
+
+    def __getitem__(self, number: int) -> Any:
+        """Return the value of a number."""
+        new = number - len(self._known)
+        return self._known[number] if new < 0 else self.added[new]
+
+    def find(self, value: Any) -> int:
+        """Return the number of a value, or -1 if it has none."""
+        found = self._number.get(value)
+        if found is None:
+            place = bisect_left(self._known, value)
+            return place if place < len(self._known) and self._known[place] == value else -1
+        return found
+
+    def ascending(self) -> Rows:
+        """Return all numbers in the order of their values; new ones are put among those that were there."""
+        order, count = self._order, len(self)
+        if order.size < count:
+            ranked = sorted(range(order.size, count), key=self.__getitem__)
+            before = [bisect_left(order, self[number], key=self.__getitem__) for number in ranked]
+            self._order = order = np.insert(order, before, ranked)
+        return order
 
     def number(self, value: Any) -> tuple[int, bool]:
         """Return the number of a value, and whether it is new."""
@@ -190,3 +264,27 @@ class CommonNumbers:
             self.added.append(value)
         self._number[value] = place
         return place, is_new
+
+
+class StringNumbers(CommonNumbers):
+    """Numbers of strings, and the strings as a column."""
+
+    def __init__(self, known: StringColumn) -> None:
+        super().__init__(known)
+        offsets, data = known.arrays()
+        self._offsets, self._bytes = GrownRows(Section("offsets", offsets)), GrownRows(Section("bytes", data))
+
+    def number(self, value: str) -> tuple[int, bool]:
+        """Return the number of a string, and whether it is new."""
+        number, is_new = super().number(value)
+        if is_new:
+            data = np.frombuffer(value.encode(), np.uint8)
+            self._offsets.append(self._offsets.last()[None] + data.size)
+            self._bytes.append(data)
+        return number, is_new
+
+    def taken(self, name: str, numbers: Rows) -> dict[str, Section]:
+        """Return the sections of some of the strings, in an order."""
+        last = int(numbers.max(initial=-1)) + 1
+        offsets = self._offsets.prefix(last + 1)
+        return take_strings(name, offsets, self._bytes.prefix(int(offsets[-1])), numbers)

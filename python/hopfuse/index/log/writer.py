@@ -209,7 +209,7 @@ class IndexWriter(Generic[Kind]):
             state, header, data, frames = self._durable, log.header, list[bytes](), list[Frame]()
             for seq, one in enumerate(group, state.seq + 1):
                 data.append(frame_bytes(header, seq, state.seq, one.time, one.payload))
-                frames.append(Frame(seq, one.time, memoryview(one.payload), state.seq))
+                frames.append(Frame(seq, one.time, memoryview(one.payload), state.seq, one.batch))
                 one.seq = seq
             log.append(b"".join(data))
             self._durable = state.after(header, frames, log.end)

@@ -136,12 +136,17 @@ def subset(sections: Sections, at: Places) -> ArraysOrSections:
     return {name: sections[name].take(own) for name, own in rows.items() if name in sections} | kept(sections)
 
 
-def merge(name: str, log: DeltaRows, base: Corpus, order: NDArray[np.int64]) -> tuple[Corpus, ArraysOrSections]:
-    """Return vectors in an order as a corpus that shares those of the generation if it can, and as a section."""
-    whole = log.whole(name)
+def merge(
+    name: str, log: DeltaRows, base: Corpus, order: NDArray[np.int64], earlier: Corpus | None = None
+) -> tuple[Corpus, ArraysOrSections]:
+    """Return vectors in an order as a corpus that shares those of the generation if it can, and as a section.
+
+    ``earlier`` is the corpus after fewer batches of the same log, whose vectors are not checked again.
+    """
+    whole, before = log.whole(name), earlier if isinstance(earlier, ContinuedCorpus) else None
     if is_whole(order, len(whole)):
-        return ContinuedCorpus(base, whole), {name: whole}
+        return ContinuedCorpus(base, whole, before=before), {name: whole}
     if (order[1:] > order[:-1]).all():
-        return ContinuedCorpus(base, whole, order), {name: TakenRows(name, whole, order)}
+        return ContinuedCorpus(base, whole, order, before=before), {name: TakenRows(name, whole, order)}
     vectors = take_rows(whole, order)  # names that were added precede the words
     return Corpus.from_stored(vectors, metric=base.metric, storage=base.storage), {name: vectors}

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from ..._arrays.rows import check_range
 from ...text import NAME_RULE
 from ..file.columns import RaggedStrings, string_arrays, string_column
-from ..file.rows import take_rows, take_strings
+from ..file.rows import all_rows, take_rows, take_strings
 from ..file.sections import Arrays, ArraysOrSections, Sections, damage_of
 from ..log.rows import DeltaRows, Places
-from ..membership import is_in
 from . import words
 
 Rows = NDArray[np.int64]
@@ -77,18 +76,19 @@ def subset(sections: Sections, stated: NDArray[np.bool_], entities: Rows) -> Arr
 
 def merge(log: DeltaRows, at: Places) -> ArraysOrSections:
     """Return the sections of entities after records."""
-    rows = log.sections["entity.alias.rows"].whole()
-    entity = np.concatenate([np.repeat(np.arange(log.before.entities), np.diff(rows)), log["alias.entity"]])
     offsets, data = log.whole("alias.name.offsets"), log.whole("alias.name.bytes")
-    row = at.entity[entity] if entity.size else entity
-    kept = np.flatnonzero((row >= 0) & ~_deleted_aliases(log, entity, offsets, data))
-    order = kept[np.argsort(row[kept], kind="stable")]
-    counts = np.bincount(row[kept], minlength=at.entities.size)
+    rows, order = np.zeros(at.entities.size + 1, np.int64), all_rows(0)
+    if len(offsets) > 1:
+        entity, alive = log.aliases.rows(log.count, len(offsets) - 1)
+        row = at.entity[entity]
+        kept = np.flatnonzero((row >= 0) & alive)
+        order = kept[np.argsort(row[kept], kind="stable")]
+        np.cumsum(np.bincount(row[kept], minlength=at.entities.size), out=rows[1:])
     return {
         **_stated(log, at.entities),
         **build_rule(load_rule(log.sections)),
         **log.taken("entity.name", at.entities),
-        "entity.alias.rows": np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        "entity.alias.rows": rows,
         **take_strings("entity.alias", offsets, data, order),
     }
 
@@ -102,23 +102,3 @@ def _stated(log: DeltaRows, entities: NDArray[np.int64]) -> ArraysOrSections:
         bits = bits.copy()
         bits[later] = 1
     return build_stated(take_rows(bits, entities))
-
-
-def _deleted_aliases(
-    log: DeltaRows, entity: NDArray[np.int64], offsets: NDArray[np.int64], data: NDArray[np.uint8]
-) -> NDArray[np.bool_]:
-    """Return which aliases later batches delete."""
-    deleted, gone = np.zeros(entity.size, bool), log["delete.alias.entity"]
-    if not gone.size:
-        return deleted
-    ends, names = log.whole("delete.alias.name.offsets"), log.whole("delete.alias.name.bytes")
-    last = {}  # the last batch that deletes an alias
-    for slot, batch, first, end in zip(
-        gone.tolist(), log.batch("delete.alias.entity").tolist(), ends[:-1], ends[1:], strict=True
-    ):
-        last[slot, names[first:end].tobytes()] = batch
-    stated = np.concatenate([np.full(entity.size - log.added("alias.entity"), -1), log.batch("alias.entity")])
-    for place in np.flatnonzero(is_in(entity, gone)).tolist():
-        alias = data[offsets[place] : offsets[place + 1]].tobytes()
-        deleted[place] = last.get((int(entity[place]), alias), -1) > stated[place]
-    return deleted

@@ -5,20 +5,21 @@ Records with the same columns are joined, and checked in one pass.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._arrays.rows import entries_of
+from ..._arrays.rows import entries_of, indptr_of_counts
 from ...errors import FormatError
-from ..file.columns import StringColumn
-from ..file.rows import GrownRows
-from ..file.sections import Arrays, ArraysOrSections, Section
+from ..file.columns import SortedStrings, StringColumn, string_arrays
+from ..file.rows import GrownRows, all_rows, is_whole
+from ..file.sections import Arrays, ArraysOrSections, LazySection, Section, as_section
 from ..log.records import LogRecords, MetadataRows, Values
-from ..log.rows import DeltaRows
+from ..log.rows import DeltaRows, StringNumbers
 from .metadata import STORES, Metadata, MetadataColumn, check_ascending, check_values, types_of
 from .metadata_build import DTYPES, subset
 
@@ -59,6 +60,43 @@ def read_metadata(arrays: Arrays, rows: Mapping[str, Rows], having: Rows, passag
         own = slice(begin[batch], begin[batch] + count[batch])
         groups.setdefault((*types[own], *whole.names[own]), []).append(batch)
     return [_read_group(whole, np.array(group), passages) for group in groups.values()]
+
+
+def read_one(arrays: Arrays, texts: Mapping[str, list[str]], passages: int) -> MetadataRows | None:
+    """Return the metadata of one batch with so many passages, whose strings were read, or None if it is not valid."""
+    names, strings, codes = texts["metadata.name"], texts["metadata.value"], arrays["metadata.type"]
+    if len(names) != codes.size or any(a >= b for a, b in pairwise(strings)):
+        return None
+    read, items_end, next_of = dict[str, Values](), 0, dict.fromkeys(("present", *STORES.values()), 0)
+
+    def part(store: str) -> NDArray[Any]:
+        begin = next_of[store]
+        next_of[store] = begin + passages + (store == "list")
+        return arrays[f"metadata.{store}"][begin : next_of[store]]
+
+    label = "metadata of a batch"
+    try:
+        for name, kind in types_of(label, names, codes).items():
+            present, data = part("present"), part(STORES[kind])
+            items, lists = np.zeros(0, np.int32), data
+            if kind == "strings":
+                if data.size != passages + 1 or data[0] != items_end:
+                    return None
+                items_end = int(data[-1])
+                items, lists, data = arrays["metadata.item"][lists[0] : items_end], lists - lists[0], np.diff(data)
+                if (data < 0).any() or items.size != lists[-1]:
+                    return None
+            if present.size != passages or data.size != passages:
+                return None
+            check_values(label, name, kind, present, lists, items, len(strings))
+            read[name] = Values(kind, present.view(np.bool_), data.view(np.bool_) if kind == "bool" else data, items)
+    except FormatError:
+        return None
+    if any(next_of[store] != arrays[f"metadata.{store}"].size for store in next_of):
+        return None
+    if items_end != arrays["metadata.item"].size:
+        return None
+    return MetadataRows(read, strings, np.arange(passages), 0)
 
 
 class _Joined(NamedTuple):
@@ -162,25 +200,27 @@ def _strings(arrays: Arrays, name: str) -> list[str]:
     return list(StringColumn(*(Section(f"{name}.{part}", arrays[f"{name}.{part}"]) for part in ("offsets", "bytes"))))
 
 
-# ---- The columns of the log ----
+# ---- The columns of a generation and its log ----
 
 
 class MetadataDelta:
-    """Columns over the added passages, deleted ones among them; strings have common codes."""
+    """Columns over the passages of a generation and those that batches add, deleted ones among them.
 
-    def __init__(self, types: Mapping[str, str]) -> None:
-        self._types = dict(types)
-        self._columns: dict[str, _Column] = {}
-        self._codes: dict[str, int] = {}
-        self._passages = 0
+    Strings have numbers that are common to both.
+    """
+
+    def __init__(self, metadata: Metadata, passages: int) -> None:
+        column = next((metadata[name] for name in metadata), None)
+        none = string_arrays("metadata.value", ())
+        self.strings = StringNumbers(
+            StringColumn(*(Section(name, array) for name, array in none.items())) if column is None else column.strings
+        )
+        self._columns = {name: _Column(metadata.types[name], -1, passages, metadata[name]) for name in metadata}
+        self._passages = passages
 
     def values(self, count: int, passages: int) -> dict[str, Values]:
-        """Return the columns of the first batches, which add so many passages."""
+        """Return the columns of the generation and the first batches, over so many passages."""
         return {name: one.values(passages) for name, one in self._columns.items() if one.since < count}
-
-    def strings(self) -> list[str]:
-        """Return the strings by their codes."""
-        return list(self._codes)
 
     def append(self, size: int, records: LogRecords) -> None:
         """Append the passages of batches after the first ``size`` ones.
@@ -190,7 +230,7 @@ class MetadataDelta:
         FormatError
             A column has another type than before; nothing is appended.
         """
-        groups, types = records.metadata, dict(self._types)
+        groups, types = records.metadata, {name: column.type for name, column in self._columns.items()}
         for group in groups:
             for name, values in group.columns.items():
                 if types.setdefault(name, values.type) != values.type:
@@ -202,11 +242,7 @@ class MetadataDelta:
                         given=values.type,
                         allowed=types[name],
                     )
-        self._types = types
-        codes = [
-            np.array([self._codes.setdefault(text, len(self._codes)) for text in group.strings], np.int32)
-            for group in groups
-        ]
+        codes = [np.array([self.strings.number(text)[0] for text in group.strings], np.int32) for group in groups]
         for group in groups:
             for name, values in group.columns.items():
                 if name not in self._columns:
@@ -223,25 +259,30 @@ class MetadataDelta:
 
 
 class _Column:
-    def __init__(self, kind: str, since: int, passages: int) -> None:
-        self.since, self._type = since, kind
-        dtypes = (np.bool_, _dtype(kind), np.int32)
-        self._present, self._data, self._items = (GrownRows(Section(kind, np.zeros(0, dtype))) for dtype in dtypes)
-        self.append(passages, [])
+    """A column that grows; of lists, the data are the offsets of the items."""
+
+    def __init__(self, kind: str, since: int, passages: int, base: MetadataColumn | None = None) -> None:
+        self.since, self.type = since, kind
+        if base is None:
+            data = missing(kind, passages) if kind != "strings" else np.zeros(passages + 1, np.int64)
+            parts = np.zeros(passages, np.bool_), data, np.zeros(0, np.int32)
+        else:
+            parts = base.present, base.data, base.items
+        self._present, self._data, self._items = (GrownRows(Section(kind, part)) for part in parts)
 
     def values(self, passages: int) -> Values:
-        present, data = self._present.prefix(passages), self._data.prefix(passages)
-        items = int(data.sum()) if self._type == "strings" else 0
-        return Values(self._type, present, data, self._items.prefix(items))
+        present, is_list = self._present.prefix(passages), self.type == "strings"
+        data = self._data.prefix(passages + is_list)
+        return Values(self.type, present, data, self._items.prefix(int(data[-1]) if is_list else 0))
 
     def append(self, count: int, parts: list[tuple[NDArray[np.int64], Values]]) -> None:
         """Append passages, of which some have values."""
-        present, data = np.zeros(count, np.bool_), missing(self._type, count)
+        present, data = np.zeros(count, np.bool_), missing(self.type, count)
         for passages, values in parts:
             present[passages], data[passages] = values.present, values.data
         self._present.append(present)
-        self._data.append(data)
-        if self._type == "strings" and parts:
+        self._data.append(data if self.type != "strings" else self._data.last() + np.cumsum(data))
+        if self.type == "strings" and parts:
             of = np.concatenate([np.repeat(passages, values.data) for passages, values in parts])
             items = np.concatenate([values.items for _, values in parts])
             self._items.append(items[np.argsort(of, kind="stable")])
@@ -270,45 +311,75 @@ def _coded(values: Values, codes: NDArray[np.int32]) -> Values:
 # ---- The columns after the log ----
 
 
-def merge(metadata: Metadata, rows: DeltaRows, passages: NDArray[np.int64]) -> ArraysOrSections:
-    """Return the sections ``metadata.*`` of the passages of ascending slots, or none without columns."""
-    counts = rows.before.passages, rows.after.passages - rows.before.passages
-    types = dict(metadata.types) | {name: values.type for name, values in rows.metadata.items()}
-    if not types:
-        return {}
-    strings, own, added = _joined_strings(metadata, rows.metadata_strings)
-    columns = {}
-    for name, kind in types.items():
-        parts = [
-            _coded(_base_values(metadata[name]) if name in metadata else _nothing(kind, counts[0]), own),
-            _coded(rows.metadata.get(name) or _nothing(kind, counts[1]), added),
-        ]
-        present, data, items = (np.concatenate(part) for part in list(zip(*parts, strict=True))[1:])
-        if kind == "strings":
-            data = np.concatenate([[0], np.cumsum(data)]).astype(np.int64)
-        columns[name] = MetadataColumn(name, kind, present, data, items, strings)  # type: ignore[arg-type]
-    return subset(columns, passages)
+def merge(log: DeltaRows, passages: Rows) -> tuple[Metadata, ArraysOrSections]:
+    """Return the metadata of the passages of ascending slots, and their sections, or none without columns."""
+    found = MergedMetadata(log.metadata, log.metadata_strings, passages)
+    return found, found.sections() if found else {}
 
 
-def _joined_strings(metadata: Metadata, added: list[str]) -> tuple[list[str], Codes, Codes]:
-    """Return all strings, ascending, and the place in them of each of the generation's and of the added ones."""
-    own = list(next(iter(metadata.values())).strings) if metadata else []
-    new = sorted(text for text in added if not _is_among(text, own))
-    before = [bisect_left(own, text) for text in new]
-    strings = np.insert(np.array(own, object), before, np.array(new, object)).tolist() if new else own
-    places = np.arange(len(own)) + np.searchsorted(before, np.arange(len(own)), side="right")
-    return strings, places.astype(np.int32), np.array([bisect_left(strings, text) for text in added], np.int32)
+class MergedMetadata(Metadata):
+    """The metadata of the remaining passages of a generation and its log; a column is made when it is first read."""
+
+    def __init__(self, values: Mapping[str, Values], strings: StringNumbers, passages: Rows) -> None:
+        super().__init__({}, passages.size)
+        self._values, self._numbers, self._slots = values, strings, passages
+        self.types = {name: one.type for name, one in values.items()}
+
+    def sections(self) -> ArraysOrSections:
+        """Return the sections of all columns, which are made when they are read."""
+        strings = [f"metadata.{name}.{part}" for name in ("name", "value") for part in ("offsets", "bytes")]
+        dtypes = {f"metadata.{name}": dtype for name, dtype in DTYPES.items()} | {"metadata.type": np.uint8}
+        dtypes |= {name: np.int64 if name.endswith("offsets") else np.uint8 for name in strings}
+        return {name: LazySection(name, dtype, partial(self._array, name)) for name, dtype in dtypes.items()}
+
+    def _array(self, name: str) -> NDArray[Any]:
+        return as_section(name, self._arrays[name]).whole()
+
+    @cached_property
+    def _arrays(self) -> ArraysOrSections:
+        return subset(self, all_rows(self._passages))
+
+    @cached_property
+    def _kept(self) -> Rows:
+        """The numbers of the strings that a passage has, in the order of the strings."""
+        order = self._numbers.ascending()
+        seen = np.zeros(order.size + 1, np.bool_)
+        for name, kind in self.types.items():
+            if kind in ("string", "strings"):
+                _, data, items = self._taken[name]
+                seen[items if kind == "strings" else data] = True  # -1 is the last one
+        return order[seen[order]]
+
+    @cached_property
+    def _place(self) -> Codes:
+        """The place of each number's string among those that a passage has; the last one is -1."""
+        place = np.full(len(self._numbers) + 1, -1, np.int32)
+        place[self._kept] = np.arange(self._kept.size, dtype=np.int32)
+        return place
+
+    @cached_property
+    def _taken(self) -> dict[str, tuple[NDArray[Any], ...]]:
+        """Which passages have a value, and the data and items of each column, with the numbers of strings."""
+        return {name: _of_passages(values, self._slots) for name, values in self._values.items()}
+
+    def _read(self, name: str) -> MetadataColumn:
+        """Return a column."""
+        kind = self.types[name]
+        present, data, items = self._taken[name]
+        if self._strings is None:
+            self._strings = SortedStrings.of(self._numbers.taken("metadata.value", self._kept), "metadata.value")
+        if kind == "string":
+            data = self._place[data]
+        return MetadataColumn(name, kind, present, data, self._place[items], self._strings)
 
 
-def _is_among(text: str, ascending: list[str]) -> bool:
-    place = bisect_left(ascending, text)
-    return place < len(ascending) and ascending[place] == text
-
-
-def _base_values(column: MetadataColumn) -> Values:
-    data = np.diff(column.data) if column.type == "strings" else column.data
-    return Values(column.type, column.present, data, column.items)
-
-
-def _nothing(kind: str, count: int) -> Values:
-    return Values(kind, np.zeros(count, np.bool_), missing(kind, count), np.zeros(0, np.int32))
+def _of_passages(values: Values, slots: Rows) -> tuple[NDArray[Any], ...]:
+    """Return which passages of ascending slots have a value, and their data and items."""
+    present, data, items = values[1:]
+    if is_whole(slots, present.size):
+        return present, data, items
+    if values.type != "strings":
+        return present[slots], data[slots], items
+    counts, kept = np.diff(data), np.zeros(present.size, np.bool_)
+    kept[slots] = True
+    return present[slots], indptr_of_counts(counts[slots]), items[np.repeat(kept, counts)]

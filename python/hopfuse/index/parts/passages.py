@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, overload
@@ -214,16 +213,6 @@ def _is_value(label: Label, value: Value) -> bool:
     return isinstance(value, int) or bool(value.strip())
 
 
-def ascending_numbers(known: Sequence[Value], added: Sequence[Value]) -> Rows:
-    """Return the numbers of known values, which ascend, and of added ones, in the order of the values."""
-    order = np.arange(len(known))
-    if not added:
-        return order
-    ranked = sorted(range(len(added)), key=added.__getitem__)
-    before = [bisect_left(known, added[at]) for at in ranked]
-    return np.insert(order, before, len(known) + np.array(ranked))
-
-
 # ---- Some passages ----
 
 
@@ -291,12 +280,11 @@ def _merged_ids(log: DeltaRows, passages: Rows) -> ArraysOrSections:
 def _merged_label(log: DeltaRows, label: Label, passages: Rows) -> ArraysOrSections:
     """Return the sections of a label after records, without labels that no passage has any more."""
     codes = take_rows(log.whole(label.codes), passages)
-    known = label_values(log.sections, label)
     if label.numbers and log.knows(label.numbers):
         numbers = log.whole(label.numbers)
-        codes, kept = used(codes, ascending_numbers(known, numbers[len(known) :].tolist()))
+        codes, kept = used(codes, log.labels[label.what].ascending())
         return {label.codes: codes, label.numbers: take_rows(numbers, kept)} if kept.size else {}
-    codes, kept = used(codes, ascending_numbers(known, log.strings(label.strings)))
+    codes, kept = used(codes, log.labels[label.what].ascending())
     return {label.codes: codes, **log.taken(label.strings, kept)} if kept.size else {}
 
 

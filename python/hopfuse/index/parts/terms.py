@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays.bm25 import BM25Weights, sum_columns, text_lengths
-from ..._arrays.rows import ascends, indptr_of_counts
+from ..._arrays.rows import indptr_of_counts
 from ..._validation import check_type
 from ...errors import InputError
 from ...types import TermMatrix
 from ...types.term_matrix import Entries
 from ..file.columns import string_arrays, string_column
-from ..file.sections import Arrays, ArraysOrSections, MadeSection, Section, Sections, damage_of
+from ..file.sections import Arrays, ArraysOrSections, LazySection, MadeSection, Section, Sections, damage_of
+from ..log.lineage import MergeResult
 from ..log.records import LogRecords
 from ..log.rows import CommonNumbers, DeltaRows, Places
 from .words import check_stemmer, load_rule
@@ -108,10 +109,17 @@ def subset(matrix: TermMatrix, sections: Sections, passages: NDArray[np.int64]) 
 # ---- Changes ----
 
 
-def merge(base: TermMatrix, log: DeltaRows, at: Places) -> tuple[MergedTerms, ArraysOrSections]:
-    """Return the matrix after records, which makes its entries when they are read, and its sections."""
-    found = MergedTerms(base, log, at.passage, at.passages.size)
-    return found, build_terms(found) | found.sections()
+def merge(
+    base: TermMatrix, log: DeltaRows, at: Places, before: MergeResult | None = None
+) -> tuple[MergedTerms, ArraysOrSections]:
+    """Return the matrix after records, which makes its entries when they are read, and its sections.
+
+    Given an earlier matrix of the same generation, only entries that were added or deleted since are read.
+    """
+    earlier = None if before is None else before.made.get("lexical")
+    found = MergedTerms(base, log, at, earlier if isinstance(earlier, MergedTerms) else None)
+    same = {name: section for name, section in log.sections.items() if name in _KEPT}
+    return found, {"lexical.rule": np.array([base.rule], np.int64)} | same | found.sections()
 
 
 def number_entries(known: CommonNumbers, records: LogRecords) -> Arrays:
@@ -125,9 +133,58 @@ def number_entries(known: CommonNumbers, records: LogRecords) -> Arrays:
     }
 
 
+def added_lengths(records: LogRecords) -> NDArray[np.float64]:
+    """Return the number of terms of each passage that records add."""
+    new = records.count("passage.length")
+    if "lexical.passage" not in records.arrays:
+        return np.zeros(int(new.sum()))
+    first = np.repeat(np.cumsum(new) - new, records.rows["lexical.passage"])
+    return text_lengths(records.arrays["lexical.passage"] + first, records.arrays["lexical.count"], int(new.sum()))
+
+
+#: The sections of how scores are computed and texts are read, which no change changes.
+_KEPT = {
+    *(f"lexical.{name}.{part}" for name in ("setting", "stopword") for part in ("offsets", "bytes")),
+    *("lexical.parameter", "lexical.rule"),
+}
 #: Which parts of the entries a section is made of: passages (0) and counts (1).
 _READ = {"lexical.passage": (0,), "lexical.score": (0, 1), "lexical.count": (1,)}
 _PART = 1 << 17  # entries
+#: Added entries that are searched one by one; more of them, and an eighth as many as are sorted, are sorted.
+_UNSORTED = 1 << 12
+#: Deleted passages up to which each is compared with all entries; more are marked.
+_FEW = 4
+
+
+class _AddedEntries(NamedTuple):
+    """The entries that batches add, in the order of the batches."""
+
+    terms: NDArray[np.int32]
+    slots: NDArray[np.int32]
+    counts: NDArray[np.int32]
+
+    def of(self, rows: Any) -> _AddedEntries:
+        return _AddedEntries(*(part[rows] for part in self))
+
+
+class _ByTerm:
+    """Added entries by their terms: all but the last ones are sorted. Shared by the matrices of a generation."""
+
+    def __init__(self) -> None:
+        self._sorted = _AddedEntries(*(np.zeros(0, np.int32) for _ in range(3)))
+
+    def entries(self, term: int, added: _AddedEntries) -> _AddedEntries:
+        """Return the entries of a term, by slot; some of them may come after ``added``."""
+        ordered = self._sorted
+        held, count = ordered.terms.size, added.terms.size
+        if count - held > max(_UNSORTED, held >> 3):
+            rest = added.of(slice(held, count))
+            both = _AddedEntries(*map(np.concatenate, zip(ordered, rest, strict=True)))
+            self._sorted = ordered = both.of(np.argsort(both.terms, kind="stable"))
+            held = count
+        own = ordered.of(slice(*np.searchsorted(ordered.terms, np.array([term, term + 1], np.int32))))
+        last = np.flatnonzero(added.terms[held:] == term) + held
+        return _AddedEntries(*map(np.concatenate, zip(own, added.of(last), strict=True))) if last.size else own
 
 
 class MergedTerms(TermMatrix):
@@ -139,8 +196,11 @@ class MergedTerms(TermMatrix):
 
     Parameters
     ----------
-    place : ndarray of int64
-        The row of each slot, -1 if it was deleted.
+    base : TermMatrix
+    log : DeltaRows
+    at : Places
+    before : MergedTerms, optional
+        Of fewer batches of the same log.
 
     Raises
     ------
@@ -148,42 +208,155 @@ class MergedTerms(TermMatrix):
         The generation has no counts, or a batch counts a term twice in a passage.
     """
 
-    def __init__(self, base: TermMatrix, log: DeltaRows, place: NDArray[np.int64], num_passages: int) -> None:
-        self._base, self._base_counts = base, base.required_counts()
-        row = place[: base.num_passages].astype(np.int32)
-        self._row = None if (row >= 0).all() else row  # without deletions, slots of the generation are rows
-        lives = place[log["lexical.passage"]] >= 0
-        term, added, counts = (log[f"lexical.{part}"][lives] for part in ("term", "passage", "count"))
-        added = place[added].astype(np.int32)
-
-        words = [*base.terms, *log.new_terms]
-        kept, new = np.zeros(len(words), np.int64), np.bincount(term, minlength=len(words))
-        kept[: len(base.terms)] = self._frequency()
-        number = np.array(sorted(np.flatnonzero(kept + new).tolist(), key=words.__getitem__), np.int64)
-        rank = np.zeros(len(words), np.int64)
-        rank[number] = np.arange(number.size)
-        order = np.argsort(rank[term] * num_passages + added)
-        self._added = added[order], counts[order]
-        self._added_indptr = indptr_of_counts(new[number])
-        if not ascends(self._added[0], self._added_indptr):
-            raise InputError("duplicate", None, "a batch counts a term twice in a passage")
-        # before each term, the terms of the generation that precede it; those without passages belong to the next one
-        own = np.where(number < len(base.terms), number + 1, 0)
-        self._begin = np.maximum.accumulate(np.concatenate([[0], own]))
-
-        lengths = text_lengths(added, counts, num_passages)
-        lengths[row[row >= 0]] += base.lengths[row >= 0]
-        indptr = indptr_of_counts((kept + new)[number])
-        self._weights = BM25Weights.of(np.diff(indptr), lengths, method=base.method, k1=base.k1, b=base.b)
+    def __init__(self, base: TermMatrix, log: DeltaRows, at: Places, before: MergedTerms | None = None) -> None:
+        self._base, self._base_counts, self._slot_rows = base, base.required_counts(), at.passage
+        self._row_slots = at.passages
+        self._known = CommonNumbers(base.terms) if log.terms is None else log.terms
+        self._added = _AddedEntries(*(log[f"lexical.{part}"] for part in ("term", "passage", "count")))
+        self._lengths_added = log["lexical.length"]
+        self._by_term: _ByTerm = _ByTerm() if before is None else before._by_term
+        self._order = self._known.ascending()
+        self._gone = log["delete.passage"]
+        if before is None:
+            self._frequency, self._total = self._counted()
+        else:
+            self._frequency, self._total = self._counted_since(before)
         same = {name: getattr(base, name) for name in ("method", "k1", "b", "stopwords", "stemmer", "rule")}
-        # the fields of a frozen class
-        self.__dict__.update(terms=tuple(words[t] for t in number.tolist()), indptr=indptr, **same)
-        self.__dict__.update(num_passages=num_passages)
+        self.__dict__.update(same, num_passages=at.passages.size)  # the fields of a frozen class
+
+    # ---- How often terms occur ----
+
+    def _counted(self) -> tuple[NDArray[np.int64], float]:
+        """Return the number of remaining passages with each term, by the term's number, and their length in all."""
+        base = self._base
+        frequency = np.zeros(len(self._known), np.int64)
+        frequency[: len(base.terms)] = np.diff(base.indptr)
+        total = float(base.lengths.sum()) + self._count_new(frequency, 0, 0)
+        old = self._gone[self._gone < base.num_passages]
+        return frequency, total - self._count_gone(frequency, old, 0)
+
+    def _counted_since(self, before: MergedTerms) -> tuple[NDArray[np.int64], float]:
+        """Return what :meth:`_counted` does, from that of fewer batches."""
+        frequency = np.zeros(len(self._known), np.int64)
+        frequency[: before._frequency.size] = before._frequency
+        entries, slots = before._added.terms.size, before._slot_rows.size
+        total = before._total + self._count_new(frequency, entries, slots)
+        gone = self._gone[before._gone.size :]
+        return frequency, total - self._count_gone(frequency, gone[gone < slots], entries)
+
+    def _count_new(self, frequency: NDArray[np.int64], first: int, slot: int) -> float:
+        """Count the entries from one on, of the passages from a slot on that remain; return the passages' length."""
+        new = self._added.of(slice(first, None))
+        lives = self._slot_rows[new.slots] >= 0
+        if not lives.all():
+            new = new.of(lives)
+        if not _are_distinct(new):
+            raise InputError("duplicate", None, "a batch counts a term twice in a passage")
+        np.add.at(frequency, new.terms, 1)
+        slot = max(slot, self._base.num_passages)
+        alive = self._slot_rows[slot:] >= 0
+        return float(self._lengths_added[slot - self._base.num_passages :][alive].sum())
+
+    def _count_gone(self, frequency: NDArray[np.int64], slots: NDArray[np.int64], entries: int) -> float:
+        """Subtract deleted passages, whose added entries are among the first; return their length."""
+        if not slots.size:
+            return 0.0
+        own = np.unique(slots)
+        base, indptr = self._base, self._base.indptr
+        at = _entries_of(base.passages, own[own < base.num_passages], base.num_passages)
+        np.subtract.at(frequency, np.searchsorted(indptr, at, "right") - 1, 1)
+        added = self._added.of(slice(0, entries))
+        at = _entries_of(added.slots, own[own >= base.num_passages], self._slot_rows.size)
+        np.subtract.at(frequency, added.terms[at], 1)
+        return float(self._lengths_of(own).sum())
+
+    def _lengths_of(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the lengths of passages by their slots."""
+        count = self._base.num_passages
+        if not self._lengths_added.size:
+            return self._base.lengths[slots]
+        found = np.empty(slots.size)
+        old = slots < count
+        found[old] = self._base.lengths[slots[old]]
+        found[~old] = self._lengths_added[slots[~old] - count]
+        return found
+
+    # ---- Terms ----
+
+    @cached_property
+    def _numbers(self) -> NDArray[np.int64]:
+        """The number of each term that a passage has, in the order of the terms."""
+        there = np.zeros(self._order.size, np.bool_)
+        np.greater(self._frequency, 0, out=there[: self._frequency.size])
+        return self._order[there[self._order]]
+
+    @cached_property
+    def _rank(self) -> NDArray[np.int64]:
+        """The place of each number's term among the terms, if a passage has it."""
+        rank = np.full(self._order.size, -1)
+        rank[self._numbers] = np.arange(self._numbers.size)
+        return rank
+
+    @cached_property
+    def terms(self) -> tuple[str, ...]:
+        """The terms that a passage has, ascending; made at the first use."""
+        return tuple(self._known[number] for number in self._numbers.tolist())
+
+    def places(self, terms: Sequence[str]) -> list[int]:
+        """Return the places of those of some terms that the matrix has: see :meth:`hopfuse.types.TermMatrix.places`."""
+        numbers = [number for number in map(self._known.find, terms) if 0 <= number < self._rank.size]
+        return [rank for rank in self._rank[numbers].tolist() if rank >= 0] if numbers else []
+
+    @property
+    def num_terms(self) -> int:
+        """V."""
+        return self._numbers.size
+
+    @cached_property
+    def indptr(self) -> NDArray[np.int64]:
+        """Where the entries of each term begin; made at the first use."""
+        return indptr_of_counts(self._frequency[self._numbers])
+
+    @cached_property
+    def lengths(self) -> NDArray[np.float64]:
+        """The number of terms of each passage, repeated ones too."""
+        return self._lengths_of(self._row_slots)
+
+    # ---- Columns ----
 
     def column(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return the passages that have a term, ascending, and its scores in them."""
-        passages, counts = self._entries(term, term + 1)
-        return passages, self._weights.scores(self.indptr[term : term + 2], passages, counts, term)
+        number = int(self._numbers[term])
+        slots, counts = self._column(number)
+        rows = self._slot_rows[slots]
+        lives = rows >= 0
+        if not lives.all():
+            slots, rows, counts = slots[lives], rows[lives], counts[lives]
+        weights = BM25Weights.of_mean(
+            self._frequency[number : number + 1],
+            self._lengths_of(slots),
+            (self._total, self.num_passages),
+            **self._how,
+        )
+        scores = weights.scores(np.array([0, rows.size]), np.arange(rows.size, dtype=np.int32), counts)
+        return rows.astype(np.int32), scores
+
+    @property
+    def _how(self) -> dict[str, Any]:
+        return {"method": self.method, "k1": self.k1, "b": self.b}
+
+    def _column(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Return the slots of the passages that have a term, deleted ones too, and its counts in them."""
+        added = self._by_term.entries(number, self._added)
+        slots, counts = added.slots, added.counts
+        if slots.size and slots[-1] >= self._slot_rows.size:  # of later batches
+            kept = np.searchsorted(slots, self._slot_rows.size)
+            slots, counts = slots[:kept], counts[:kept]
+        if number < len(self._base.terms):
+            own = slice(*self._base.indptr[number : number + 2])
+            slots = np.concatenate([self._base.passages[own], slots])
+            counts = np.concatenate([self._base_counts[own], counts])
+        return slots.astype(np.int64), counts
 
     def sums(self, terms: Sequence[int]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return passages and sums of scores: see :meth:`hopfuse.types.TermMatrix.sums`; no other columns are made."""
@@ -215,23 +388,57 @@ class MergedTerms(TermMatrix):
             own = np.full(self._row.size, -1, np.int32)
             own[self._row >= 0] = place[self._row[self._row >= 0]]
         of, passages, counts = self._base.entries_of(own)
-        # of the terms of the generation, as many are up to a term as up to the same one here
-        here = np.searchsorted(self._begin[1:], np.arange(len(self._base.terms)), "right").astype(np.int32)
-        row, more = self._added
+        here, columns = self._rank.astype(np.int32), self._columns
+        row, more = columns.rows, columns.counts
         added = place[row]
         kept = np.flatnonzero(added >= 0)
-        new = np.repeat(np.arange(len(self.terms), dtype=np.int32), np.diff(self._added_indptr))[kept]
+        new = np.repeat(np.arange(self.num_terms, dtype=np.int32), np.diff(columns.indptr))[kept]
         order = np.argsort(np.concatenate([here[of], new]), kind="stable")
         parts = (here[of], new), (passages, added[kept]), (counts, more[kept])
         terms, places, times = (np.concatenate(part)[order] for part in parts)
         return terms, places, times
 
+    # ---- Sections ----
+
     def sections(self) -> dict[str, Section]:
-        """Return the sections of the entries, which are made in parts when they are read."""
+        """Return the sections of the terms and entries, which are made when they are read."""
+        strings = {"lexical.term.offsets": np.int64, "lexical.term.bytes": np.uint8}
+        size = int(self._frequency.sum())
         return {
-            name: MadeSection(name, (int(self.indptr[-1]),), dtype, partial(self._parts, name))
-            for name, dtype in zip(_READ, (np.int32, np.float32, np.int32), strict=True)
+            **{name: LazySection(name, dtype, partial(self._strings_in, name)) for name, dtype in strings.items()},
+            "lexical.indptr": LazySection("lexical.indptr", np.int64, lambda: self.indptr),
+            **{
+                name: MadeSection(name, (size,), dtype, partial(self._parts, name))
+                for name, dtype in zip(_READ, (np.int32, np.float32, np.int32), strict=True)
+            },
         }
+
+    def _strings_in(self, name: str) -> NDArray[Any]:
+        """Return the offsets or the bytes of the terms."""
+        return string_arrays("lexical.term", self.terms)[name]
+
+    @cached_property
+    def _row(self) -> NDArray[np.int32] | None:
+        """The row of each passage of the generation, None if all remain: then slots are rows."""
+        row = self._slot_rows[: self._base.num_passages].astype(np.int32)
+        return None if (row >= 0).all() else row
+
+    @cached_property
+    def _columns(self) -> _AddedColumns:
+        """The added entries in the order of the terms."""
+        row = self._slot_rows[self._added.slots]
+        lives = row >= 0
+        added, row = self._added.of(lives), row[lives]
+        order = np.argsort(self._rank[added.terms] * max(self.num_passages, 1) + row)
+        counts = np.bincount(self._rank[added.terms], minlength=self.num_terms)
+        # before each term, the terms of the generation that precede it; those without passages belong to the next one
+        own = np.where(self._numbers < len(self._base.terms), self._numbers + 1, 0)
+        begin = np.maximum.accumulate(np.concatenate([[0], own]))
+        return _AddedColumns(row[order].astype(np.int32), added.counts[order], indptr_of_counts(counts), begin)
+
+    @cached_property
+    def _weights(self) -> BM25Weights:
+        return BM25Weights.of(np.diff(self.indptr), self.lengths, **self._how)
 
     def _parts(self, name: str) -> Iterator[NDArray[Any]]:
         """Yield a section in parts of whole terms."""
@@ -245,12 +452,12 @@ class MergedTerms(TermMatrix):
 
     def _entries(self, first: int, last: int, read: tuple[int, ...] = (0, 1)) -> tuple[NDArray[np.int32], ...]:
         """Return the passages that have each of some consecutive terms (0), and its counts in them (1)."""
-        begin, end = self._base.indptr[self._begin[[first, last]]]
-        own, new = self._of_base(begin, end, read), slice(*self._added_indptr[[first, last]])
-        parts = [(a, self._added[which][new]) for a, which in zip(own, read, strict=True)]
-        if last == first + 1:
-            return tuple(map(np.concatenate, parts))
-        added, size = np.diff(self._added_indptr[first : last + 1]), np.diff(self.indptr[first : last + 1])
+        columns = self._columns
+        begin, end = self._base.indptr[columns.begin[[first, last]]]
+        own, new = self._of_base(begin, end, read), slice(*columns.indptr[[first, last]])
+        more = (columns.rows, columns.counts)
+        parts = [(a, more[which][new]) for a, which in zip(own, read, strict=True)]
+        added, size = np.diff(columns.indptr[first : last + 1]), np.diff(self.indptr[first : last + 1])
         is_new = np.zeros(int(size.sum()), np.bool_)
         is_new[_last_places(size, added)] = True
         return tuple(_joined(is_new, *part) for part in parts)
@@ -264,16 +471,32 @@ class MergedTerms(TermMatrix):
         lives = own[0] >= 0
         return [own[which][lives] for which in read]
 
-    def _frequency(self) -> NDArray[np.int64]:
-        """Return in how many of the remaining passages of the generation each of its terms occurs."""
-        if self._row is None:
-            return np.diff(self._base.indptr)
-        indptr, kept = self._base.indptr, np.zeros(len(self._base.terms), np.int64)
-        for first, last in _parts_of(indptr):
-            lives = np.zeros(int(indptr[last] - indptr[first]) + 1, np.int64)
-            np.cumsum(self._row[self._base.passages[indptr[first] : indptr[last]]] >= 0, out=lives[1:])
-            kept[first:last] = np.diff(lives[indptr[first : last + 1] - indptr[first]])
-        return kept
+
+class _AddedColumns(NamedTuple):
+    """The added entries of remaining passages, in the order of the terms."""
+
+    rows: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    indptr: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    """For each term and after the last, the number of the generation's terms whose entries come before its own."""
+
+
+def _are_distinct(entries: _AddedEntries) -> bool:
+    """Return whether no passage has an entry of a term twice."""
+    if entries.terms.size < 2:
+        return True
+    key = np.sort(entries.slots.astype(np.int64) << 32 | entries.terms)
+    return bool((key[1:] != key[:-1]).all())
+
+
+def _entries_of(passages: NDArray[np.int32], wanted: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Return the entries of some passages, which are below ``count``."""
+    if wanted.size <= _FEW:
+        return np.concatenate([np.zeros(0, np.int64), *(np.flatnonzero(passages == one) for one in wanted.tolist())])
+    marks = np.zeros(count, np.bool_)
+    marks[wanted] = True
+    return np.flatnonzero(marks[passages])
 
 
 def _parts_of(indptr: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

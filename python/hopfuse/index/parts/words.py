@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..._validation import check_choice, check_excludes, check_text, check_type,
 from ...text import RULE, check_rule
 from ...types.term_matrix import check_words
 from ..file.columns import string_arrays, string_column
-from ..file.sections import Arrays, Sections, damage_of
+from ..file.sections import Arrays, ArraysOrSections, Sections, damage_of
 from ..log.rows import Places
 
 #: The algorithms of all releases of Snowball, by PyStemmer's names.
@@ -23,6 +24,8 @@ STEMMERS = (
     *("portuguese", "romanian", "russian", "serbian", "sesotho", "spanish", "swedish", "tamil", "turkish", "yiddish"),
 )
 
+#: The sections that no change changes.
+_KEPT = {*(f"word.{name}.{part}" for name in ("setting", "stopword") for part in ("offsets", "bytes")), "word.rule"}
 #: The reading rule of a part that does not say its own.
 FIRST_RULE = 1
 
@@ -71,6 +74,14 @@ class WordInfo:
         object.__setattr__(self, "stopwords", check_words(self.stopwords, "stopwords"))
         object.__setattr__(self, "rule", check_rule(self.rule, "words"))
 
+    def with_first(self, first: int) -> WordInfo:
+        """Return the same with another first word; the rest is not checked again."""
+        if first == self.first:
+            return self
+        found = copy(self)
+        object.__setattr__(found, "first", check_whole(first, "first", least=0))
+        return found
+
 
 def check_stemmer(name: str | None) -> None:
     """Refuse a name that is not an algorithm of Snowball."""
@@ -107,9 +118,17 @@ def load(sections: Sections, num_entities: int) -> WordInfo | None:
 
 
 def moved(words: WordInfo, at: Places) -> tuple[WordInfo, Arrays]:
-    """Return the words of a part or after changes, and their sections: they follow the names that are left."""
-    found = replace(words, first=at.num_names)
+    """Return the words of a part, and their sections: they follow the names that are left."""
+    found = words.with_first(at.num_names)
     return found, build(found, at.entities.size)
+
+
+def merge(words: WordInfo, sections: Sections, at: Places) -> tuple[WordInfo, ArraysOrSections]:
+    """Return the words after changes, and their sections: all but the first one are those of the generation."""
+    found = words.with_first(at.num_names)
+    same = {name: section for name, section in sections.items() if name in _KEPT}
+    own = {"word.rule": np.array([words.rule], np.int64), "word.first": np.array([found.first], np.int64)}
+    return found, own | same
 
 
 def _check_first(words: WordInfo, num_entities: int) -> None:
