@@ -14,7 +14,8 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 from hopfuse import _native
-from hopfuse.backends import cpu, cpu_push, walks
+from hopfuse.backends import calls as files_of_calls
+from hopfuse.backends import cpu_push, walks
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
@@ -229,7 +230,8 @@ def project_calls(rng: np.random.Generator) -> None:
 
 def main(calls: Path, expected: Path) -> None:
     recorder = Recorder()
-    cpu._native = cpu_push._native = walks._native = recorder  # type: ignore[assignment]
+    for module in (*files_of_calls.modules(), cpu_push, walks):
+        module._native = recorder  # type: ignore[attr-defined]
     rng = np.random.default_rng(20260101)
     ppr_calls(rng)
     dense_calls(rng)

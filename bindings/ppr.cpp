@@ -152,7 +152,7 @@ WalkedGraph device_graph(const DeviceQueue& queue, const Rows& rows, Prepared& p
     return made;
 }
 
-// The operands of a batch, a PprQueries of hopfuse/backends/calls.py.
+// The operands of a batch, a PprQueries of hopfuse/backends/walk_queries.py.
 class QueryOperands {
 public:
     QueryOperands(Operands& in, nb::handle given, const native::DeviceGraph& graph) {

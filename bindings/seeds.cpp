@@ -1,5 +1,4 @@
 #include "../kernels/cpu/seeds.h"
-#include "../kernels/device/boost.h"
 #include "../kernels/device/seeds.h"
 
 #include "common.h"

@@ -21,7 +21,7 @@ KERNELS = ROOT / "kernels"
 # ---- The table ------------------------------------------------------------------------------------------------------
 
 #: What every room may see: the checks, arrays and folding of texts that all share.
-SHARED = {"errors", "_arrays", "_threads", "_validation", "text"}
+SHARED = {"errors", "_arrays", "_lazy", "_threads", "_validation", "text"}
 #: Rooms whose public names make up the public API.
 API = {"", "types", "ops", "fusion", "encoders", "index", "recipes", "io"} | SHARED
 #: Rooms around the API, each with third-party libraries of its own.
@@ -29,7 +29,8 @@ AROUND = ("extract", "lexical", "llm", "adapters", "evaluate", "diagnose", "repo
 #: Rooms of the package that a room may import, beside itself. "" is the package's own __init__.
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
-    "text": {"errors"},
+    "_lazy": set(),
+    "text": {"errors", "_lazy"},
     "_validation": {"errors"},
     "_threads": {"_arrays", "errors", "_validation"},
     "_arrays": {"_native", "errors", "_validation"},

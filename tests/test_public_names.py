@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "python" / "hopfuse"
 #: The kernels' own rooms test what is below the public names; the others are their helpers.
@@ -46,6 +48,24 @@ def is_inner(module: str, name: str) -> bool:
     if not inner or is_public(f"{module}.{name}"):
         return False
     return isinstance(getattr(importlib.import_module(module), name, None), ModuleType | None)
+
+
+@pytest.mark.parametrize("package", ["hopfuse", "hopfuse.text", "hopfuse.types"])
+def test_lazy_names_are_those_that_type_checkers_see(package):
+    module = importlib.import_module(package)
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    (typed,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    seen = {alias.name: node.module for node in typed.body for alias in node.names if alias.name != "*"}
+    for home in (node.module for node in typed.body if node.names[0].name == "*"):
+        defined = vars(importlib.import_module(f"{package}.{home}"))
+        seen |= {name: home for name in module.__all__ if name in defined and name not in seen}
+    eager = {alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert set(module.__all__) - eager == set(seen)
+    for name, home in seen.items():
+        defining = importlib.import_module(f"{package}.{home or name}")
+        assert getattr(module, name) is (getattr(defining, name) if home else defining)
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'missing'"):
+        _ = module.missing
 
 
 def test_tests_of_upper_rooms_import_public_names():

@@ -11,8 +11,9 @@ import pytest
 import variants
 from devices import on_device
 from hopfuse import _native, backends
-from hopfuse.backends import cpu
-from hopfuse.backends.cuda import DeviceOps
+from hopfuse.backends.calls.fusion import CalibrateCall, FuseCall
+from hopfuse.backends.calls.ppr import PprCall
+from hopfuse.backends.calls.seeding import BoostCall
 from native_kernels import KERNELS
 
 
@@ -63,41 +64,36 @@ def test_every_kernel_of_the_native_module_is_compared() -> None:
 
 
 def test_the_fixture_compares_what_the_ops_call(variant: str) -> None:
-    compares = isinstance(cpu._native, variants.EveryInstructionSet)
-    assert compares == (variant == variants.CPU)
+    compares = {isinstance(file._native, variants.EveryInstructionSet) for file in variants.CALLS}
+    assert compares == {variant == variants.CPU}
 
 
 # ---- A device --------------------------------------------------------------------------------------------------------
 
 
-def test_every_op_of_a_device_is_compared() -> None:
-    ops = {name for name in dir(DeviceOps) if not name.startswith("_") and hasattr(cpu, name)}
-    assert ops - {"add_entity_seeds", "device", "explain", "unusable"} == set(variants.OPS)
-
-
 @pytest.mark.emulator
 @pytest.mark.skipif(variants.missing(variants.SIMT) is not None, reason=str(variants.missing(variants.SIMT)))
-@pytest.mark.parametrize("op", ["boost_weights", "calibrate", "fuse", "ppr"])
-def test_a_device_with_other_bits_is_caught(monkeypatch: pytest.MonkeyPatch, op: str) -> None:
+@pytest.mark.parametrize("kind", [BoostCall, CalibrateCall, FuseCall, PprCall])
+def test_a_device_with_other_bits_is_caught(monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
     """In what a call returns and in what it writes; on the host and on the device."""
-    right = getattr(cpu, op)
+    right = kind.run_on_host
 
-    def other(*inputs: Any) -> Any:
-        found = right(*inputs)
-        scores = inputs[2] if op == "ppr" else found["scores"] if op == "fuse" else found
+    def other(call: Any) -> Any:
+        found = right(call)
+        scores = call.scores if kind is PprCall else found["scores"] if kind is FuseCall else found
         scores[0, 0] = np.nextafter(scores[0, 0], np.float32(np.inf))
         return found
 
-    monkeypatch.setattr(cpu, op, other)
+    monkeypatch.setattr(kind, "run_on_host", other)
     hits = hf.Hits([[3, 1]], [[2.0, 1.0]])
     weights = np.ones((1, 4), np.float32)
     call = {
-        "boost_weights": lambda: hf.boost_weights(on_device(weights), on_device(hits), 2.0),
-        "calibrate": lambda: hf.calibrate(hits, "max"),
-        "fuse": lambda: hf.fuse([hits], k=2),
-        "ppr": lambda: hf.ppr(hf.Graph.from_edges([0, 1], [1, 2]), [{0: 1.0}]),
-    }[op]
-    with variants.emulated("forward"), pytest.raises(AssertionError, match=f"{op} on simt"):
+        BoostCall: lambda: hf.boost_weights(on_device(weights), on_device(hits), 2.0),
+        CalibrateCall: lambda: hf.calibrate(hits, "max"),
+        FuseCall: lambda: hf.fuse([hits], k=2),
+        PprCall: lambda: hf.ppr(hf.Graph.from_edges([0, 1], [1, 2]), [{0: 1.0}]),
+    }[kind]
+    with variants.emulated("forward"), pytest.raises(AssertionError, match=f"{kind.__name__} on simt"):
         call()
 
 

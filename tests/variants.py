@@ -13,7 +13,6 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from inspect import isfunction
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,9 @@ from compare import assert_bitwise
 from emulated_device import SIMT, SimtRuntime, builder, driver, no_real_device
 from hopfuse import _native, backends
 from hopfuse._arrays import vectors
-from hopfuse.backends import cpu
-from hopfuse.backends.calls import Backend, PprQueries
+from hopfuse.backends import calls
+from hopfuse.backends.calls.ppr import PprCall, PprTopkCall
+from hopfuse.backends.calls.seeding import EntitySeedCall
 from hopfuse.backends.cuda import DeviceOps
 from hopfuse.backends.first_use import FirstUse
 from hopfuse.errors import BackendError
@@ -39,10 +39,10 @@ ORDERS = {"forward": 0, "reverse": 0, "shuffle": 1}
 #: Builds of the emulator that find more than the plain one; they are slow, and only in the full tier.
 SANITIZERS = ("asan", "tsan")
 SANITIZED = [pytest.param(build, marks=pytest.mark.full) for build in SANITIZERS]
-#: The ops that a device is to answer with the CPU's bits; ``add_entity_seeds`` may have more empty places there.
-OPS = sorted(name for name, op in vars(Backend).items() if isfunction(op) and name[0] != "_")
-for _apart in ("add_entity_seeds", "explain"):
-    OPS.remove(_apart)
+#: Calls whose answers may have more empty places on a device; it is to answer all others with the CPU's bits.
+WIDER = (EntitySeedCall,)
+#: The files of calls, through which all kernels are called.
+CALLS = list(calls.modules())
 
 
 class EveryInstructionSet:
@@ -77,6 +77,12 @@ class EveryInstructionSet:
         return result
 
 
+def replace_native(module: Any) -> None:
+    """Let calls use this module in the place of the native one."""
+    for file in CALLS:
+        file._native = module  # type: ignore[attr-defined]
+
+
 def _compiled_for(isa: str, kernel: str) -> bool:
     """Return whether the variant has its own kernel, not that of another variant."""
     use(isa)
@@ -87,12 +93,13 @@ def _compiled_for(isa: str, kernel: str) -> bool:
 def every_instruction_set() -> Iterator[None]:
     """Run calls on the CPU on every instruction set, and check that they agree."""
     every, native = EveryInstructionSet(_native), vectors.native
-    cpu._native = every  # type: ignore[assignment]
     vectors.native = lambda: every
+    replace_native(every)
     try:
         yield
     finally:
-        cpu._native, vectors.native = _native, native
+        vectors.native = native
+        replace_native(_native)
 
 
 def every_order() -> list[Any]:
@@ -205,36 +212,29 @@ _SIZES = _sizes_of(_native.Device.counting())
 def same_bits_as_the_cpu() -> Iterator[None]:
     """Make every call of a device on the CPU too, and check that both leave the same bits."""
     with pytest.MonkeyPatch.context() as patch:
-        for op in OPS:
-            patch.setattr(DeviceOps, op, _compared(op))
+        patch.setattr(DeviceOps, "run", _compared(DeviceOps.run))
         yield
 
 
-def _compared(op: str) -> Callable[..., Any]:
-    on_device, on_host = getattr(DeviceOps, op), getattr(cpu, op)
-
-    @functools.wraps(on_device)
-    def called(self: DeviceOps, *inputs: Any) -> Any:
-        found = on_device(self, *inputs)
-        if self.runtime.is_capturing or any(isinstance(one, PprQueries) and one.on_device for one in inputs):
+def _compared(run: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(run)
+    def called(self: DeviceOps, call: Any) -> Any:
+        found = run(self, call)
+        walks = isinstance(call, PprCall | PprTopkCall)
+        if self.runtime.is_capturing or isinstance(call, WIDER) or (walks and call.queries.on_device):
             return found  # the CPU is not given restarts of a device
-        given = [_given_to_the_cpu(one, self.runtime) for one in inputs]
-        expected = on_host(*given)
-        written = [number for number, one in enumerate(inputs) if _is_array(one)]
-        left, right = (
-            [found, *(inputs[number] for number in written)],
-            [expected, *(given[number] for number in written)],
-        )
+        given = _given_to_the_cpu(call, self.runtime)
+        left, right = [found], [given.run_on_host()]
+        if isinstance(call, PprCall):
+            left.append(call.scores)
+            right.append(given.scores)
         for mine, theirs in zip(_arrays(left, self.runtime), _arrays(right, self.runtime), strict=True):
             if mine.dtype != theirs.dtype or mine.tobytes() != theirs.tobytes():
-                assert_bitwise(mine, theirs, f"{op} on {self.runtime.name} ({getattr(self.runtime, 'order', '')})")
+                where = f"{self.runtime.name} ({getattr(self.runtime, 'order', '')})"
+                assert_bitwise(mine, theirs, f"{type(call).__name__} on {where}")
         return found
 
     return called
-
-
-def _is_array(one: Any) -> bool:
-    return isinstance(one, np.ndarray | _native.DeviceArray)
 
 
 def _on_host(one: Any, runtime: Any) -> Any:
@@ -246,15 +246,12 @@ def _on_host(one: Any, runtime: Any) -> Any:
     return one
 
 
-def _given_to_the_cpu(one: Any, runtime: Any) -> Any:
+def _given_to_the_cpu(call: Any, runtime: Any) -> Any:
     """Return a call with its arrays on the host, and for an array that results are written to another one."""
-    if _is_array(one):
-        return np.empty(one.shape, one.dtype)
-    fields = getattr(one, "_fields", ())
-    if not fields or not getattr(one, "on_device", True):
-        return one
-    there = type(one)(*(_on_host(part, runtime) for part in one))
-    return there._replace(on_device=False) if "on_device" in fields else there
+    if isinstance(call, PprCall):
+        return call._replace(scores=np.empty(call.scores.shape, call.scores.dtype))
+    there = type(call)(*(_on_host(part, runtime) for part in call))
+    return there._replace(on_device=False) if "on_device" in call._fields else there
 
 
 def _arrays(value: Any, runtime: Any) -> list[Any]:

@@ -155,14 +155,14 @@ struct PprBlock : BlockRows<L> {
     int64_t query[L];  // -1: an unused lane
     double damping[L];
     double volume[L];
-    double volume_anchor[L];  // a guess, before degrees are known
-    int64_t longest_row[L];   // the most entries that count in a row, or out of a node
-    double slack[L];          // rounding of r, ppr_slack
-    double missed[L];         // error of sums over nodes, ppr_missed
-    bool keeps[L];            // the lane cannot lose mass, so the bound per node holds
-    bool all_keep;            // the same for all lanes
-    bool accelerates[L];      // uses Chebyshev's recurrence
-    bool is_faint[L];         // factors of some row's sum underflow in float32: ppr_is_faint
+    double volume_anchor[L];        // a guess, before degrees are known
+    int64_t longest_row[L];         // the most entries that count in a row, or out of a node
+    double slack[L];                // rounding of r, ppr_slack
+    double missed[L];               // error of sums over nodes, ppr_missed
+    bool keeps[L];                  // the lane cannot lose mass, so the bound per node holds
+    bool all_keep;                  // the same for all lanes
+    bool accelerates[L];            // uses Chebyshev's recurrence
+    bool row_factor_underflows[L];  // factors of some row's sum underflow in float32: ppr_row_factor_underflows
 
     PprBlock(const PprGraph& g, const PprQueries& q, Workspace& w)
         : BlockRows<L>(g, q), work(w), num_tiles((g.num_nodes + PPR_TILE - 1) / PPR_TILE) {}

@@ -571,7 +571,7 @@ bool setup_degrees(PprBlock<L>& block) {
     for (int lane = 0; lane < L; ++lane) {
         block.volume[lane] = g.volume;
         block.accelerates[lane] = block.chebyshev;
-        block.is_faint[lane] = false;
+        block.row_factor_underflows[lane] = false;
     }
     if (!block.per_lane) {
         block.scale32 = g.scale32, block.unscale32 = g.unscale32;
@@ -602,7 +602,7 @@ bool setup_degrees(PprBlock<L>& block) {
     for (int thread = 1; thread < q.execution.threads; ++thread) least[0].join(least[size_t(thread)]);
     for (int lane = 0; lane < L && block.attraction != nullptr; ++lane) {
         block.accelerates[lane] = block.chebyshev && ppr_accelerates(least[0].weight[lane]);
-        block.is_faint[lane] = ppr_is_faint(least[0].factor[lane], block.damping[lane]);
+        block.row_factor_underflows[lane] = ppr_row_factor_underflows(least[0].factor[lane], block.damping[lane]);
     }
     block.scale32 = tables.scale32, block.unscale32 = tables.unscale32;
     block.scale64 = tables.scale64, block.unscale64 = tables.unscale64;

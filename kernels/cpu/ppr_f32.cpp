@@ -141,7 +141,7 @@ Status solve(const PprGraph& graph, const PprQueries& queries, const Outputs& ou
     }
     if (out.top != nullptr && !c.lists.rank(block, *out.top, used.has)) return Status::out_of_memory;
     for (int lane = 0; lane < L; ++lane) {
-        const bool is_bounded = certificate.per_degree[lane] < PPR_MOST_RHO && !block.is_faint[lane];
+        const bool is_bounded = certificate.per_degree[lane] < PPR_MOST_RHO && !block.row_factor_underflows[lane];
         open[lane] = used[lane] && proves && !c.lists.is_proven(lane) && is_bounded && c.plan_look(lane);
         finished[lane] = used[lane] && !open[lane];
     }

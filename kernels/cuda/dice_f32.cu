@@ -1,5 +1,4 @@
 // dice_f32 on a device. Contract: hopfuse/dice.h, whose functions it uses.
-#include "arguments/dice_f32.h"
 #include "arguments/kernel_type.h"
 #include "hopfuse/device.h"
 #include "hopfuse/dice.h"

@@ -66,8 +66,9 @@ HOPFUSE_DEVICE bool opens(const SettleArguments& a, int lane) {
     own.passes[lane] = known.passes[lane] + 1 + a.polish.steps[lane];
     own.look[lane] = 0, own.more[lane] = 0;
     own.zero[lane] = 0, own.one[lane] = 1.0f, own.anchor[lane] = PPR_ANCHOR;
-    const bool is_faint = known.least != nullptr && ppr_is_faint(known.least[known.lanes + lane], known.damping[lane]);
-    const bool is_bounded = known.per_degree[lane] < PPR_MOST_RHO && !is_faint;
+    const bool row_factor_underflows =
+        known.least != nullptr && ppr_row_factor_underflows(known.least[known.lanes + lane], known.damping[lane]);
+    const bool is_bounded = known.per_degree[lane] < PPR_MOST_RHO && !row_factor_underflows;
     const bool is_final = a.polish.stays[lane] != 0;  // else its x^ changes
     return is_final && is_bounded && !(shortfall_of(a, lane) < 1.0) && plans_look(a, lane);
 }

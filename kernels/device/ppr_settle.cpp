@@ -31,7 +31,7 @@ std::vector<int64_t> possible_looks(std::span<const double> damping, bool order)
             const int64_t done = from.back();
             from.pop_back();
             for (const double shortfall : {small, large}) {
-                const int64_t next = ppr_next_look(factor, done, shortfall, order);
+                const int64_t next = ppr_next_check_pass(factor, done, shortfall, order);
                 if (next > 0) looks.insert(next), from.push_back(next);
             }
         }

@@ -51,29 +51,26 @@ def error_of(code: str, **environment: str) -> dict[str, Any]:
 
 
 class Altered:
-    """The CPU backend with one bit of one op's answers changed."""
+    """The CPU backend with one bit of the answers to one kind of call changed."""
 
     unusable = device = None
 
-    def __init__(self, op: str) -> None:
-        self.op = op
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
         self.calls = 0
 
     def explain(self) -> dict[str, Any]:
         return {"device": "a wrong one"}
 
-    def __getattr__(self, name: str) -> Any:
-        def run(*arguments: Any, **options: Any) -> Any:
-            self.calls += 1
-            answer = getattr(cpu, name)(*arguments, **options)
-            if name != self.op:
-                return answer
-            first = arguments[2] if name == "ppr" else answer[0] if name == "ppr_topk" else answer
-            scores = first["scores"] if isinstance(first, dict) else first
-            scores.reshape(-1).view(np.uint32)[0] ^= 1
+    def run(self, call: Any) -> Any:
+        self.calls += 1
+        answer = call.run_on_host()
+        if type(call).__name__ != self.kind:
             return answer
-
-        return run
+        first = call.scores if self.kind == "PprCall" else answer[0] if self.kind == "PprTopkCall" else answer
+        scores = first["scores"] if isinstance(first, dict) else first
+        scores.reshape(-1).view(np.uint32)[0] ^= 1
+        return answer
 
 
 @pytest.fixture
@@ -183,11 +180,21 @@ def test_auto_takes_a_device_with_the_cpus_bits(use: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "op",
-    ["ppr", "ppr_topk", "dense_topk", "calibrate", "fuse", "ising", "project", "project_topk", "similarity_weights"],
+    ("op", "kind"),
+    [
+        ("ppr", "PprCall"),
+        ("ppr_topk", "PprTopkCall"),
+        ("dense_topk", "DenseCall"),
+        ("calibrate", "CalibrateCall"),
+        ("fuse", "FuseCall"),
+        ("ising", "IsingCall"),
+        ("project", "ProjectCall"),
+        ("project_topk", "ProjectTopkCall"),
+        ("similarity_weights", "SimilarityCall"),
+    ],
 )
-def test_one_wrong_bit_makes_auto_take_the_cpu_with_a_warning(use: Any, op: str) -> None:
-    use(Altered(op))
+def test_one_wrong_bit_makes_auto_take_the_cpu_with_a_warning(use: Any, op: str, kind: str) -> None:
+    use(Altered(kind))
     hits = hf.Hits([[1, 2]], [[2.0, 1.0]])
     with pytest.warns(RuntimeWarning, match=rf"differ from the CPU's in .*{op}.*backend='auto' uses the CPU"):
         found = hf.calibrate(hits, "max")
@@ -205,7 +212,7 @@ def test_one_wrong_bit_makes_auto_take_the_cpu_with_a_warning(use: Any, op: str)
 
 
 def test_the_whole_self_test_counts_the_wrong_values(use: Any) -> None:
-    use(Altered("fuse"))
+    use(Altered("FuseCall"))
     found = hf.selftest()
     assert not found.passed
     wrong = [check for check in found.checks if not check.equal]
@@ -226,7 +233,7 @@ def test_an_unusable_device_raises_no_warning(use: Any, recwarn: pytest.Warnings
 @pytest.mark.parametrize("error", [ILLEGAL, TypeError("an illegal address")])
 def test_a_kernel_that_fails_in_the_self_test_is_one_warning(use: Any, error: Exception) -> None:
     class Failing(Altered):
-        def __getattr__(self, name: str) -> Any:
+        def run(self, call: Any) -> Any:
             self.calls += 1
             raise error
 
@@ -245,10 +252,10 @@ def test_a_self_test_without_room_is_repeated_once_there_is_some(
     class Full(Altered):
         full = True
 
-        def __getattr__(self, name: str) -> Any:
+        def run(self, call: Any) -> Any:
             if self.full:
                 raise DeviceMemoryError("memory", None, "the device cannot allocate 24 bytes")
-            return super().__getattr__(name)
+            return super().run(call)
 
     made = Full("none")
     first = use(made)
@@ -379,14 +386,14 @@ class TestOnAMachine:
     def test_a_device_that_fails_its_test_means_the_cpu(self, machine: Any, planted: str, said: str) -> None:
         wrong = (
             "import os\n"
-            "from hopfuse.backends.cuda.device_ops import DeviceOps\n"
-            "right = DeviceOps.dense_topk\n"
-            "def dense_topk(self, call):\n"
-            "    hits = right(self, call)\n"
+            "from hopfuse.backends.calls.dense import DenseCall\n"
+            "right = DenseCall.run_on_device\n"
+            "def wrong(call, device):\n"
+            "    hits = right(call, device)\n"
             "    if not call.on_device:\n"
             f"        {planted}\n"
             "    return hits\n"
-            "DeviceOps.dense_topk = dense_topk\n"
+            "DenseCall.run_on_device = wrong\n"
         )
         found, warned = machine("print(json.dumps([search(), hf.backend_info()['auto']]))", wrong)
         assert found == [list(range(8)), "cpu"]

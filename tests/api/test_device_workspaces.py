@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hopfuse import _native
-from hopfuse.backends.calls import DenseCall, RowFilter
+from hopfuse.backends.calls.dense import DenseCall, RowFilter
 from hopfuse.backends.cuda import DeviceOps, Recordings
 from hopfuse.backends.cuda.runtime import Runtime
 from hopfuse.ops.capture import BATCH_SIZES
@@ -44,7 +44,7 @@ def described(holes: Path, storage: str, dim: int) -> Any:
 
 def search(device: DeviceOps, corpus: Any, queries: Any) -> Any:
     call = DenseCall(queries, corpus, K, RowFilter(), threads=1, on_device=True)
-    return device.dense_topk(call)["scores"]
+    return device.run(call)["scores"]
 
 
 def taken(device: DeviceOps, holes: Path, storage: str, dim: int, batch: int) -> tuple[int, int]:

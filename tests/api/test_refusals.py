@@ -97,11 +97,11 @@ def test_refused(name: str) -> None:
 
 def test_a_mask_in_the_graphs_own_order_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """Masks are as large as the graph: one in the right layout goes to the kernel as it is."""
-    from hopfuse.backends import cpu
+    from hopfuse.backends.calls.ppr import PprCall
 
     seen: list[Any] = []
-    run = cpu.ppr
-    monkeypatch.setattr(cpu, "ppr", lambda g, queries, scores: (seen.append(queries.allow), run(g, queries, scores))[1])
+    run = PprCall.run_on_host
+    monkeypatch.setattr(PprCall, "run_on_host", lambda call: (seen.append(call.queries.allow), run(call))[1])
     for mask in (np.ones(3, np.bool_), np.ones((1, 3), np.bool_)):
         hf.ppr(graph(), [{0: 1.0}], allow=mask)
         assert np.shares_memory(seen.pop(), mask)

@@ -82,6 +82,39 @@ def test_tables_stay_in_proportion_to_an_index_whose_rows_are_replaced(words: bo
             assert entity_numbers(index).rows.size <= LEAST_UNUSED + 2 * index.num_entities
 
 
+@pytest.mark.parametrize("changes", [1, 5, 120])
+def test_an_entity_has_another_number_if_its_aliases_change(changes: int, tmp_path: Path) -> None:
+    random = np.random.default_rng(changes)
+    names = [f"name {at}" for at in range(300)]
+    aliases = {at: [f"alias {at} {i}" for i in range(random.integers(0, 3))] for at in range(300)}
+    hf.Index.build([{"text": "t"}], entities=names, aliases=aliases).save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        for step in range(6):
+            earlier, numbers = live.index, entity_numbers(live.index)
+            before = dict(zip(earlier.entity_names, earlier.entity_aliases, strict=True))
+            some = random.choice(sorted(before), changes, replace=False).tolist()
+            with live.change() as change:
+                for at, name in enumerate(some):
+                    own = before[name]
+                    if own and at % 3 == 0:  # as many characters as before
+                        change.delete_aliases({name: [own[0]]})
+                        change.add_aliases({name: [own[0][:-1] + "xyz"[step % 3]]})
+                    elif at % 3 == 1 and 3 < at < 60:
+                        change.delete_entities([name])
+                    else:
+                        change.add_aliases({name: [f"more {step} {at}"]})
+                change.add_entities([f"new {step}"])
+                change.add_aliases({f"new {step}": ["a", "b"]})
+            index = live.refresh()
+            later = entity_numbers(index)
+            fresh = later.since(numbers)
+            assert fresh is not None
+            after = dict(zip(index.entity_names, index.entity_aliases, strict=True))
+            changed = {name for name, own in after.items() if before.get(name) != own}
+            assert {index.entity_names[later.get(number)] for number in fresh.tolist()} == changed
+            assert len(changed) > changes // 3
+
+
 def test_facts_of_states_that_have_nothing_in_common_are_all_new() -> None:
     facts = [{"head": "A", "relation": "r", "tail": "B", "passage": 0}]
     built = [hf.Index.build([{"text": "t"}], entities=["A", "B"], facts=facts) for _ in range(2)]

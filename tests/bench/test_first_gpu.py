@@ -317,17 +317,17 @@ recordings.RecordedCore = keep
 """
 WRONG = """
 import threading
-from hopfuse.backends.cuda.device_ops import DeviceOps
+from hopfuse.backends.calls.dense import DenseCall
 
-right = DeviceOps.dense_topk
+right = DenseCall.run_on_device
 
-def wrong(self, call):
-    hits = right(self, call)
+def wrong(call, device):
+    hits = right(call, device)
     if not call.on_device and IS_WRONG:
         hits["scores"][0, 0] += 1
     return hits
 
-DeviceOps.dense_topk = wrong
+DenseCall.run_on_device = wrong
 """
 ALWAYS = WRONG.replace("IS_WRONG", "True")
 IN_THREADS = WRONG.replace("IS_WRONG", "threading.current_thread() is not threading.main_thread()")

@@ -144,6 +144,7 @@ def test_a_damaged_index_is_one_line(files, tmp_path):
         ),
         (["passages.jsonl", "--encoder", "wordllama", "--vectors", "vectors.npy"], about("unused", "encoder")),
         (["passages.jsonl", "--storage", "int8", "--metric", "cosine"], about("unused", "metric")),
+        (["passages.jsonl", "--metric", "ip"], about("unused", "metric")),  # the default, which applies to nothing
         (["passages.jsonl", "--aliases", "missing.jsonl"], about("missing", "aliases")),
         (["passages.jsonl", "--aliases", "queries.jsonl"], about("missing", place="line 1")),
     ],

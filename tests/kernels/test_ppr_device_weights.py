@@ -11,9 +11,8 @@ from cases import random_graph, random_restart
 from compare import assert_bitwise
 from devices import on_device, on_host
 from hopfuse import backends
+from hopfuse.backends.calls.ppr import NodeWeightCall
 from hopfuse.backends.cuda import DeviceOps
-from hopfuse.backends.node_weights import NodeWeightCall
-from hopfuse.backends.node_weights import order_weights as order_on_host
 from hopfuse.errors import InputError
 from numpy.typing import NDArray
 from refusals import refused
@@ -45,11 +44,11 @@ def test_a_device_reads_them_as_the_cpu_does(runtime: Any, directed: bool) -> No
         given = draw_weights(rng, 9, columns) + np.float32(columns == 1)
         for allow in (None, rng.random((1, NODES)) < 0.5, rng.random((9, NODES)) < 0.5):
             mask = None if allow is None else allow.view(np.uint8)
-            expected = order_on_host(NodeWeightCall(graph, given, node, per_type=False, allow=mask, lightest=None))
-            call = NodeWeightCall(graph, on_device(given), node, per_type=False, allow=mask, lightest=None)
+            host = NodeWeightCall(graph, given, node, per_type=False, allow=mask, lightest=None)
+            expected, call = host.run_on_host(), host._replace(weight=on_device(given))
             for part in (32, 4096):
                 use_sizes(part=part)
-                made = DeviceOps(runtime).order_weights(call)
+                made = DeviceOps(runtime).run(call)
                 assert_bitwise(on_host(made.weight), expected.weight, "weights")
                 assert_bitwise(on_host(made.other), expected.other, "the others' weight")
 
@@ -171,8 +170,8 @@ def test_orders_of_threads(runtime: Any) -> None:
     given = draw_weights(rng, 1, 50)
     call = NodeWeightCall(graph, on_device(given), node, per_type=False, allow=None, lightest=np.ones(1))
     use_sizes(part=32)
-    made = DeviceOps(runtime).order_weights(call)
-    assert_bitwise(on_host(made.weight), order_on_host(call._replace(weight=given, lightest=None)).weight, "weights")
+    made = DeviceOps(runtime).run(call)
+    assert_bitwise(on_host(made.weight), call._replace(weight=given, lightest=None).run_on_host().weight, "weights")
 
 
 def test_seeds_on_the_device_may_not_be_absent(runtime: Any) -> None:

@@ -10,7 +10,9 @@ import hopfuse as hf
 import pytest
 from emulated_device import SimtRuntime
 from hopfuse import _native, backends
-from hopfuse.backends import selftest, selftest_cases, selftest_process
+from hopfuse.backends import calls, selftest, selftest_cases, selftest_process
+from hopfuse.backends.calls.fusion import CalibrateCall, FuseCall
+from hopfuse.backends.calls.seeding import BoostCall, CoverCall, EntitySeedCall, PassageSeedCall
 from hopfuse.backends.cuda import DeviceOps, found_device
 from hopfuse.errors import DeviceMemoryError
 from kernels.moved_products import copy_kernels
@@ -258,9 +260,40 @@ def test_the_first_test_in_this_process(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert not (tmp_path / "started").exists()
 
 
-def test_every_method_and_calibration_has_a_case() -> None:
-    assert set(selftest_cases._METHODS) == set(_native.fusion_methods())
-    assert {*selftest_cases._CALIBRATIONS, "pit"} == set(_native.calibrations())
+def test_every_call_method_calibration_and_rule_has_a_case() -> None:
+    """Those of the quick form run every operation but the seeds'."""
+    for quick in (False, True):
+        cases = selftest_cases.quick_cases() if quick else selftest_cases.every_case()
+        ran = Ran()
+        for case in cases:
+            case.run(ran)
+        assert CALLS - {type(call) for call in ran.calls} == (SEED_CALLS if quick else set())
+        if not quick:
+            assert {call.method for call in ran.calls if type(call) is FuseCall} == set(_native.fusion_methods())
+            calibrated = [call for call in ran.calls if type(call) is CalibrateCall]
+            assert {call.method for call in calibrated} == set(_native.calibrations())
+            assert {call.ties for call in calibrated if call.method == "pit"} == set(_native.ties())
+
+
+#: The classes of all calls.
+CALLS = {kind for file in calls.modules() for kind in vars(file).values() if hasattr(kind, "run_on_device")}
+SEED_CALLS = {PassageSeedCall, EntitySeedCall, CoverCall, BoostCall}
+
+
+class Ran:
+    """A backend of the host that keeps its calls."""
+
+    unusable = device = None
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def explain(self) -> dict[str, Any]:
+        return {}
+
+    def run(self, call: Any, /) -> Any:
+        self.calls.append(call)
+        return call.run_on_host()
 
 
 @pytest.mark.gpu

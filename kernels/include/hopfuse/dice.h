@@ -40,6 +40,11 @@ struct DiceArgs {
     Execution execution;
 };
 
+// dice_f32 on a device, for `count` candidates.
+using DiceKernel = void(const int64_t* label_indptr, const int32_t* label_units, const int64_t* query_indptr,
+                        const int32_t* query_units, int64_t batch, const int64_t* indptr, const int32_t* candidates,
+                        int32_t parts, int64_t count, float* scores);
+
 HOPFUSE_FN double dice_coefficient(int64_t common, int64_t sizes) {
     return sizes > 0 ? static_cast<double>(2 * common) / static_cast<double>(sizes) : 0.0;
 }

@@ -100,7 +100,7 @@
 //     b_v = fl(r_v / deg_v); y from passes as above with restart b in every row, y- = 0, y = b, and omega = 1 in the first
 //     pass, after which Chebyshev's recurrence starts: b is mostly rounding errors of single nodes, which an average removes
 //     t_v = fma(y_v, deg_v, x^_v) in float64, h_v = fl(t_v)
-//   y is examined after the passes given by ppr_next_look, which counts one more pass. This one measures z - y as in STOP. If
+//   y is examined after the passes given by ppr_next_check_pass, which counts one more pass. This one measures z - y as in STOP. If
 //   errors are less than 8 (a set: 64) times too large, it is the only one, for y = b. By linearity the residual of x^ + D y is
 //     D^-1 r(x^ + D y) = D^-1 r(x^) + d P y - y = z - y + (rounding of z: k u (P |y|)_v + underflow) + (D^-1 r(x^) - b)
 //   So max |z - y| plus a bound of the parentheses (ppr_corrected_rest) gives the bound per node of x^ + D y, and R, with

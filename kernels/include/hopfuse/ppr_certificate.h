@@ -81,7 +81,7 @@ HOPFUSE_FN PassLoss ppr_pass_loss(int64_t longest_row, double largest_scale, dou
 
 // Whether a query's smallest factor of a row, a / D, or its product with d is subnormal in float32, so that its rounding
 // error is not relative. Such a walk has no local bounds and is not refined.
-HOPFUSE_FN bool ppr_is_faint(float factor, double damping) {
+HOPFUSE_FN bool ppr_row_factor_underflows(float factor, double damping) {
     constexpr double least_normal = 1.1754943508222875e-38;
     const double whole = static_cast<double>(factor);
     return damping > 0.0 && !(whole * static_cast<double>(static_cast<float>(damping)) >= least_normal);

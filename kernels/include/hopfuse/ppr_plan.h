@@ -63,7 +63,7 @@ HOPFUSE_FN int64_t ppr_refining_passes(double damping, double gain) {
 // The passes of a refinement, including the measured one, after which its iterate is next examined, for a list whose errors
 // are still `shortfall` times too large; `done` are those of the previous examination (0: none). In few steps, so that lanes
 // of a block are examined together. 0: no further pass helps.
-HOPFUSE_FN int64_t ppr_next_look(double damping, int64_t done, double shortfall, bool order) {
+HOPFUSE_FN int64_t ppr_next_check_pass(double damping, int64_t done, double shortfall, bool order) {
     constexpr double step = 7.0, most = 1e5;
     const int64_t last = 1 + ppr_refining_passes(damping, most);
     if (done >= last || (done > 0 && !(shortfall < most))) return 0;

@@ -21,7 +21,7 @@ HOPFUSE_FN bool ppr_allows(const PprProgress& course, int64_t max_iter, int64_t 
 // Plans the next look, if more passes may prove a list whose errors are `shortfall` times too large. Returns its passes, or 0.
 HOPFUSE_FN int64_t ppr_plan_look(PprProgress& course, double damping, double shortfall, bool order, int64_t longest_row,
                                  int64_t max_iter) {
-    const int64_t next = ppr_next_look(damping, course.look, shortfall, order), more = next - course.look;
+    const int64_t next = ppr_next_check_pass(damping, course.look, shortfall, order), more = next - course.look;
     if (next == 0 || !ppr_may_correct(longest_row) || !ppr_allows(course, max_iter, more)) return 0;
     course.passes += more;
     course.look = next;

@@ -67,6 +67,11 @@ def dense_types() -> dict[str, int]:
     return found
 
 
+def vector_bits(vectors: NDArray[Any], precision: Precision) -> NDArray[Any]:
+    """Return vectors as the bindings take them: float32, or the bits of 16-bit numbers."""
+    return vectors if precision == "float32" else vectors.view(np.uint16)
+
+
 def rows_coded_together() -> int:
     """Return the number of rows to whose multiple codes are padded."""
     return int(native().DENSE_TILE * native().DENSE_STEP)
@@ -106,6 +111,6 @@ def encode(
 ) -> None:
     """Encode vectors into the rows from ``first`` on, a multiple of :func:`rows_coded_together`."""
     end = first + padded(*vectors.shape)[0]
-    bits = vectors if precision == "float32" else vectors.view(np.uint16)
+    bits = vector_bits(vectors, precision)
     part = {name: array[first:end] for name, array in codes.items()}
     native().dense_encode(bits, type=dense_types()[precision], cosine=cosine, threads=threads, **part)

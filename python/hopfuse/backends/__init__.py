@@ -11,7 +11,7 @@ from .. import _native
 from .._validation import check_choice
 from ..errors import BackendError
 from . import cpu
-from .calls import Backend
+from .call import Backend
 from .driver import no_driver
 from .first_use import FirstUse
 

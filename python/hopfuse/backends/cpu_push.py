@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from .. import _native
 from ..types import Graph, LocalWalks
 from ..types.candidates import CandidateTable, candidate_table
-from .calls import Evidence, HitArrays, NodeRanking, PprQueries, empty_ppr_hits
+from .call import HitArrays
 from .node_weights import WeightEffect
+from .walk_queries import Evidence, NodeRanking, PprQueries, empty_ppr_hits
 from .walks import prepared_graph
 
 #: The share of a graph's entries that a walk may read; a pass reads all of them, and a list takes about 13 passes.

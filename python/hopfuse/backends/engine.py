@@ -17,7 +17,8 @@ from .._validation import check_real, check_shape, check_threads, check_type, wr
 from ..errors import InputError
 from ..types import Graph, Hits, Seeds
 from . import _backends, automatic, cpu, resolve
-from .calls import DeviceSeeds, HitArrays, PprQueries, ScoredList
+from .call import HitArrays, ScoredList
+from .walk_queries import DeviceSeeds, PprQueries
 from .walks import read_restart
 
 if TYPE_CHECKING:  # imported only when a device is used, to keep ``import hopfuse`` fast

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ..errors import BackendError, DeviceMemoryError
 from . import cpu
-from .calls import Backend
-from .selftest_cases import Answer, Case, every_case, quick_cases, search_case, walk_cases
+from .call import Answer, Backend, Case
+from .selftest_cases import every_case, quick_cases, search_case, walk_cases
 
 __all__ = ["Check", "KernelTimes", "difference", "kernel_times", "leaked_bytes", "run"]
 

@@ -28,12 +28,11 @@ from ..io.skips import SKIP_FAILED
 from ..io.source import ORDERED, PASSAGES
 from ..io.tables import Table
 from ..stores import Source, is_place, open_source
-from ..types.corpus import METRICS, STORAGES
 from .build_rules import FACT_READERS, FILE_OPTIONS, QUERY_OPTIONS, check_files, check_origin, check_store, may_refuse
 from .console import note
 from .filters import read_types
 from .info import index_table
-from .options import DIRECTORY, FILE, encoder_option
+from .options import DIRECTORY, FILE, choice_options, choices_of, encoder_option
 from .outputs import (
     FACTS,
     MENDED,
@@ -120,11 +119,6 @@ from .readers import (
     "the tables.",
 )
 @click.option(
-    "--fact-ends",
-    type=click.Choice(("name", "node")),
-    help="What heads and tails of --facts are: names of entities, or nodes P .. N-1.  [default: name]",
-)
-@click.option(
     "--metadata-type",
     "metadata_types",
     metavar="COLUMN=TYPE",
@@ -132,10 +126,7 @@ from .readers import (
     help="Type of a metadata column: bool, int64, float64, string, timestamp or strings; or flatten, which makes "
     "columns of its objects (*=flatten: of all). May be given several times.  [default: the type of the first value]",
 )
-@click.option("--metric", type=click.Choice(METRICS), default="ip", show_default=True, help="Inner product or cosine.")
-@click.option(
-    "--storage", type=click.Choice(STORAGES), default="float32", show_default=True, help="Stored type of the vectors."
-)
+@choice_options
 @click.option(
     "--lexical",
     is_flag=False,
@@ -197,7 +188,7 @@ def build(
     check_conflicts(conflicts, {**inputs, "failed": given["failed"]}, out, overwrite=overwrite)
     check_directory(out, overwrite)
     model = None if encoder is None else open_encoder(encoder)
-    options = {name: given[name] for name in ("vectors", "metric", "storage")} | {"lexical": lexical}
+    options = {**choices_of(given), "vectors": given["vectors"], "lexical": lexical}
     options["metadata_types"] = read_types(given["metadata_types"]) or None
     # Vectors that a file gives are by an encoder that is not known: --encoder makes those of the names alone.
     options |= {"encoder" if given["vectors"] is None else "entity_vectors": model}
@@ -265,7 +256,6 @@ def _index_of_tables(passages: Table | None, given: Mapping[str, Any], options: 
         entities=entities if nodes is None else nodes.entities,
         aliases=None if given["aliases"] is None else read_aliases(given["aliases"]),
         facts=facts,
-        fact_ends=given["fact_ends"] or "name",
         **options,
     )
     if nodes is not None and nodes.passages != index.num_passages:
@@ -367,7 +357,7 @@ class _StoreBuild:
 
     def _index(self, source: Source) -> Index:
         given = self._given
-        about = {name: given[name] for name in ("metric", "storage")}
+        about = choices_of(given)
         scratch = next(folder for folder in (self._out, *self._out.absolute().parents) if folder.is_dir())
         stored: Any = {"metadata_types": read_types(given["metadata_types"]), "scratch": scratch, **about}
         stored["left_out"] = self._left_out
@@ -439,4 +429,4 @@ def _index_of_folder(folder: str, synonyms: str | None, given: Mapping[str, Any]
             "synonyms",
             "{field} has labels, but HippoRAG's entities have none; give one similarity for all",
         )
-    return read_folder(folder, synonyms=bound, metric=given["metric"], storage=given["storage"])
+    return read_folder(folder, synonyms=bound, **choices_of(given))

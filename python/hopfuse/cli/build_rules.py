@@ -8,12 +8,16 @@ from typing import Any
 from .._validation import check_needs, counted
 from ..encoders.named import ENDPOINT
 from ..errors import InputError
+from ..index.input import CHOICES
 from .options import ENDPOINT_OPTIONS, Rule, check_rules, stated
 
 WORDS, FACT_READERS = "words", frozenset(("spacy", "endpoint"))
 OF_FACTS = ("from", "reader spacy", "reader endpoint")
 #: Options of builds from files.
-FILE_OPTIONS = ("vectors", "nodes", "aliases", "entity_vectors", "fact_ends")
+FILE_OPTIONS = (
+    *("vectors", "nodes", "aliases", "entity_vectors"),
+    *(name for name, one in CHOICES.items() if one.of_table),
+)
 #: Options whose values are queries if the store is a database, and --slot, which only a database has.
 QUERY_OPTIONS = ("edges", "entities", "facts", "slot")
 #: Options of files whose contents --from and --reader make themselves.
@@ -30,8 +34,7 @@ READER_NEEDS: tuple[Rule, ...] = (
 NEEDS: tuple[Rule, ...] = (
     ("passage_query", "from a database", "which it queries"),
     ("slot", "from a database", "which it makes the slot in"),
-    *((name, ("vectors", "encoder", "entity_vectors"), "which it describes") for name in ("metric", "storage")),
-    ("fact_ends", "facts", "whose heads and tails it describes"),
+    *((name, one.others, one.reason) for name, one in CHOICES.items()),
     ("metadata_types", "passages", "whose metadata it describes"),
     ("reader", ("passages", "from"), "which it reads"),
     ("synonyms", OF_FACTS, "which find the names that it joins"),
@@ -101,9 +104,7 @@ def check_files(given: Mapping[str, Any]) -> None:
             "unused", "encoder", "{field} has nothing to encode beside the vectors that are given; leave it out"
         )
     check_reader(given)
-    vectors = {"metric": "ip", "storage": "float32"}
-    chosen = {name: given[name] if given[name] != default else None for name, default in vectors.items()}
-    check_rules({**_with_readers(given), **chosen}, NEEDS, EXCLUDES)
+    check_rules(_with_readers(given), NEEDS, EXCLUDES)
     if stated(given, "passages") is None and given["from"] is None:
         raise InputError("missing", "passages", "{field} is missing; give it, or {@from}")
 

@@ -11,6 +11,7 @@ import click
 from .. import Index
 from .._validation import check_excludes, check_needs
 from ..encoders import Encoder, open_encoder, recorded_encoder
+from ..index.input import CHOICES
 from ..llm import ChatEndpoint
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -68,6 +69,19 @@ def make_endpoint(options: Mapping[str, Any]) -> ChatEndpoint:
     """Return the endpoint that the options name, without connecting to it."""
     given = {name: options[name] for name in ("cache", "concurrency") if options[name] is not None}
     return ChatEndpoint(options["endpoint"], model=options["model"], **given)
+
+
+def choice_options(command: F) -> F:
+    """Add the options of arguments with few values, as ``Inputs`` declares them; one that is not given is None."""
+    for name, one in reversed(CHOICES.items()):
+        shown = f"{one.help}  [default: {one.default}]"
+        command = click.option(f"--{name.replace('_', '-')}", type=click.Choice(one.allowed), help=shown)(command)
+    return command
+
+
+def choices_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those arguments that are given."""
+    return {name: given[name] for name in CHOICES if given[name] is not None}
 
 
 # ---- Options that need or exclude others -----------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._validation import check_choice, check_excludes, check_length, check_list, check_needs, check_type
 from ..encoders import open_encoder
@@ -21,12 +21,41 @@ from .file.format import METRICS, STORAGES
 from .left_out import LeftOut
 from .spool import Buffer, Memory, Spool
 
-#: The meaning of heads and tails in a table of facts.
-FACT_ENDS = ("name", "node")
 #: What a reader makes, and what a store has itself.
 _MADE = ("graph", "statements", "entities", "aliases", "facts", "words")
+#: What gives an index vectors.
+_VECTORS = ("vectors", "encoder", "entity_vectors")
 #: Reads a table by its name in batches; None if there is no such table.
 Read = Callable[[str], Iterator[Table] | None]
+
+
+class Choice(NamedTuple):
+    """An argument with few values, from which its check and its option of ``hopfuse build`` are made."""
+
+    default: str
+    allowed: tuple[str, ...]
+    help: str
+    others: str | tuple[str, ...]
+    """Of which one must be given, in the command line."""
+    reason: str
+    """What it is to them: the end of a sentence."""
+    of_table: bool = False
+    """Whether it describes a table of the caller's, which readers and stores make themselves."""
+
+
+#: The arguments with few values, by name.
+CHOICES = {
+    "fact_ends": Choice(
+        "name",
+        ("name", "node"),
+        "What heads and tails of --facts are: names of entities, or nodes P .. N-1.",
+        "facts",
+        "whose heads and tails it describes",
+        of_table=True,
+    ),
+    "metric": Choice("ip", METRICS, "Inner product or cosine.", _VECTORS, "which it describes"),
+    "storage": Choice("float32", STORAGES, "Stored type of the vectors.", _VECTORS, "which it describes"),
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -46,11 +75,11 @@ class Inputs:
     aliases: Any = None
     entity_vectors: Any = None
     facts: Any = None
-    fact_ends: Any = "name"
+    fact_ends: Any = CHOICES["fact_ends"].default
     words: Any = None
     encoder: Any = None
-    metric: Any = "ip"
-    storage: Any = "float32"
+    metric: Any = CHOICES["metric"].default
+    storage: Any = CHOICES["storage"].default
     scratch: Any = None
     failed: Any = None
     left_out: Any = None
@@ -88,7 +117,10 @@ class Inputs:
 
     def _check(self) -> None:
         """Refuse arguments that do not go together, and options, before anything large is read."""
-        made = self.some(*_MADE) | {"fact_ends": None if self.fact_ends == "name" else self.fact_ends}
+        made = self.some(*_MADE)
+        for name, one in CHOICES.items():
+            if one.of_table:
+                made[name] = None if getattr(self, name) == one.default else getattr(self, name)
         made["entity_vectors"] = None if self.encodes_names else self.entity_vectors
         source = self.source
         check_needs("scratch", self.scratch, "passages", source, "a store, which needs temporary files")
@@ -106,9 +138,8 @@ class Inputs:
             _check_alone({"vectors": self.vectors, **made}, "passages", "a store, which provides it")
         elif self.encodes_names:
             check_needs("entity_vectors", self.entity_vectors, "entities", self.entities, "whose names it encodes")
-        check_choice(self.fact_ends, "fact_ends", FACT_ENDS)
-        check_choice(self.metric, "metric", METRICS)
-        check_choice(self.storage, "storage", STORAGES)
+        for name, one in CHOICES.items():
+            check_choice(getattr(self, name), name, one.allowed)
 
     # ---- Tables ----
 

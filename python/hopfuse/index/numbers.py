@@ -15,6 +15,9 @@ from .contents import Contents
 
 T = TypeVar("T")
 
+#: Runs of aliases that are compared one by one; more are compared entity by entity, in one call for all.
+MOST_RUNS = 64
+
 
 def family_of(index: Contents) -> Hashable | None:
     """Return what all states of an index have in common; None for an index that is not in a directory."""
@@ -203,12 +206,16 @@ def _with_other_aliases(earlier: Contents, index: Contents, rows: NDArray[np.int
     if not before[0][-1] and not after[0][-1]:
         return np.zeros(0, np.int64)  # no entity has any
     kept = np.flatnonzero(rows >= 0)
-    ends = [(own[0][of], own[0][of + 1]) for own, of in ((before, kept), (after, rows[kept]))]
-    counts = [last - first for first, last in ends]
-    other = counts[0] != counts[1]
-    have = np.flatnonzero((counts[0] > 0) & ~other)
-    if have.size and not _are_first(before, after, ends[0][0][have], ends[1][0][have]):
-        other[have] = ~_are_equal(before, after, kept[have], rows[kept[have]])
+    (first, last), (begin, end) = ((own[0][of], own[0][of + 1]) for own, of in ((before, kept), (after, rows[kept])))
+    other = last - first != end - begin
+    have = np.flatnonzero((last > first) & ~other)
+    # Runs of entities whose aliases follow one another in both states are compared as they are, unless there are many.
+    gaps = np.flatnonzero((first[have[1:]] != last[have[:-1]]) | (begin[have[1:]] != end[have[:-1]])) + 1
+    runs = np.split(have, gaps) if gaps.size < MOST_RUNS else [have]
+    for run in runs if have.size else []:
+        spans = (first[run[0]], last[run[-1]]), (begin[run[0]], end[run[-1]])
+        if gaps.size >= MOST_RUNS or not _are_same(before, after, *spans):
+            other[run] = ~_are_equal(before, after, kept[run], rows[kept[run]])
     return np.asarray(kept[other], np.int64)
 
 
@@ -218,15 +225,12 @@ def _aliases(index: Contents) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.ui
     return rows, offsets, data
 
 
-def _are_first(before: Any, after: Any, old: NDArray[Any], new: NDArray[Any]) -> bool:
-    """Return whether all earlier aliases are the first ones of the later state, and those of these entities are there.
-
-    This is so after most changes, and takes a comparison of the bytes alone.
-    """
+def _are_same(before: Any, after: Any, old: tuple[int, int], new: tuple[int, int]) -> bool:
+    """Return whether a range of aliases of one state equals one of another; both have as many."""
+    (ends, data), (others, more) = ((own[1][a : b + 1], own[2]) for own, (a, b) in ((before, old), (after, new)))
+    shift = int(others[0]) - int(ends[0])
     return bool(
-        np.array_equal(old, new)
-        and np.array_equal(before[1], after[1][: before[1].size])
-        and np.array_equal(before[2], after[2][: before[2].size])
+        np.array_equal(ends + shift, others) and np.array_equal(data[ends[0] : ends[-1]], more[others[0] : others[-1]])
     )
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .._arrays import filters
 from .._arrays.rows import indptr_of_counts
 from .._validation import check_type
-from ..backends.calls import RowFilter
+from ..backends.calls.dense import RowFilter
 from ..errors import InputError
 from ..types import Hits
 

@@ -22,9 +22,10 @@ from .._validation import (
     check_whole,
     wrong_value,
 )
-from ..backends.calls import NO_RESTARTS, PprQueries
+from ..backends.calls.ppr import NodeWeightCall
 from ..backends.engine import Engine
-from ..backends.node_weights import NodeWeightCall, NodeWeights, read_nodes
+from ..backends.node_weights import NodeWeights, read_nodes
+from ..backends.walk_queries import NO_RESTARTS, PprQueries
 from ..errors import InputError
 from ..types import Graph
 from ._arguments import read_filter, refuse_per_query
@@ -92,7 +93,7 @@ def _read_node_weights(
         refuse_per_query("node_weights")
     lightest = _lightest_walked(graph, eta, batch)
     per_type = options.edge_type_norm == "per_type"
-    made: NodeWeights = at.ops.order_weights(NodeWeightCall(graph, weights, internal, per_type, allow, lightest))
+    made: NodeWeights = at.ops.run(NodeWeightCall(graph, weights, internal, per_type, allow, lightest))
     return made
 
 

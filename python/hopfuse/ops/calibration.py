@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import overload
 
-from ..backends.calls import CalibrateCall
+from ..backends.calls.fusion import CalibrateCall
 from ..backends.engine import engine_for
 from ..fusion.base import refuse_options
 from ..fusion.calibration import Calibration, CalibrationName, Ties, by_name
@@ -135,5 +135,5 @@ def calibrate(
         with engine_for(backend, hits.scores, "scores") as engine:
             _, scores, counts = engine.hits(hits, "hits")
             call = CalibrateCall(scores, counts, *kind, engine.threads(threads), engine.on_device)
-            done.append(Hits.unchecked(hits.ids, engine.give(engine.ops.calibrate(call)), hits.counts))
+            done.append(Hits.unchecked(hits.ids, engine.give(engine.ops.run(call)), hits.counts))
     return done[0] if isinstance(lists, Hits) else done

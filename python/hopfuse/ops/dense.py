@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_bytes, check_k, check_number, wrong_type
-from ..backends.calls import DenseCall, HitArrays
+from ..backends.call import HitArrays
+from ..backends.calls.dense import DenseCall
 from ..backends.engine import Engine, engine_for
 from ..backends.faults import check_scorable
 from ..types import Corpus, Hits
@@ -87,7 +88,7 @@ def dense_topk(
         vectors = read_queries(engine, queries, corpus.dim, corpus.metric == "cosine")
         allowed = read_filter(allow, vectors.shape[0], n, "allow")
         call = DenseCall(vectors, corpus, k, allowed, engine.threads(threads), engine.on_device, is_checked)
-        hits = engine.ops.dense_topk(call)
+        hits = engine.ops.run(call)
         if least is not None:
             _cut(hits, least)
         return engine.give_hits(hits)
@@ -147,7 +148,8 @@ def dense_above(
     k = min(FIRST_K, corpus.num_vectors)
     while rows.size:
         _check_budget(rows.size, k)
-        hits = engine.ops.dense_topk(DenseCall(vectors[rows], corpus, k, allowed.of(rows), engine.threads(threads)))
+        call = DenseCall(vectors[rows], corpus, k, allowed.of(rows), engine.threads(threads))
+        hits = engine.ops.run(call)
         _cut(hits, least)
         is_whole = (hits["counts"] < k) | (k == corpus.num_vectors)
         for at in np.flatnonzero(is_whole).tolist():

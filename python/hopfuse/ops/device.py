@@ -120,7 +120,7 @@ def estimate_device_memory(
     sizes = {"batch": batch, "k": k, "seeds": seeds}
     numbers = {name: check_whole(number, name, MOST) for name, number in sizes.items()}
     proves = check_choice(stop, "stop", ("proven", "tol")) == "proven"
-    from ..backends.cuda.device_ops import estimate  # only here, because it takes long to import
+    from ..backends.cuda.estimates import estimate  # only here, because it takes long to import
 
     return MemoryEstimate(**estimate(graph, corpus, **numbers, proves=proves, device=device), **_on_host(corpus))
 

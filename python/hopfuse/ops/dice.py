@@ -12,7 +12,7 @@ from .._arrays.convert import to_numpy
 from .._threads import thread_count
 from .._validation import as_int64, check_dtype, check_ids, check_shape, check_type
 from ..backends import resolve
-from ..backends.calls import DiceCall
+from ..backends.calls.dice import DiceCall
 from ..errors import InputError
 from ..types import LabelSets
 
@@ -81,7 +81,7 @@ def dice_scores(
     rows = _read_candidates(candidates, len(labels))
     bounds = _read_indptr(indptr, query_indptr.size - 1, rows.shape[0])
     call = DiceCall(labels, query_indptr, query_units, rows, bounds, thread_count(threads))
-    return np.asarray(resolve(backend).dice(call))
+    return np.asarray(resolve(backend).run(call))
 
 
 def _read_candidates(candidates: Any, count: int) -> NDArray[np.int32]:

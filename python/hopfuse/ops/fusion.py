@@ -21,7 +21,7 @@ from .._validation import (
     check_type,
     check_weights,
 )
-from ..backends.calls import FuseCall
+from ..backends.calls.fusion import FuseCall
 from ..backends.engine import engine_for
 from ..errors import InputError
 from ..fusion.base import refuse_options
@@ -137,7 +137,7 @@ def fuse(
         if chosen.needs_nonnegative and rule.method in KEEPS_SIGN:
             engine.needs_host("calibration", "lists", "use calibration='pit', which takes negative scores")
             _check_nonnegative(call, chosen.name)
-        return engine.give_hits(engine.ops.fuse(call))
+        return engine.give_hits(engine.ops.run(call))
 
 
 def _calibrated(lists: Sequence[Hits], rule: Calibration, pools: NDArray[np.int64], threads: int | None) -> list[Hits]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._validation import check_k, check_number, check_type, check_whole
-from ..backends.calls import IsingCall, IsingModel
+from ..backends.calls.ising import IsingCall, IsingModel
 from ..backends.engine import engine_for
 from ..errors import InputError
 from ..types import Graph, Hits
@@ -123,7 +123,7 @@ def ising_rerank(
         ids, scores, counts = engine.hits(hits, "hits")
         engine.check(check_inside, ids, counts, graph.num_nodes, "the graph's nodes")
         call = IsingCall(graph, (ids, scores, counts), model, most, engine.threads(threads), engine.on_device)
-        return engine.give_hits(engine.ops.ising(call))
+        return engine.give_hits(engine.ops.run(call))
 
 
 def _model(coupling: Any, temperature: Any, relaxation: Any, steps: Any, blend: Any) -> IsingModel:

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from .._arrays.convert import is_on_device
 from .._validation import check_bytes, check_choice, check_k
-from ..backends.calls import Evidence, NodeRanking
+from ..backends.calls.ppr import PprCall, PprTopkCall
 from ..backends.engine import ONLY_SEEDS, engine_for
 from ..backends.node_weights import nodes_of_range
+from ..backends.walk_queries import Evidence, NodeRanking
 from ..errors import InputError
 from ..types import Candidates, Graph, LocalWalks, PprHits, PprResult
 from ._arguments import read_filter
@@ -128,7 +129,7 @@ def ppr(
             what, fix = f"scores of {shape[0]} queries x {shape[1]} nodes", "score fewer queries at a time"
             check_bytes(4 * shape[0] * shape[1], what, SCORES_BUDGET, f"{fix}, use ppr_topk, or pass out=")
         scores = engine.output(out, "out", shape)
-        evidence = engine.ops.ppr(graph, queries, scores)
+        evidence = engine.ops.run(PprCall(graph, queries, scores))
         give, converged = engine.give, evidence.converged.view(np.bool_)
         return PprResult(
             give(scores), give(evidence.iterations), give(evidence.residual), give(evidence.bound), give(converged)
@@ -238,7 +239,7 @@ def ppr_topk(
         for ranked, rows in rankings:
             at = np.flatnonzero(walks) if rows is None else rows[walks[rows]]
             ranking = NodeRanking(k, ranked, stop == "proven", prove == "order", walk, among)
-            hits, evidence = engine.ops.ppr_topk(graph, queries.take(at), ranking)
+            hits, evidence = engine.ops.run(PprTopkCall(graph, queries.take(at), ranking))
             parts.append((at, {**hits, **evidence._asdict()}))
         whole = len(parts) == 1 and parts[0][0].size == batch
         arrays = parts[0][1] if whole else _joined(parts, batch, k)

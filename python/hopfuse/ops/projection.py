@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._arrays.convert import to_numpy
 from .._validation import check_bytes, check_k, check_real, check_shape, check_type, check_weights
-from ..backends.calls import ProjectCall
+from ..backends.calls.projection import ProjectCall, ProjectTopkCall
 from ..backends.engine import Engine, engine_for
 from ..errors import InputError
 from ..types import Hits, Incidence
@@ -68,8 +68,8 @@ def project(
         values, rows = _read_scores(engine, scores, incidence.num_columns), incidence.num_rows
         what, fix = f"scores of {values.shape[0]} queries x {rows} rows", "use project_topk, or smaller batches"
         check_bytes(4 * values.shape[0] * rows, what, SCORES_BUDGET, fix)
-        call = ProjectCall(incidence, values, factors, rows, engine.threads(threads), engine.on_device)
-        return engine.give(engine.ops.project(call))
+        call = ProjectCall(incidence, values, factors, engine.threads(threads), engine.on_device)
+        return engine.give(engine.ops.run(call))
 
 
 def project_topk(
@@ -110,8 +110,8 @@ def project_topk(
         what = f"hits of {values.shape[0]} queries with k = {k}"
         fix = f"use a smaller k (there are {rows} rows), or smaller batches"
         check_bytes(12 * values.shape[0] * k, what, SCORES_BUDGET, fix)
-        call = ProjectCall(incidence, values, factors, k, engine.threads(threads), engine.on_device)
-        return engine.give_hits(engine.ops.project_topk(call))
+        call = ProjectTopkCall(incidence, values, factors, k, engine.threads(threads), engine.on_device)
+        return engine.give_hits(engine.ops.run(call))
 
 
 def _check(incidence: Any) -> Incidence:

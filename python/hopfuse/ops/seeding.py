@@ -17,7 +17,7 @@ from .._validation import (
     check_weights,
     check_whole,
 )
-from ..backends.calls import BoostCall, CoverCall, EntitySeedCall, PassageSeedCall
+from ..backends.calls.seeding import BoostCall, CoverCall, EntitySeedCall, PassageSeedCall
 from ..backends.engine import Engine, engine_for
 from ..types import Hits, Incidence, Seeds
 from ._arguments import check_hits, check_inside, refuse_per_query
@@ -65,7 +65,7 @@ def add_passage_seeds(seeds: Seeds, hits: Hits, mass: float, *, backend: str = "
     mass = check_number(mass, "mass", low=0)
     with engine_for(backend, seeds, "seeds") as engine:
         call = PassageSeedCall(*_read_seeds(engine, seeds), *engine.hits(hits, "hits"), mass, engine.on_device)
-        nodes, weights = engine.ops.add_passage_seeds(call)
+        nodes, weights = engine.ops.run(call)
         return Seeds(engine.give(nodes), engine.give(weights))
 
 
@@ -130,7 +130,7 @@ def add_entity_seeds(
         engine.check(check_inside, ids, counts, mentions.num_rows, "the rows of mentions")
         given = _read_seeds(engine, seeds)
         call = EntitySeedCall(*given, ids, counts, mentions, often, mass, engine.on_device)
-        nodes, weights = engine.ops.add_entity_seeds(call)
+        nodes, weights = engine.ops.run(call)
         return Seeds.unchecked(engine.give(nodes), engine.give(weights))
 
 
@@ -194,7 +194,7 @@ def cover_seeds(
         engine.check(check_inside, ids, counts, mentions.num_rows, "the rows of mentions")
         given = _read_seeds(engine, seeds)
         call = CoverCall(*given, ids, scores, counts, mentions, most, least, engine.on_device)
-        return engine.give_hits(engine.ops.cover_seeds(call))
+        return engine.give_hits(engine.ops.run(call))
 
 
 def boost_weights(weights: Any, hits: Hits, strength: float, *, backend: str = "auto") -> Any:
@@ -244,7 +244,7 @@ def boost_weights(weights: Any, hits: Hits, strength: float, *, backend: str = "
         ids, scores, counts = engine.hits(hits, "hits")
         engine.check(check_inside, ids, counts, given.shape[1], "the columns of weights")
         call = BoostCall(given, ids, scores, counts, strength, engine.on_device)
-        return engine.give(engine.ops.boost_weights(call))
+        return engine.give(engine.ops.run(call))
 
 
 def _read_seeds(engine: Engine, seeds: Seeds) -> tuple[Any, Any]:

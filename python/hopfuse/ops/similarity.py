@@ -6,7 +6,7 @@ from typing import Any
 
 from .._arrays.vectors import first_unscorable
 from .._validation import check_bytes, check_number
-from ..backends.calls import SimilarityCall
+from ..backends.calls.dense import SimilarityCall
 from ..backends.engine import engine_for
 from ..errors import InputError
 from ..types import Corpus
@@ -96,7 +96,7 @@ def similarity_weights(
         check_bytes(4 * batch * corpus.num_vectors, what, WEIGHTS_BUDGET, "use smaller batches")
         allowed = read_filter(allow, batch, corpus.num_vectors, "allow")
         call = SimilarityCall(vectors, corpus, *shape, allowed, engine.threads(threads), engine.on_device)
-        return engine.give(engine.ops.similarity_weights(call))
+        return engine.give(engine.ops.run(call))
 
 
 def _check_directions(corpus: Corpus) -> None:

@@ -5,48 +5,24 @@ one query at a time. No other room calls them. May import ``fusion`` (its formul
 ``types``, ``errors``, the checks and ``_arrays``.
 """
 
-from .calibration import calibrate
-from .canonical import canonical_dot, canonical_scores, dense_topk_canonical, fma32
-from .dense import dense_scores, dense_topk
-from .fusion import fuse
-from .ising import ising_rerank, mean_field, shared_neighbours
-from .pagerank import ppr, ppr_residual, ppr_topk
-from .passages import (
-    boost_weights,
-    dice,
-    dice_scores,
-    elements,
-    project,
-    project_topk,
-    similarity_weights,
-)
-from .ranking import Ranking
-from .seeding import add_entity_seeds, add_passage_seeds, cover_seeds
+from . import calibration, canonical, dense, fusion, ising, pagerank, passages, ranking, seeding
+from .calibration import *  # noqa: F403
+from .canonical import *  # noqa: F403
+from .dense import *  # noqa: F403
+from .fusion import *  # noqa: F403
+from .ising import *  # noqa: F403
+from .pagerank import *  # noqa: F403
+from .passages import *  # noqa: F403
+from .ranking import *  # noqa: F403
+from .seeding import *  # noqa: F403
 
-__all__ = [
-    "Ranking",
-    "add_entity_seeds",
-    "add_passage_seeds",
-    "boost_weights",
-    "calibrate",
-    "canonical_dot",
-    "canonical_scores",
-    "cover_seeds",
-    "dense_scores",
-    "dense_topk",
-    "dense_topk_canonical",
-    "dice",
-    "dice_scores",
-    "elements",
-    "fma32",
-    "fuse",
-    "ising_rerank",
-    "mean_field",
-    "ppr",
-    "ppr_residual",
-    "ppr_topk",
-    "project",
-    "project_topk",
-    "shared_neighbours",
-    "similarity_weights",
-]
+__all__: list[str] = []
+__all__ += calibration.__all__
+__all__ += canonical.__all__
+__all__ += dense.__all__
+__all__ += fusion.__all__
+__all__ += ising.__all__
+__all__ += pagerank.__all__
+__all__ += passages.__all__
+__all__ += ranking.__all__
+__all__ += seeding.__all__

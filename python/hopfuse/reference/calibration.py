@@ -14,6 +14,8 @@ from ..errors import InputError
 from ..types import Hits
 from .ranking import Ranking
 
+__all__ = ["calibrate"]
+
 Row = NDArray[np.float64]
 TIES = ("strict", "weak", "mean", "rank")
 METHODS = (

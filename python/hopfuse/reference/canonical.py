@@ -13,6 +13,8 @@ from ..types import Hits
 from .dense import dense_inputs
 from .ranking import Ranking, best, node_mask
 
+__all__ = ["canonical_dot", "canonical_scores", "dense_topk_canonical", "fma32"]
+
 LANES = 16
 #: Accumulators that are updated at a time, so that they stay in the cache.
 _CHUNK = 1 << 14

@@ -12,6 +12,8 @@ from ..errors import InputError
 from ..types import Corpus
 from .ranking import Ranking, best, node_mask
 
+__all__ = ["dense_scores", "dense_topk"]
+
 METRICS = ("ip", "cosine")
 
 

@@ -16,6 +16,8 @@ from .calibration import METHODS as CALIBRATIONS
 from .calibration import calibrate
 from .ranking import Ranking, best
 
+__all__ = ["fuse"]
+
 
 def fuse(
     lists: Sequence[Hits | Ranking],

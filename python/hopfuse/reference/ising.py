@@ -13,6 +13,8 @@ from ..types import Graph
 from .calibration import calibrate
 from .ranking import Ranking, best
 
+__all__ = ["ising_rerank", "mean_field", "shared_neighbours"]
+
 
 def ising_rerank(
     hits: Any,

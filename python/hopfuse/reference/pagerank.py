@@ -12,6 +12,8 @@ from ..types import Graph
 from ._ppr_inputs import Inputs, ppr_inputs
 from .ranking import best, node_mask
 
+__all__ = ["ppr", "ppr_residual", "ppr_topk"]
+
 NEGLIGIBLE = 1e-17
 
 

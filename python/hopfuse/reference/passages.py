@@ -20,6 +20,8 @@ from ..types import Corpus, Incidence
 from .dense import dense_scores
 from .ranking import Ranking, best, node_mask
 
+__all__ = ["boost_weights", "dice", "dice_scores", "elements", "project", "project_topk", "similarity_weights"]
+
 #: The smallest standard deviation of similarities; rounding may produce smaller ones from equal cosines.
 LEAST_SPREAD = 2.0**-16
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from .._validation import check_dtype, check_ids, check_length, check_shape
 
+__all__ = ["Ranking"]
+
 PAD_ID = -1
 
 

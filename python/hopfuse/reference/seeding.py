@@ -7,6 +7,8 @@ from typing import Any
 
 from ..types import Incidence
 
+__all__ = ["add_entity_seeds", "add_passage_seeds", "cover_seeds"]
+
 
 def add_passage_seeds(
     seeds: Sequence[Mapping[int, float]], hits: Sequence[Sequence[tuple[int, float]]], mass: float

@@ -69,6 +69,8 @@ class Collaborators:
         other._wanted, other._before = self._wanted, ref(self)
         follows = callable(getattr(self.names, "of_state", None))
         other.names = self.names.of_state(index) if follows else _matcher_of(names, index)
+        if self._names == (True, None) and _needed_for_names(index) == _needed_for_names(self.index):
+            other._names = self._names
         return other
 
     def with_encoder(self, encoder: Any) -> Collaborators:
@@ -122,6 +124,12 @@ class Collaborators:
                     self._facts = FactVectors(self.index, self.encoder, earlier)
                 return self._facts.vectors
             return self._fact_vectors
+
+
+def _needed_for_names(index: Index) -> tuple[Any, ...]:
+    """Return what determines which packages find names in questions: are there names, and how words are read."""
+    words = index.words
+    return (index.num_entities > 0,) if words is None else (words.first > 0, words.stemmer, words.tagger)
 
 
 def _encoder_of(wanted: Any, built: EncoderInfo | None) -> tuple[Encoder | None, HopfuseError | None]:

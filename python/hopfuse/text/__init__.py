@@ -5,114 +5,33 @@ Names, words, BM25 and metrics read texts and questions by this package alone. M
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .rules import NAME_RULE, RULE, RULES, check_rule
+from .._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .folding import (
-        SCRIPTS,
-        UNSPACED,
-        FoldedText,
-        characters,
-        fold,
-        fold_with_offsets,
-        in_word,
-        script_of,
-        splits_word,
-        unaccented,
-    )
-    from .languages import (
-        LANGUAGES,
-        common_words,
-        function_words,
-        is_told,
-        language_named,
-        language_of,
-        question_words,
-        resembles,
-        shares_of,
-    )
-    from .names import (
-        SIGNS,
-        as_written,
-        canonical_key,
-        cyrillic_cases,
-        cyrillic_names,
-        finnish_cases,
-        finnish_name,
-        joined,
-        may_stand,
-        name_spellings,
-        prefix_before,
-        without_signs,
-    )
-    from .segments import Style, read_words, runs_in, segment, spaced, words_in
+    from .folding import *  # noqa: F403
+    from .languages import *  # noqa: F403
+    from .names import *  # noqa: F403
+    from .rules import *  # noqa: F403
+    from .segments import *  # noqa: F403
 
-__all__ = [
-    "LANGUAGES",
-    "NAME_RULE",
-    "RULE",
-    "RULES",
-    "SCRIPTS",
-    "SIGNS",
-    "UNSPACED",
-    "FoldedText",
-    "Style",
-    "as_written",
-    "canonical_key",
-    "characters",
-    "check_rule",
-    "common_words",
-    "cyrillic_cases",
-    "cyrillic_names",
-    "finnish_cases",
-    "finnish_name",
-    "fold",
-    "fold_with_offsets",
-    "function_words",
-    "in_word",
-    "is_told",
-    "joined",
-    "language_named",
-    "language_of",
-    "may_stand",
-    "name_spellings",
-    "prefix_before",
-    "question_words",
-    "read_words",
-    "resembles",
-    "runs_in",
-    "script_of",
-    "segment",
-    "shares_of",
-    "spaced",
-    "splits_word",
-    "unaccented",
-    "without_signs",
-    "words_in",
-]
-
-_NAMES = {
-    "folding": (
-        "SCRIPTS UNSPACED FoldedText characters fold fold_with_offsets in_word script_of splits_word unaccented"
-    ),
-    "languages": (
-        "LANGUAGES common_words function_words is_told language_named language_of question_words resembles shares_of"
-    ),
-    "names": (
-        "SIGNS as_written canonical_key cyrillic_cases cyrillic_names finnish_cases finnish_name joined may_stand "
-        "name_spellings prefix_before without_signs"
-    ),
-    "segments": "Style read_words runs_in segment spaced words_in",
-}
-_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    """Load a name at its first use (PEP 562): their tables and expressions take longer than the rest of an import."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    return found
+# Tables and expressions take longer to load than the rest of an import.
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "folding": (
+            "SCRIPTS UNSPACED FoldedText characters fold fold_with_offsets in_word script_of splits_word unaccented"
+        ),
+        "languages": (
+            "LANGUAGES common_words function_words is_told language_named language_of question_words resembles "
+            "shares_of"
+        ),
+        "names": (
+            "SIGNS as_written canonical_key cyrillic_cases cyrillic_names finnish_cases finnish_name joined may_stand "
+            "name_spellings prefix_before without_signs"
+        ),
+        "segments": "Style read_words runs_in segment spaced words_in",
+        "rules": "NAME_RULE RULE RULES check_rule",
+    },
+)

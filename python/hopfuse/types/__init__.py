@@ -5,54 +5,38 @@ Each is loaded on first use, since a search needs few of them.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .candidates import Candidates
-    from .corpus import Corpus
-    from .edge_statements import EdgeStatements
-    from .facts import Facts
-    from .graph import Graph
-    from .hits import Hits
-    from .incidence import Incidence
-    from .label_sets import LabelSets
-    from .seeds import Seeds
-    from .term_matrix import TermMatrix
-    from .walks import LocalWalks, PprHits, PprResult
+    from .candidates import Candidates as Candidates
+    from .corpus import Corpus as Corpus
+    from .edge_statements import EdgeStatements as EdgeStatements
+    from .facts import Facts as Facts
+    from .graph import Graph as Graph
+    from .hits import Hits as Hits
+    from .incidence import Incidence as Incidence
+    from .label_sets import LabelSets as LabelSets
+    from .seeds import Seeds as Seeds
+    from .term_matrix import TermMatrix as TermMatrix
+    from .walks import LocalWalks as LocalWalks
+    from .walks import PprHits as PprHits
+    from .walks import PprResult as PprResult
 
-__all__ = [
-    "Candidates",
-    "Corpus",
-    "EdgeStatements",
-    "Facts",
-    "Graph",
-    "Hits",
-    "Incidence",
-    "LabelSets",
-    "LocalWalks",
-    "PprHits",
-    "PprResult",
-    "Seeds",
-    "TermMatrix",
-]
-
-_HOMES = {
-    **{name: name.lower() for name in ("Candidates", "Corpus", "Facts", "Graph", "Hits", "Incidence", "Seeds")},
-    "EdgeStatements": "edge_statements",
-    "LabelSets": "label_sets",
-    **dict.fromkeys(("LocalWalks", "PprHits", "PprResult"), "walks"),
-    "TermMatrix": "term_matrix",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a type on first use (PEP 562)."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "candidates": "Candidates",
+        "corpus": "Corpus",
+        "edge_statements": "EdgeStatements",
+        "facts": "Facts",
+        "graph": "Graph",
+        "hits": "Hits",
+        "incidence": "Incidence",
+        "label_sets": "LabelSets",
+        "seeds": "Seeds",
+        "term_matrix": "TermMatrix",
+        "walks": "LocalWalks PprHits PprResult",
+    },
+)

@@ -88,7 +88,7 @@ class ByObject(Generic[K, T]):
 
 
 #: The latest objects of a family of which a new one may be a later state.
-RECENT = 4
+RECENT = 16
 
 
 class Continued(ByObject[K, T]):

@@ -1,0 +1,34 @@
+"""Packages whose names are loaded at their first use (PEP 562), so that importing them stays cheap."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazy_names(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package.
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``.
+    homes : mapping of str to str
+        The names that each module of the package defines, with spaces between them; those of ``""`` are modules.
+        Type checkers read imports of the same names, with ``as``, under ``TYPE_CHECKING``.
+    """
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
+
+    def load(name: str) -> Any:
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = import_module(f"{package}.{home_of[name] or name}")
+        found = getattr(module, name) if home_of[name] else module
+        setattr(sys.modules[package], name, found)
+        return found
+
+    return load, lambda: sorted({*vars(sys.modules[package]), *home_of}), sorted(home_of)
