@@ -10,6 +10,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.errors import FormatError
+from hopfuse.index.log.state import read_state
 from index.live_model import differences
 from index.log_files import (
     FRAME_BYTES,
@@ -255,3 +256,15 @@ def test_a_payload_with_any_byte_changed_is_read_or_refused(tmp_path: Path) -> N
     for size in range(len(data)):
         with pytest.raises(FormatError):
             history_of(folder, data[:size])
+
+
+def test_each_state_has_its_aliases_whatever_was_read_after_it(tmp_path: Path) -> None:
+    hf.Index.build(passages=[{"id": "a", "text": "x"}], entities=["Ada"], aliases={"Ada": ["A"]}).save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        for method in ("delete_aliases", "add_aliases") * 3:
+            with live.change() as change:
+                getattr(change, method)({"Ada": ["A"]})
+    together = read_state(hf.Index, tmp_path)
+    together.rows()
+    for count in range(7):
+        assert list(together.at(count).snapshot().entity_aliases) == [("A",) if count % 2 == 0 else ()]
