@@ -25,7 +25,7 @@ from .names import ID_TYPES, Names, no_passage
 from .parts.metadata_build import flattened, metadata_arrays
 from .parts.passages import LABELS, label_arrays
 from .supports import Deletions
-from .write_scope import check_added, check_edges, check_memory
+from .write_scope import check_added, check_edges, check_kinds
 
 
 @dataclass
@@ -108,9 +108,8 @@ class RecordBuilder:
             read.append(restated(names, self._heirs, self._deleted()))
             self._stated.update(self._heirs.values())
         if self._only is not None:
-            aliases = [alias for one in read for _, alias in one.aliases]
-            kinds = dict.fromkeys(edge[2] for one in read for edge in one.edges)
-            check_memory(self._only, aliases, kinds, names.edge_types)
+            check_kinds(dict.fromkeys(edge[2] for one in read for edge in one.edges), names.edge_types)
+            read = [one._replace(aliases=[]) for one in read]  # others may hold the names
         self._add_entities(fresh, listed)
         self._add_aliases(read)
         self._add_edges(read)
