@@ -121,8 +121,8 @@ def test_a_hidden_row_counts_as_absent(live: Any, id: str) -> None:
         ("delete_passages", [id]),
         ("replace_passages", [passage(id)]),
         ("add_edges", edge(end, ADA)),
-        ("add_edges", edge(ADA, BABBAGE, stated_by=id)),
-        ("add_facts", [("Ada", "knew", "Babbage", id)]),
+        ("add_edges", edge(ADA, ADA, stated_by=id)),
+        ("add_facts", [("Ada", "knew", "Ada", id)]),
     ):
         with refused(InputError, "unknown", given=id) as caught, live.change(only=ONLY) as change:
             getattr(change, method)(given)
@@ -131,6 +131,31 @@ def test_a_hidden_row_counts_as_absent(live: Any, id: str) -> None:
     if id != "there is none":  # ids are distinct over all tenants, so this one is told
         with refused(InputError, "duplicate", "id", given=id), live.change(only=ONLY) as change:
             change.add_passages([passage(id)], replace=True)
+
+
+@pytest.mark.parametrize("name", ["Byron", "byron", "there is none"])
+def test_an_entity_of_other_passages_counts_as_absent(live: Any, name: str) -> None:
+    with live.change() as change:
+        change.add_entities(["Byron"])
+        change.add_edges(edge(("passage", "y1"), ("entity", "Byron")))
+    for method, given in (
+        ("add_edges", edge(("passage", "x1"), ("entity", name))),
+        ("add_edges", edge(ADA, ("entity", name), stated_by="x1")),
+        ("add_facts", [("Ada", "knew", name, "x1")]),
+    ):
+        with refused(InputError, "unknown", given=name) as caught, live.change(only=ONLY) as change:
+            getattr(change, method)(given)
+        assert caught.value.values["count"] == "0 entities"
+    for missing in (True, False):
+        change = live.change(only=ONLY)
+        change.add_entities([name], missing=missing)
+        change.add_edges(edge(("passage", "x1"), ("entity", name)))
+        change.preview()
+    change.commit()
+    with live.change(only=ONLY) as change:
+        change.add_facts([("Ada", "knew", name, "x1")])
+    with refused(InputError, "duplicate", "names", given=name), live.change(only=ONLY) as change:
+        change.add_entities([name])
 
 
 def test_a_filter_sees_what_was_committed_and_not_yet_read(live: Any) -> None:

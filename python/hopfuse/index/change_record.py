@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -186,15 +186,25 @@ class RecordBuilder:
 
     def _entity(self, name: Any, *, stated: bool = True) -> int:
         """Return the slot of an entity by its name, or by a spelling with the key of one entity."""
-        names = self._names
-        if isinstance(name, str) and name not in self._new_entities and not names.entities(name):
-            alike = [slot for slot in names.alike(name) if slot not in self._gone_entities]
+        names, exists = self._names, self._exists
+        if isinstance(name, str) and name not in self._new_entities and not any(map(exists, names.entities(name))):
+            alike = [slot for slot in names.alike(name) if slot not in self._gone_entities and exists(slot)]
             if len(alike) == 1:
                 self._new_entities[name] = alike[0]
-        slot = _kept_slot(self._new_entities, name, names.entity, self._gone_entities, "entity")
+        slot = _kept_slot(self._new_entities, name, partial(names.entity, exists=exists), self._gone_entities, "entity")
         if stated:
             self._stated.add(slot)
         return slot
+
+    def _exists(self, slot: int) -> bool:
+        """Return whether an entity exists for the change: it adds it, or a passage that its filter allows states it."""
+        return self._only is None or slot in self._stated or slot in self._found or bool(self._seen[slot])
+
+    @cached_property
+    def _seen(self) -> NDArray[np.bool_]:
+        """Which entities the passages state that the filter allows, by slot."""
+        assert self._only is not None
+        return self._names.supports().entities_seen(self._names.allowed(self._only))
 
     def _deleted(self) -> Deleted:
         """Return what the change deletes, by slots."""
@@ -246,10 +256,11 @@ class RecordBuilder:
             for at, name in enumerate(part["names"]):
                 known = [slot for slot in names.entities(name, words=part["word"]) if slot not in self._gone_entities]
                 exists = bool(known) or name in self._new_entities
+                is_hidden = bool(known) and name not in self._new_entities and not any(map(self._exists, known))
                 if part["missing"] and not exists and not part["word"]:
                     known = [slot for slot in names.alike(name) if slot not in self._gone_entities]
                     known += [keys[key] for key in [names.key(name)] if key in keys]
-                if part["missing"] and (exists or known):
+                if is_hidden or (part["missing"] and (exists or known)):
                     slot = self._new_entities[name] if name in self._new_entities else known[0]
                     if not exists:
                         self._spell(name, slot)
