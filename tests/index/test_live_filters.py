@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -168,3 +170,26 @@ def test_a_filter_sees_what_was_committed_and_not_yet_read(live: Any) -> None:
         change.add_passages([passage("x4", colour="blue")])
         change.add_edges(edge(("passage", "x4"), ADA, type="late"))
     assert ids(live)[-2:] == ["x1", "x4"]
+
+
+def test_many_small_changes_take_no_more_memory_than_disk(tmp_path: Path) -> None:
+    hf.Index.build(passages=[passage("x", year=0)]).save(tmp_path)
+    log = tmp_path / "log-000000000001.hopfuse"
+    with hf.Index.open(tmp_path, writable=True) as live:
+
+        def added(first: int, last: int) -> tuple[int, int]:
+            for at in range(first, last):
+                with live.change() as change:
+                    change.add_passages([passage(f"x{at}", year=at, late=at % 2)])
+            gc.collect()
+            return tracemalloc.get_traced_memory()[0], log.stat().st_size
+
+        tracemalloc.start()
+        try:
+            before, after = added(0, 320), added(320, 640)
+        finally:
+            tracemalloc.stop()
+        assert after[0] - before[0] < 1.5 * (after[1] - before[1])
+        change = live.change()
+        change.delete_passages(where=hf.where(year__ge=620) & hf.where(late=1))
+        assert change.preview().passages == 10
