@@ -112,6 +112,22 @@ def test_a_change_with_a_filter_adds_no_alias(tmp_path: Path) -> None:
     assert (index.num_entities, list(index.entity_aliases), index.passage_frequency.tolist()) == (1, [()], [2])
 
 
+@pytest.mark.parametrize("held", ["Other", "O’Hara", "O'Hara"])
+def test_a_change_with_a_filter_reads_names_whatever_others_hold(tmp_path: Path, held: str) -> None:
+    rows = [{"id": "p0", "text": "t", "metadata": {"tenant": "a"}}, {"id": "p1", "text": "t"}]
+    graph = [{"src": at, "dst": 2 + at, "type": "context"} for at in range(2)]
+    hf.Index.build(passages=rows, entities=["US", held], graph=graph).save(tmp_path)
+    only = hf.where(tenant="a")
+    with hf.Index.open(tmp_path, writable=True) as live:
+        with live.change(only=only) as change:
+            change.add_passages([{"id": "p2", "text": "t", "metadata": {"tenant": "a"}}])
+            change.add_memory(build_memory([extraction(2, "O'Hara", "U.S.")]))
+        index = live.refresh()
+    assert index.num_entities == (3 if held == "Other" else 2)
+    assert list(index.entity_aliases) == [()] * index.num_entities
+    assert index.passage_frequency[0] == 2
+
+
 FIRST = Path(__file__).parents[1] / "golden" / "rules" / "rule-1-names.hopfuse"
 
 

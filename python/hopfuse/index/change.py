@@ -317,10 +317,10 @@ class Change:
         """Add the entities, words, edges and facts that were read in passages which this change adds.
 
         Entities of the index are matched by the keys of :func:`hopfuse.extract.build_memory`, then by aliases that one
-        entity alone has, and another spelling of a name becomes an alias. New ones are not stated, and a stated one
-        stays so (:attr:`Index.stated`). The result equals an index built from all passages, except for what a build
-        derives from all of them together: the spelling of names, words and relations (here the first one), conflicts
-        between facts (here all are kept), and synonyms (here none).
+        entity alone has, and another spelling of a name becomes an alias, except in a change with a filter, which adds
+        none. New ones are not stated, and a stated one stays so (:attr:`Index.stated`). The result equals an index
+        built from all passages, except for what a build derives from all of them together: the spelling of names, words
+        and relations (here the first one), conflicts between facts (here all are kept), and synonyms (here none).
 
         Parameters
         ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from .names import ID_TYPES, Names, no_passage
 from .parts.metadata_build import flattened, metadata_arrays
 from .parts.passages import LABELS, label_arrays
 from .supports import Deletions
-from .write_scope import check_added, check_edges, check_memory
+from .write_scope import check_added, check_edges, check_kinds
 
 
 @dataclass
@@ -108,9 +108,8 @@ class RecordBuilder:
             read.append(restated(names, self._heirs, self._deleted()))
             self._stated.update(self._heirs.values())
         if self._only is not None:
-            aliases = [alias for one in read for _, alias in one.aliases]
-            kinds = dict.fromkeys(edge[2] for one in read for edge in one.edges)
-            check_memory(self._only, aliases, kinds, names.edge_types)
+            check_kinds(dict.fromkeys(edge[2] for one in read for edge in one.edges), names.edge_types)
+            read = [one._replace(aliases=[]) for one in read]  # others may hold the names
         self._add_entities(fresh, listed)
         self._add_aliases(read)
         self._add_edges(read)
@@ -187,15 +186,25 @@ class RecordBuilder:
 
     def _entity(self, name: Any, *, stated: bool = True) -> int:
         """Return the slot of an entity by its name, or by a spelling with the key of one entity."""
-        names = self._names
-        if isinstance(name, str) and name not in self._new_entities and not names.entities(name):
-            alike = [slot for slot in names.alike(name) if slot not in self._gone_entities]
+        names, exists = self._names, self._exists
+        if isinstance(name, str) and name not in self._new_entities and not any(map(exists, names.entities(name))):
+            alike = [slot for slot in names.alike(name) if slot not in self._gone_entities and exists(slot)]
             if len(alike) == 1:
                 self._new_entities[name] = alike[0]
-        slot = _kept_slot(self._new_entities, name, names.entity, self._gone_entities, "entity")
+        slot = _kept_slot(self._new_entities, name, partial(names.entity, exists=exists), self._gone_entities, "entity")
         if stated:
             self._stated.add(slot)
         return slot
+
+    def _exists(self, slot: int) -> bool:
+        """Return whether an entity exists for the change: it adds it, or a passage that its filter allows states it."""
+        return self._only is None or slot in self._stated or slot in self._found or bool(self._seen[slot])
+
+    @cached_property
+    def _seen(self) -> NDArray[np.bool_]:
+        """Which entities the passages state that the filter allows, by slot."""
+        assert self._only is not None
+        return self._names.supports().entities_seen(self._names.allowed(self._only))
 
     def _deleted(self) -> Deleted:
         """Return what the change deletes, by slots."""
@@ -247,10 +256,11 @@ class RecordBuilder:
             for at, name in enumerate(part["names"]):
                 known = [slot for slot in names.entities(name, words=part["word"]) if slot not in self._gone_entities]
                 exists = bool(known) or name in self._new_entities
+                is_hidden = bool(known) and name not in self._new_entities and not any(map(self._exists, known))
                 if part["missing"] and not exists and not part["word"]:
                     known = [slot for slot in names.alike(name) if slot not in self._gone_entities]
                     known += [keys[key] for key in [names.key(name)] if key in keys]
-                if part["missing"] and (exists or known):
+                if is_hidden or (part["missing"] and (exists or known)):
                     slot = self._new_entities[name] if name in self._new_entities else known[0]
                     if not exists:
                         self._spell(name, slot)

@@ -246,9 +246,9 @@ class LiveIndex(Generic[Kind]):
         Parameters
         ----------
         only : Where, optional
-            The passages that the change may add, delete and refer to; for it, other passages do not exist. It cannot
-            change what passages share: it cannot delete entities, edges or facts, or add aliases, metadata columns,
-            edge types, or edges that no passage states.
+            The passages that the change may add, delete and refer to; for it, other passages do not exist, nor entities
+            that only others state. It cannot change what passages share: it cannot delete entities, edges or facts, or
+            add aliases, metadata columns, edge types, or edges that no passage states.
 
         Examples
         --------

@@ -193,9 +193,13 @@ class Names:
         if len(self._uncounted) == _MOST_UNCOUNTED:
             self.supports()
 
-    def entity(self, name: Any) -> int:
-        """Return the slot of the only entity with a name; of a name and a word, that of the name."""
+    def entity(self, name: Any, exists: Callable[[int], bool] | None = None) -> int:
+        """Return the slot of the only entity with a name; of a name and a word, that of the name.
+
+        ``exists`` returns whether a slot counts; by default all do.
+        """
         slots = self._entities.get(name, []) if isinstance(name, str) else []
+        slots = slots if exists is None else list(filter(exists, slots))
         slots = [slot for slot in slots if not self._is_word[slot]] or slots
         if len(slots) != 1:
             raise InputError(

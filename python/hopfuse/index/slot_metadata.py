@@ -19,6 +19,10 @@ from .parts import metadata_log
 from .parts.metadata import Metadata, MetadataColumn
 from .parts.metadata_build import metadata_arrays
 
+#: Batches that are joined when so many came, and the most passages that they may have: the arrays of a small batch take
+#: many times the memory of its values.
+_BATCHES, _PASSAGES = 64, 1024
+
 
 class _Run(NamedTuple):
     """The metadata of consecutive slots, in pieces, each with the number of its slots."""
@@ -31,8 +35,8 @@ class _Run(NamedTuple):
 class SlotMetadata:
     """The metadata of all passages that ever existed, by slot.
 
-    That of batches which came since it was read is joined when a filter is tested, in runs of which each is longer than
-    the next: over all filters, a row is joined as often as there are runs.
+    That of small batches which came since it was read is joined, some at a time. All of it is joined when a filter is
+    tested, in runs of which each is longer than the next: over all filters, a row is joined as often as there are runs.
 
     Attributes
     ----------
@@ -45,6 +49,7 @@ class SlotMetadata:
         self._delta = delta
         self._known: Metadata | None = None  # of the slots that existed when the names were read
         self._runs: list[_Run] = []
+        self._fresh = 0  # the last runs, which are batches
 
     def append(self, batch: LogRecord) -> None:
         """Add the passages of a batch."""
@@ -53,6 +58,9 @@ class SlotMetadata:
             metadata = Metadata(batch.sections("metadata."), count)
             self.types |= metadata.types
             self._runs.append(_Run(batch.before.passages, count, [(metadata, count)]))
+            self._fresh += 1
+            if self._fresh == _BATCHES:
+                self._join_fresh()
 
     def row(self, slot: int) -> dict[str, Any]:
         """Return the values of a passage by column, without missing ones."""
@@ -82,6 +90,14 @@ class SlotMetadata:
             self._known, _ = metadata_log.merge(self._delta, all_rows(self._delta.after.passages))
         return self._known
 
+    def _join_fresh(self) -> None:
+        """Join the last batches, unless they are large."""
+        last = self._runs[-self._fresh :]
+        size, self._fresh = sum(run.size for run in last), 0
+        if size <= _PASSAGES:
+            pieces = [piece for run in last for piece in run.pieces]
+            self._runs[-len(last) :] = [self._joined(_Run(last[0].first, size, pieces))]
+
     def _join(self) -> None:
         """Join runs until each is longer than the next, and the pieces of each."""
         runs: list[_Run] = []
@@ -91,6 +107,7 @@ class SlotMetadata:
                 first, size, pieces = runs.pop(-2)
                 runs[-1] = _Run(first, size + runs[-1].size, pieces + runs[-1].pieces)
         self._runs = [run if len(run.pieces) == 1 else self._joined(run) for run in runs]
+        self._fresh = 0
 
     def _joined(self, run: _Run) -> _Run:
         rows = [metadata.row(at) for metadata, count in run.pieces for at in range(count)]

@@ -102,6 +102,16 @@ class Supports:
         found: Rows = near[left[near] == 0]
         return found[~is_in(found, batch["delete.entity"])]
 
+    def entities_seen(self, seen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which entities some passages state something about, by slot.
+
+        ``seen`` has a bit for each slot of a passage.
+        """
+        own = _table(np.flatnonzero(seen), self._slots.passages)[self._owner[: self._size]]
+        found = np.zeros(self._slots.entities, np.bool_)
+        found[_entities(self._ends[: self._size][own])] = True
+        return found
+
     def entities_unseen(self, batch: LogRecord, seen: NDArray[np.bool_]) -> Rows:
         """Return the entities about which some passages state something before a batch and nothing after it.
 

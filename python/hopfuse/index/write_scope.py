@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import counted
 from ..errors import InputError
 from .file.sections import Section
 from .filters import Where
@@ -71,18 +70,8 @@ def check_edges(only: Where, edges: Iterable[tuple[Any, Any, str, float, Any]], 
         _check_type(kind, f"edges[{at}]", types)
 
 
-def check_memory(only: Where, aliases: Sequence[str], kinds: Iterable[str], types: Collection[str]) -> None:
-    """Refuse new spellings of names that were read in passages, and new edge types."""
-    if aliases:
-        raise InputError(
-            "denied",
-            "memory",
-            "{field} has {count} of known names, such as {given!r}; a change with the filter {only} cannot add "
-            "aliases: make the change without a filter",
-            count=counted(len(aliases), "new spelling"),
-            given=aliases[0],
-            only=only,
-        )
+def check_kinds(kinds: Iterable[str], types: Collection[str]) -> None:
+    """Refuse new types of edges that were read in passages."""
     for kind in kinds:
         _check_type(kind, "memory", types)
 

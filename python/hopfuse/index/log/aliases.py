@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 
 import numpy as np
@@ -40,12 +41,15 @@ class AliasDelta:
             return
         when = np.repeat(batches, records.count("delete.alias.entity")).tolist()
         names = [name.encode() for name in records.strings("delete.alias.name")]
-        last = dict(zip(zip(gone.tolist(), names, strict=True), when, strict=True))  # the last batch that deletes one
+        deletions: dict[tuple[int, bytes], list[int]] = {}  # the batches that delete each, ascending
+        for one, name, batch in zip(gone.tolist(), names, when, strict=True):
+            deletions.setdefault((one, name), []).append(batch)
         entity, stated = (column.prefix(self._deleted.size) for column in (self._entity, self._stated))
-        for place in np.flatnonzero(is_in(entity, gone)).tolist():
-            batch = last.get((int(entity[place]), name_of(place)), -1)
-            if batch > stated[place]:
-                self._deleted[place] = min(self._deleted[place], batch)
+        for place in np.flatnonzero(is_in(entity, gone) & (self._deleted == _NEVER)).tolist():
+            own = deletions.get((int(entity[place]), name_of(place)), [])
+            later = bisect_right(own, int(stated[place]))
+            if later < len(own):
+                self._deleted[place] = own[later]
 
     def rows(self, count: int, aliases: int) -> tuple[Rows, NDArray[np.bool_]]:
         """Return the entity of each of the first aliases, and which of them the first batches do not delete."""

@@ -57,6 +57,9 @@ class Delta:
             new = [*frames][first - count :]
             self._times[first:] = [frame.time for frame in new]
             self._pending[first - decoded :] = new
+            if len(self._pending) > 1:  # which are decoded together, of their payloads
+                begin = max(first - decoded - 1, 0)
+                self._pending[begin:] = [frame._replace(record=None) for frame in self._pending[begin:]]
 
     @property
     def held(self) -> int:

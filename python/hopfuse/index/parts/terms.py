@@ -215,7 +215,7 @@ class MergedTerms(TermMatrix):
         self._added = _AddedEntries(*(log[f"lexical.{part}"] for part in ("term", "passage", "count")))
         self._lengths_added = log["lexical.length"]
         self._by_term: _ByTerm = _ByTerm() if before is None else before._by_term
-        self._order = self._known.ascending()
+        self._order = self._known.ascending()  # also counts the numbers: another thread may read later batches
         self._gone = log["delete.passage"]
         if before is None:
             self._frequency, self._total = self._counted()
@@ -229,7 +229,7 @@ class MergedTerms(TermMatrix):
     def _counted(self) -> tuple[NDArray[np.int64], float]:
         """Return the number of remaining passages with each term, by the term's number, and their length in all."""
         base = self._base
-        frequency = np.zeros(len(self._known), np.int64)
+        frequency = np.zeros(self._order.size, np.int64)
         frequency[: len(base.terms)] = np.diff(base.indptr)
         total = float(base.lengths.sum()) + self._count_new(frequency, 0, 0)
         old = self._gone[self._gone < base.num_passages]
@@ -237,7 +237,7 @@ class MergedTerms(TermMatrix):
 
     def _counted_since(self, before: MergedTerms) -> tuple[NDArray[np.int64], float]:
         """Return what :meth:`_counted` does, from that of fewer batches."""
-        frequency = np.zeros(len(self._known), np.int64)
+        frequency = np.zeros(self._order.size, np.int64)
         frequency[: before._frequency.size] = before._frequency
         entries, slots = before._added.terms.size, before._slot_rows.size
         total = before._total + self._count_new(frequency, entries, slots)
@@ -286,9 +286,7 @@ class MergedTerms(TermMatrix):
     @cached_property
     def _numbers(self) -> NDArray[np.int64]:
         """The number of each term that a passage has, in the order of the terms."""
-        there = np.zeros(self._order.size, np.bool_)
-        np.greater(self._frequency, 0, out=there[: self._frequency.size])
-        return self._order[there[self._order]]
+        return self._order[self._frequency[self._order] > 0]
 
     @cached_property
     def _rank(self) -> NDArray[np.int64]:
