@@ -133,6 +133,11 @@ def test_a_hidden_row_counts_as_absent(live: Any, id: str) -> None:
             change.add_passages([passage(id)], replace=True)
 
 
+def test_what_is_no_filter_is_refused_at_once(live: Any) -> None:
+    with refused(InputError, "type", "only", given="dict"):
+        live.change(only={"tenant": "x"})
+
+
 def test_a_filter_sees_what_was_committed_and_not_yet_read(live: Any) -> None:
     with live.change() as change:
         change.add_passages([passage("x1", "y", colour="red")], replace=True)
