@@ -53,6 +53,12 @@ def test_a_store_that_cannot_be_opened_is_named_by_its_option(tmp_path, place):
     assert done.stderr.startswith("hopfuse: --from is ")
 
 
+@pytest.mark.parametrize("place", ["sqlit:notes.db", "notes.db"])
+def test_queries_of_what_is_no_store_name_the_stores(refused_here, tmp_path, place):
+    refusal = refused_here("build", "--from", place, "--passages", "SELECT 1", "--out", tmp_path / "out")
+    assert (refusal.code, refusal.field, refusal.values["given"]) == ("unknown", "place", place)
+
+
 def test_an_error_of_the_file_system_names_its_file(files, refused_here, tmp_path):
     place = tmp_path / ("x" * 300)
     refusal = refused_here("build", files / "passages.jsonl", "--out", place)

@@ -144,6 +144,12 @@ def test_new_names_get_vectors_of_the_encoder(tmp_path: Path) -> None:
         extended(tmp_path / "other", entity_vectors=np.eye(2))
 
 
+def test_passages_are_no_memory(tmp_path: Path) -> None:
+    build_memory(FACTS[:1]).index().save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live, refused(InputError, "type", "memory", given="list"):
+        live.change().add_memory(FACTS[1:])
+
+
 def test_a_change_finds_its_additions_by_name_and_forgets_its_deletions(tmp_path: Path) -> None:
     build_memory(FACTS[:1]).index().save(tmp_path)
     with hf.Index.open(tmp_path, writable=True) as live:

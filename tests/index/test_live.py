@@ -483,6 +483,27 @@ def test_parts_that_the_index_has_not_are_refused(tmp_path: Path) -> None:
         assert change.seq == 0  # a change of nothing is no batch
 
 
+def test_a_change_that_is_committed_takes_nothing_more(tmp_path: Path) -> None:
+    hf.Index.build(passages=[{"id": "a", "text": "one"}]).save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        change = live.change()
+        change.add_passages([{"id": "b", "text": "two"}])
+        assert change.commit() == 1
+        for late in (lambda: change.add_passages([{"id": "c", "text": "three"}]), change.preview, change.commit):
+            with refused(InputError, "duplicate", seq=1):
+                late()
+
+
+def test_a_change_deletes_what_was_there_before_it(tmp_path: Path) -> None:
+    hf.Index.build(passages=[{"id": "a", "text": "one"}]).save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        change = live.change()
+        change.add_passages([{"id": "b", "text": "two"}])
+        change.delete_passages(["b"])
+        with refused(InputError, "unknown", given="b"):
+            change.commit()
+
+
 def test_a_change_names_nothing_that_it_deletes(tmp_path: Path) -> None:
     with hf.Index.open(saved(tmp_path), writable=True) as live:
         change = live.change()

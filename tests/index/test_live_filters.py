@@ -160,6 +160,11 @@ def test_an_entity_of_other_passages_counts_as_absent(live: Any, name: str) -> N
         change.add_entities([name])
 
 
+def test_what_is_no_filter_is_refused_at_once(live: Any) -> None:
+    with refused(InputError, "type", "only", given="dict"):
+        live.change(only={"tenant": "x"})
+
+
 def test_a_filter_sees_what_was_committed_and_not_yet_read(live: Any) -> None:
     with live.change() as change:
         change.add_passages([passage("x1", "y", colour="red")], replace=True)

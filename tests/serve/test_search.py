@@ -223,6 +223,7 @@ def test_bad_input_is_refused_by_code_and_field(client, case):
     ("body", "given", "allowed"),
     [
         ({"queries": ["x"], "k": 0}, 0, "a whole number >= 1"),
+        ({"queries": ["x"], "at": [1]}, [1], "a number or a string or null"),
         ({"queries": "x"}, "x", "a list"),
         ({"queries": [{"text": 3}]}, 3, "a string or null"),
         ({"queries": ["x"], "trace": "y" * 90}, '"' + "y" * 58 + "…", "true or false"),

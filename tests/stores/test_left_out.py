@@ -192,6 +192,7 @@ def test_the_program_lists_what_it_leaves_out(tmp_path: Path) -> None:
     given = ("build", "--from", f"sqlite:{tmp_path / 'rows.db'}", "--passages", query, "--out", tmp_path / "index")
     said = hopfuse(*given, "--failed", failed).stderr
     assert "33 passages read, without 3 that failed" in said
+    assert "hopfuse follow" not in said  # it follows PostgreSQL alone
     assert "They have no place in the index" in said
     rows = [json.loads(line) for line in failed.read_text(encoding="utf-8").splitlines()]
     assert [(row["id"], row.get("text")) for row in rows] == [(100, "No vector."), (102, None), (101, "A short one.")]

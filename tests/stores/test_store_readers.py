@@ -16,6 +16,7 @@ from cli.cli_files import refused as refused_command
 from hopfuse.errors import InputError
 from hopfuse.index import EncoderInfo
 from hopfuse.stores import ArrowSource, open_source
+from hopfuse.stores.sqlite import SQLiteSource
 from refusals import refused
 
 pa = pytest.importorskip("pyarrow")
@@ -165,6 +166,14 @@ def test_an_encoder_of_a_reader_over_a_store_makes_what_the_store_lacks(tmp_path
     assert (index.dim, index.info()["entity_dim"], index.encoder) == (4, 256, None)
     index = hf.Index.build(ArrowSource(passages=columns), reader="spacy", encoder="wordllama", metric="cosine")
     assert (index.dim, index.info()["entity_dim"], index.encoder.name) == (256, 256, "wordllama")
+
+
+def test_queries_are_a_mapping_of_texts(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "notes.db").close()
+    with refused(InputError, "type", "queries", given="str"):
+        SQLiteSource(tmp_path / "notes.db", "SELECT 1")
+    with refused(InputError, "type", "passages", given="int"):
+        SQLiteSource(tmp_path / "notes.db", {"passages": 1})
 
 
 def test_the_program_reads_a_store(tmp_path: Path) -> None:

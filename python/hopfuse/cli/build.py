@@ -37,6 +37,7 @@ from .options import DIRECTORY, FILE, choice_options, choices_of, encoder_option
 from .outputs import (
     FACTS,
     MENDED,
+    MENDED_OR_FOLLOWED,
     PLACE,
     RETRY,
     VECTOR,
@@ -181,6 +182,8 @@ def build(
         check_directory(out, overwrite)
         build.save()
         return
+    if origin is not None and given["passage_query"] is not None:
+        open_source(origin)  # refuses it: only a store has queries
     bounds = None if synonyms is None else synonym_bounds(synonyms)
     check_files(everything)
     file = None if origin is None else FactFile(Path(origin))
@@ -404,7 +407,7 @@ class _StoreBuild:
                 self._failures.add_part(index.passage_ids[at], lacks, reason, text)
         self._failed.leave_out(self._left_out.rows, PLACE)
         self._failed.add(index.passage_ids, reasons, partial(_row_of, index))
-        self._failed.report(MENDED)
+        self._failed.report(MENDED if self._given["slot"] is None else MENDED_OR_FOLLOWED)
 
 
 def _row_of(index: Index, at: int) -> dict[str, Any]:

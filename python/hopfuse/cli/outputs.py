@@ -168,8 +168,9 @@ _PRINTED, _SHOWN = 10, 200
 
 #: How to read passages again that an encoder refused.
 RETRY = "hopfuse add with that file and --replace reads them again"
-#: How to read rows of a store again.
-MENDED = "Correct them in the store, and build again; hopfuse follow reads a row again when it changes"
+#: How to read rows of a store again, and of one that `hopfuse follow` follows.
+MENDED = "Correct them in the store, and build again"
+MENDED_OR_FOLLOWED = f"{MENDED}; hopfuse follow reads a row again when it changes"
 #: What a passage lacks that failed.
 PLACE = "place in the index"
 

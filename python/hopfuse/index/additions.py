@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import wrong_type
 from ..errors import InputError
 from . import parts
 from .contents import Contents, PassageId
@@ -104,6 +105,8 @@ def check_read(base: Contents, read: Any) -> None:
     ------
     InputError
     """
+    if not hasattr(read, "stated_edges"):
+        raise wrong_type(read, "memory", "a Memory: hopfuse.extract.build_memory(reader.read(passages))")
     check_has(base.graph, "a graph", "memory")
     check_has(base.facts if read.facts else (), "facts", "memory")
     ours, theirs = (None if words is None else words.with_first(0) for words in (base.words, read.words))

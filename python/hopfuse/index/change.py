@@ -60,9 +60,11 @@ class Change:
     ) -> None:
         self.seq: int | None = None
         self.deleted: Deletions | None = None
+        if only is not None:
+            check_type(only, "only", Where, "a filter: hopfuse.where(**conditions)")
         self._base, self._encoder, self._only = base, encoder, only
         self._commit, self._preview = commit, preview
-        self._rows = ChangeRows()
+        self._listed = ChangeRows()
 
     # ---- Passages ----
 
@@ -409,10 +411,7 @@ class Change:
         OSError
             The disk cannot be written; nothing is changed.
         """
-        if self.seq is not None:
-            raise InputError(
-                "duplicate", None, "the change is committed already, as seq {seq}; make a new one", seq=self.seq
-            )
+        self._check_open()
         try:
             self.seq = self._commit(self)
         except BaseException:
@@ -426,6 +425,18 @@ class Change:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if kind is None and self.seq is None:
             self.commit()
+
+    def _check_open(self) -> None:
+        """Refuse a change that is committed already: what is added to it would be lost."""
+        if self.seq is not None:
+            raise InputError(
+                "duplicate", None, "the change is committed already, as seq {seq}; make a new one", seq=self.seq
+            )
+
+    @property
+    def _rows(self) -> ChangeRows:
+        self._check_open()
+        return self._listed
 
     def arrays(self, names: Names, terms_of: Callable[[list[str]], list[list[str]]]) -> dict[str, NDArray[Any]]:
         """Return the arrays of the batch, by slots; none if nothing changes."""

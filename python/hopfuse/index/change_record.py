@@ -168,12 +168,18 @@ class RecordBuilder:
     def _deleted_passages(self) -> set[int]:
         names, rows = self._names, self._rows
         gone = {names.passage(id) for id in rows.replaced if names.has_passage(id)} - self._hidden
-        gone.update(map(self._old_passage, rows.deleted["passage"]))
+        gone.update(map(self._deleted_passage, rows.deleted["passage"]))
         for one in rows.where:
             gone.update(names.matching(one if self._only is None else self._only & one))
         for document in rows.documents:
             gone.update(names.of_document(document, self._only))
         return gone
+
+    def _deleted_passage(self, id: Any) -> int:
+        """Return the slot of a passage that existed before the change."""
+        if not self._names.has_passage(id) or self._names.passage(id) in self._hidden:
+            raise InputError("unknown", None, "there is no passage with the id {given!r} in the index", given=id)
+        return self._names.passage(id)
 
     def _old_passage(self, id: Any) -> int:
         slot = self._names.passage(id)
@@ -236,7 +242,7 @@ class RecordBuilder:
                 "passages",
                 "the change adds two passages with the same id, or ids of two types; ids are distinct and of one type",
             )
-        names.check_new_ids(ids, self._gone_passages, partial(place, parts))
+        names.check_new_ids(ids, self._gone_passages, self._hidden, partial(place, parts))
         for label in LABELS:
             names.check_labels(label, [value for part in parts for value in part[label.codes]])
         if not parts:

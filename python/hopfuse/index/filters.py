@@ -163,7 +163,7 @@ def where(**conditions: Any) -> Where:
     array([False,  True])
     """
     if not conditions:
-        raise InputError("empty", None, "where() has no condition; give one: where(year__ge=2020)")
+        raise InputError("empty", None, "the filter has no condition; give one, such as year__ge=2020")
     made = [_condition(name, value) for name, value in conditions.items()]
     found = made[0]
     for one in made[1:]:

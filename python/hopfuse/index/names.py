@@ -211,8 +211,13 @@ class Names:
             )
         return slots[0]
 
-    def check_new_ids(self, ids: Sequence[PassageId], gone: Collection[int], where: Callable[[int], str]) -> None:
-        """Refuse ids that exist and are not those of the slots ``gone``, and ids of another type than the index's."""
+    def check_new_ids(
+        self, ids: Sequence[PassageId], gone: Collection[int], hidden: Collection[int], where: Callable[[int], str]
+    ) -> None:
+        """Refuse ids that exist and are not those of the slots ``gone``, and ids of another type than the index's.
+
+        Those of the slots ``hidden`` cannot be replaced.
+        """
         for at, id in enumerate(ids):
             if self._kind is not None and not isinstance(id, self._kind):
                 raise InputError(
@@ -224,6 +229,10 @@ class Names:
                 ).at(where(at))
             slot = self._passages.get(id)
             if slot is not None and slot not in gone:
+                if slot in hidden:
+                    raise InputError(
+                        "duplicate", "id", "a passage has the id {given!r} already; give another id", given=id
+                    ).at(where(at))
                 raise InputError(
                     "duplicate",
                     "id",

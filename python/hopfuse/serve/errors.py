@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -194,7 +195,7 @@ def invalid_value(error: msgspec.ValidationError, body: type | None, path: str, 
         fields: tuple[str, ...] = getattr(body, "__struct_fields__", ())
         return InputError("unknown", field, "{field} does not exist; allowed: {allowed}", allowed=", ".join(fields))
     allowed = re.sub(", got `.*`$", "", problem).removeprefix("expected ")
-    allowed = re.sub("`([^`]*)`", lambda kinds: " or ".join(map(_kind, kinds[1].split(" | "))), allowed)
+    allowed = re.sub("`([^`]*)`", lambda kinds: " or ".join(_kinds(kinds[1].split(" | "))), allowed)
     if not path:
         return InputError("type", None, "the body must be {allowed}", allowed=allowed)
     code = next((code for pattern, code in _CODES.items() if re.match(pattern, problem)), "type")
@@ -207,8 +208,9 @@ def invalid_value(error: msgspec.ValidationError, body: type | None, path: str, 
     return said
 
 
-def _kind(name: str) -> str:
-    return _KINDS.get(name, f"`{name}`")
+def _kinds(names: Sequence[str]) -> list[str]:
+    """Return types in words; a number is a whole number, too."""
+    return [_KINDS.get(name, f"`{name}`") for name in names if name != "int" or "float" not in names]
 
 
 def value_at(whole: Any, path: str) -> Any:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_names
+from .._validation import check_list, check_names, check_type
 from ..errors import InputError, StoreError
 from ..io.arrow import arrow, empty_batch
 from ..io.source import STORED
@@ -152,7 +152,12 @@ def check_queries(store: str, queries: Mapping[str, Sequence[str]]) -> dict[str,
     ------
     InputError
     """
-    found = {table: [one] if isinstance(one, str) else list(one) for table, one in queries.items() if one}
+    given = check_type(queries, "queries", Mapping, "a mapping: {'passages': 'SELECT …'}")
+    found = {
+        table: [one] if isinstance(one, str) else check_list(one, table, "a query, or a list of queries")
+        for table, one in given.items()
+        if one
+    }
     check_names(found, "queries", TABLES)
     if "passages" not in found:
         raise InputError(

@@ -265,8 +265,8 @@ def _converted(name: str, column: _Values, where: Callable[[int], str]) -> _Valu
             raise InputError(
                 "type",
                 f"metadata.{name}",
-                "{field} is {given!r}, and the column is of the type {kind}; it must be {allowed}: convert it, or give "
-                "the column another type with {@metadata_types}",
+                "{field} is {given!r}, and the column is of the type {kind}; it must be {allowed}: convert it, or "
+                "build the index with another type of the column, by {@metadata_types}",
                 given=value,
                 kind=kind,
                 allowed=VALUES[kind],
