@@ -193,8 +193,8 @@ def test_only_queries_with_a_full_list_are_searched_again(monkeypatch: pytest.Mo
         return search(call)
 
     engine = resolve("cpu")
-    search = engine.dense_topk
-    monkeypatch.setattr(engine, "dense_topk", spied)
+    search = engine.run
+    monkeypatch.setattr(engine, "run", spied)
     found = hf.dense_above([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]], x, 0.5, backend="cpu")
     assert found.counts.tolist() == [300, 300, 0]
     assert calls == [(3, 64), (2, 128), (2, 256), (2, 512)]

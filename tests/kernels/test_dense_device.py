@@ -183,7 +183,7 @@ def test_a_product_beyond_the_bound_would_be_seen(runtime: Any, tmp_path: Path) 
     folder = move_products(tmp_path, "is_best ? -1e6 : 0.0")
     with variants.registered(SIMT, ordinal=OTHER, folder=folder):
         use_sizes(**WHOLE)
-        with pytest.raises(AssertionError, match="dense_topk on simt"):
+        with pytest.raises(AssertionError, match="DenseCall on simt"):
             search(normal(rng, 300, 64), normal(rng, 1, 64), 5)
 
 
@@ -253,13 +253,13 @@ def test_what_steps_and_parts_lose_is_in_the_bound(
         if parts:
             assert search(x, q, 1, storage=storage).ids.tolist() == [[61]]
         else:
-            with pytest.raises(AssertionError, match="dense_topk on simt"):
+            with pytest.raises(AssertionError, match="DenseCall on simt"):
                 search(x, q, 1, storage=storage)
     if parts:
         smaller = Bound.of(x.shape[1], storage, step, last_bit)
         with variants.registered(SIMT, ordinal=OTHER, folder=with_slack(tmp_path / "parts", smaller), mma=mma):
             use_sizes(scored_at_once=0)
-            with pytest.raises(AssertionError, match="dense_topk on simt"):
+            with pytest.raises(AssertionError, match="DenseCall on simt"):
                 search(x, q, 1, storage=storage)
 
 

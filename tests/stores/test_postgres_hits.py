@@ -170,6 +170,7 @@ def test_a_killed_score_writes_nothing_and_the_next_one_goes_on(database, files,
 
 
 def test_no_message_has_the_password():
+    pytest.importorskip("psycopg", reason="the driver of PostgreSQL (extra postgres)")
     table = HitsTable("postgresql://ada:secret@example.org/news", "s.hits")
     assert str(table) == "table s.hits of PostgreSQL at example.org, database news"
     assert table.folder == Path("s.hits.partial")

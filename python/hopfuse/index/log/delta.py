@@ -29,7 +29,7 @@ Rows = NDArray[np.int64]
 _TYPES, _RELATIONS = len(ARRAYS), len(ARRAYS) + 1
 _ALIAS_ARRAYS = {"alias.entity", "delete.alias.entity"}
 #: Columns that are made of the arrays of a batch.
-_DERIVED = ("lexical.term", "lexical.length")
+_DERIVED = ("lexical.term", "lexical_length")
 
 
 class Delta:
@@ -169,7 +169,7 @@ class _Joined:
                 self._terms = CommonNumbers(self._base.lexical.terms)
             arrays |= terms.number_entries(self._terms, records)
         if "lexical.indptr" in self._base.sections:
-            arrays["lexical.length"] = terms.added_lengths(records)
+            arrays["lexical_length"] = terms.added_lengths(records)
         for name, array in arrays.items():
             if name in _DERIVED or ARRAYS[name].follows is not None:
                 self._extend(name, array)

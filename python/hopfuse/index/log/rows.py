@@ -22,7 +22,7 @@ Rows = NDArray[np.int64]
 #: The number of each array of rows.
 ROW_NUMBER = NUMBER | {
     "lexical.term": NUMBER["lexical.passage"],  # a term for each entry
-    "lexical.length": NUMBER["passage.length"],  # the number of terms of each passage
+    "lexical_length": NUMBER["passage.length"],  # the number of terms of each passage
 }
 #: The array with the same rows, for columns that records and generations may lack.
 LIKE = {
@@ -122,7 +122,7 @@ def base_rows(sections: Mapping[str, Section], name: str) -> Section:
         return Section(name, np.full(count, ARRAYS[name].default, ARRAYS[name].dtype))
     if name in ("lexical.term", "lexical.passage"):  # most of the rows, below 2^31
         return Section(name, np.zeros(0, np.int32))
-    if name == "lexical.length":
+    if name == "lexical_length":
         return Section(name, np.zeros(0, np.float64))
     return Section(name, np.zeros(1, np.int64) if name.endswith(".offsets") else empty(name))
 

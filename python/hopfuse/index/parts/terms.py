@@ -213,7 +213,7 @@ class MergedTerms(TermMatrix):
         self._row_slots = at.passages
         self._known = CommonNumbers(base.terms) if log.terms is None else log.terms
         self._added = _AddedEntries(*(log[f"lexical.{part}"] for part in ("term", "passage", "count")))
-        self._lengths_added = log["lexical.length"]
+        self._lengths_added = log["lexical_length"]
         self._by_term: _ByTerm = _ByTerm() if before is None else before._by_term
         self._order = self._known.ascending()  # also counts the numbers: another thread may read later batches
         self._gone = log["delete.passage"]

@@ -57,15 +57,16 @@ class RecordedCores:
     def of(self, width: int, k: int) -> Captured:
         """Return the captured core for a width of seeds and a number of hits."""
         if (width, k) not in self._captured:
+            own, inputs = self._core, self._inputs  # not self, which would be in a circle with its recordings
 
             def core(vectors: Any, nodes: Any, weights: Any, *parts: Any) -> dict[str, Hits]:
                 arrays = iter(parts)
-                given = [None if one is None else _next_input(one, arrays) for one in self._inputs]
-                return self._core(vectors, Seeds(nodes, weights), *given, k=k)
+                given = [None if one is None else _next_input(one, arrays) for one in inputs]
+                return own(vectors, Seeds(nodes, weights), *given, k=k)
 
             shapes: list[tuple[tuple[int, ...], Any]] = [((self._dim,), np.float32)]
             shapes += [((width,), np.int64), ((width,), np.float64)]
-            for one in self._inputs:
+            for one in inputs:
                 if isinstance(one, RowOf):
                     shapes.append(((width if one.size is None else one.size,), one.dtype))
                 elif one is not None:
