@@ -176,7 +176,7 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
     except msgspec.ValidationError as error:
         path = _named(body, str(error).partition(" - at `$")[2].rstrip("`").lstrip("."), decoder)
         part = path.partition("[")[0]
-        holder = decoder.type if part not in _PARTS or path.rpartition(".")[2] == part else _PARTS[part]
+        holder: Any = decoder.type if part not in _PARTS or path.rpartition(".")[2] == part else _PARTS[part]
         raise invalid_value(error, holder, path, _given_at(body, path)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
