@@ -36,7 +36,7 @@ Own = TypeVar("Own", bound="_Saved")
 
 
 class _Saved:
-    """What is saved with a pipeline: a source, a server's key and settings, as far as they are plain values."""
+    """Settings that are saved with a pipeline: a source, a server's key and others that are plain values."""
 
     source: Any
     key: Secret | None
@@ -237,7 +237,7 @@ class HopfuseDocumentStore(_Saved):
 
     @property
     def searcher(self) -> Searcher:
-        """What searches the store."""
+        """The searcher of the store."""
         return self._store().searcher
 
     @property

@@ -402,7 +402,7 @@ class ServerStore(PassageStore):
 
     @cached_property
     def _has_vectors(self) -> bool:
-        """Whether the server's searches read vectors."""
+        """Return whether the server's searches read vectors."""
         listed = {one["name"]: one for one in self._client.indexes()}
         about = next(iter(listed.values())) if self._index is None else listed[self._index]
         return about["dim"] is not None

@@ -37,7 +37,7 @@ class Call(Protocol[R_co]):
 
 
 class Backend(Protocol):
-    """What runs calls; the module :mod:`.cpu` implements it, and :class:`.cuda.DeviceOps`."""
+    """Interface of a backend, which the module :mod:`.cpu` and :class:`.cuda.DeviceOps` implement."""
 
     unusable: BackendError | None
 

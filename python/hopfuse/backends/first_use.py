@@ -152,7 +152,7 @@ class FirstUse(Generic[B]):
         try:
             self.tested()
         except BackendError as error:
-            return error.with_traceback(None)  # whose frames, also those of callers, would be kept by it in a circle
+            return error.with_traceback(None)  # its frames hold the error, and what the caller searches
         return None
 
     def explain(self) -> dict[str, Any]:

@@ -283,7 +283,7 @@ class FailedFile:
 
 
 class FailureList:
-    """What an index that follows a store lacks of its rows: new entries are printed, and all are in a file.
+    """Report the rows of a store that its index lacks: new entries are printed, and all are in a file.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ class HopfuseVectorStore(BasePydanticVectorStore):
 
     @property
     def searcher(self) -> Searcher:
-        """What searches the store, as the source of a retriever."""
+        """The searcher of the store, as the source of a retriever."""
         return self._store.searcher
 
     # ---- Nodes in and out ----

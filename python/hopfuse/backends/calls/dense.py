@@ -34,7 +34,7 @@ class RowFilter(NamedTuple):
 
     @property
     def is_given(self) -> bool:
-        """Whether it leaves rows out."""
+        """Return whether it leaves rows out."""
         return self.mask is not None or self.indptr is not None
 
     def masks(self, n: int) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 class DeviceOps:
-    """What runs calls on a device, with the CPU's bits. ``threads`` of calls is ignored.
+    """Runner of calls on a device, with the CPU's bits. ``threads`` of calls is ignored.
 
     Arrays of a call are uploaded and its results downloaded. If a call is ``on_device``, results are device arrays, and
     their work is only queued. A query that a kernel refuses raises InputError; in a recording, where nothing can be
