@@ -36,7 +36,6 @@ NOT_YET = {
     "docs/live.md",
     "docs/local-walks.md",
     "docs/offline.md",
-    "docs/operate.md",
     "docs/performance.md",
     "docs/phase-graph.md",
     "docs/policy-rag.md",
