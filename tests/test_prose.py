@@ -30,7 +30,6 @@ NOT_YET = {
     "docs/guides/memory.md",
     "docs/guides/service.md",
     "docs/hybrid-rrf.md",
-    "docs/integrations.md",
     "docs/kernels.md",
     "docs/languages.md",
     "docs/live.md",
