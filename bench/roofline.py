@@ -145,8 +145,8 @@ def _numbers(card: Card) -> str:
     """Return what NVIDIA publishes of a card, in words."""
     return (
         f"{card.bandwidth:,g} GB/s, {card.l2:g} MiB of L2, {card.multiprocessors} multiprocessors at {card.clock:g} "
-        f"GHz,\n{card.flops:g} TFLOP/s, 1/{1 / card.double:.0f} of that for float64, and {card.tensor:g} for dense 16-bit "
-        "products with float32 sums, which `wgmma`\nreaches, but not `mma.sync`, which is used here"
+        f"GHz,\n{card.flops:g} TFLOP/s, 1/{1 / card.double:.0f} of that for float64, and {card.tensor:g} for dense "
+        "16-bit products with float32 sums, which `wgmma`\nreaches, but not `mma.sync`, which is used here"
     )
 
 
