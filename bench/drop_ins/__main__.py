@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from ..machine import commit, machine, versions
 from .rows import Row
 
 HEAD = "| calls | the library's own | by hopfuse | ratio | largest difference |\n|---|---|---|---|---|"
@@ -45,12 +47,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.drop_ins", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*CASES, []], help="by default all that are installed")
     parser.add_argument("--data", type=Path, default=os.environ.get("HOPFUSE_DATA"), help="default: HOPFUSE_DATA")
+    parser.add_argument(
+        "--out", type=Path, help="also append the rows to this file, such as bench/results/drop-ins.jsonl"
+    )
+    parser.add_argument("--busy", action="store_true", help="note in the file that other programs ran meanwhile")
     given = parser.parse_args()
     logging.disable(logging.ERROR)  # HippoRAG reports every question
     print(HEAD)
     for name in given.names or [name for name in CASES if find_spec(name) is not None]:
         for row in CASES[name](given.data and Path(given.data)):
             print(row, flush=True)
+            if given.out is not None:
+                _append(given.out, row, name, busy=given.busy)
+
+
+def _append(file: Path, row: Row, library: str, *, busy: bool) -> None:
+    """Append a row with the machine, the versions and the ratio."""
+    ratio = row.own_ms / row.ours_ms
+    about = {"busy": busy, "machine": machine(), **commit(), "versions": versions(library)}
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps({**row._asdict(), "ratio": ratio, **about}) + "\n")
 
 
 if __name__ == "__main__":
