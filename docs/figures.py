@@ -27,7 +27,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 #: The pages on which every figure needs a source: those that a reader decides by.
-STRICT = ("docs/index.md", "docs/start.md", "docs/compare.md", "docs/guides/hipporag.md")
+STRICT = ("README.md", "docs/index.md", "docs/start.md", "docs/compare.md", "docs/guides/hipporag.md")
 UNITS = r"(?:[µmn]?s|×(?! ?\d)|%|percent|points?|[KMGT]i?B|minutes?|hours?|seconds?|milliseconds?)"
 NUMBER = r"(?<![\w.,])[-−]?\d+(?:,\d{3})*(?:\.\d+)?"
 MARKED = re.compile(rf"({NUMBER})[*_]*(?: ?{UNITS})?[*_]*\s*<!--\s*from\s+(.*?)\s*-->", re.DOTALL)

@@ -19,15 +19,17 @@ PANELS = {
     "hotpotqa": ("folder", "hotpotqa: several hops, graph of names"),
     "debian-whole": ("words", "debian-whole: one section, graph of words"),
 }
-#: The rankings of the plot: their names on it, their shapes, and whether they walk.
+#: The rankings of the plot: their names, shapes, whether they walk, and on which side the name stands.
 RANKINGS = {
-    "dense": ("dense", "circle", False),
-    "words": ("BM25", "cross", False),
-    "plain-hybrid": ("plain hybrid", "square", False),
-    "hybrid-rrf": ("HybridRRF", "triangle", True),
-    "phase-graph+words": ("PhaseGraph", "diamond", True),
-    "guided-walk+words": ("GuidedWalk, the default", "star", True),
+    "dense": ("dense", "circle", False, "below"),
+    "words": ("BM25", "cross", False, "below"),
+    "plain-hybrid": ("plain hybrid", "square", False, "above"),
+    "hybrid-rrf": ("HybridRRF", "triangle", True, "above"),
+    "phase-graph+words": ("PhaseGraph", "diamond", True, "below"),
+    "guided-walk+words": ("GuidedWalk", "star", True, "right"),
 }
+SIDES = {"below": (0, 20, "middle"), "above": (0, -11, "middle"), "right": (12, 4, "start")}
+LEAST, MOST = 60, 100  # percent, of both panels
 STYLE = """<style>
 .paper { fill: #fff } .ink { fill: #1f2328 } .pale { fill: #59636e } .grid { stroke: #d1d9e0 }
 .walk { fill: #0550ae } .plain { fill: #9a4b00 } text { font: 12px system-ui, sans-serif } .title { font-weight: 600 }
@@ -66,26 +68,27 @@ def _panel(left: int, label: str, points: dict[str, tuple[float, float]]) -> lis
     right = left + PANEL - 60
     xs, ys = zip(*points.values(), strict=True)
     low, high = floor(log10(min(xs))), ceil(log10(max(xs)))
-    bottom, top = 5 * floor(min(ys) / 5), 5 * ceil((max(ys) + 0.5) / 5)
+    if not LEAST <= min(ys) <= max(ys) <= MOST:
+        raise ValueError(f"{label}: {min(ys):.1f} to {max(ys):.1f} % is outside the plot")
 
     def across(value: float) -> float:
         return left + (log10(value) - low) / (high - low) * (right - left)
 
     def up(value: float) -> float:
-        return BOTTOM - (value - bottom) / (top - bottom) * (BOTTOM - TOP)
+        return BOTTOM - (value - LEAST) / (MOST - LEAST) * (BOTTOM - TOP)
 
     made = [_text(left, TOP - 12, label, "ink")]
     for power in range(low, high + 1):
         x = across(10.0**power)
         made += [_line(x, TOP, x, BOTTOM), _text(x, BOTTOM + 18, f"{10.0**power:g} ms", "pale", "middle")]
-    for tick in range(bottom, top + 1, 5):
+    for tick in range(LEAST, MOST + 1, 10):
         made += [_line(left, up(tick), right, up(tick)), _text(left - 8, up(tick) + 4, f"{tick}", "pale", "end")]
     for run, (x, y) in points.items():
-        name, shape, walks = RANKINGS[run]
+        name, shape, walks, side = RANKINGS[run]
         kind = "walk" if walks else "plain"
-        beside = ("end", -11) if across(x) > (left + right) / 2 else ("start", 11)
+        beside = SIDES[side]
         made.append(f'<path class="{kind}" transform="translate({across(x):.1f} {up(y):.1f})" d="{SHAPES[shape]}"/>')
-        made.append(_text(across(x) + beside[1], up(y) + 4, name, "ink", beside[0]))
+        made.append(_text(across(x) + beside[0], up(y) + beside[1], name, "ink", beside[2]))
     return made
 
 

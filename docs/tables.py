@@ -71,11 +71,11 @@ COMPARED = (
 )
 
 
-def speed() -> str:
+def speed(file: Path = SPEED) -> str:
     """Return hopfuse's times beside the strongest other library's, and beside what people use today."""
     lines = ["| | hopfuse | strongest other | | in wide use | |", "|---|---:|---|---:|---|---:|"]
     for title, case, batch, today in COMPARED:
-        rows = [row for row in _timed(case, batch) if row["peer"] not in ITSELF]
+        rows = [row for row in _timed(file, case, batch) if row["peer"] not in ITSELF]
         best = min(rows, key=lambda row: row["ratio"]["of_medians"])
         (common,) = (row for row in rows if row["peer"] == today)
         cells = [cell for row in (best, common) for cell in _against(row)]
@@ -83,10 +83,10 @@ def speed() -> str:
     return "\n".join(lines)
 
 
-def _timed(case: str, batch: int) -> Iterator[dict[str, Any]]:
+def _timed(file: Path, case: str, batch: int) -> Iterator[dict[str, Any]]:
     return (
         row
-        for row in content(SPEED)
+        for row in content(file)
         if row["case"] == case and row["sizes"].get("batch") == batch and row["peer"] and row["status"] == "ok"
     )
 
@@ -124,18 +124,18 @@ KINDS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
 DENSE, PLAIN, DEFAULT = "dense", "plain-hybrid", "guided-walk+words"
 
 
-def quality() -> str:
+def quality(file: Path = QUALITY) -> str:
     """Return recall@5 of dense search, a plain hybrid and the default, a row for each of two sets and each kind."""
     lines = ["| | questions | dense | plain hybrid | default | gain |", "|---|---:|---:|---:|---:|---:|"]
     for title, name, graph in (("hotpotqa", "hotpotqa", "folder"), ("debian-whole", "debian-whole", "words")):
-        found = content(QUALITY)[name][graph]
+        found = content(file)[name][graph]
         dense, plain, default = (found["means"][run]["recall@5"] for run in (DENSE, PLAIN, DEFAULT))
         shown = " | ".join(f"{100 * value:.1f}" for value in (dense, plain))
         lines.append(
             f"| {title} | {found['questions']} | {shown} | **{100 * default:.1f}** | {_gain(default - plain)} |"
         )
     for kind, (sets, graphs) in KINDS.items():
-        means = [content(QUALITY)[name][graph]["means"] for name in sets for graph in graphs]
+        means = [content(file)[name][graph]["means"] for name in sets for graph in graphs]
         dense, plain, default = ([one[run]["recall@5"] for one in means] for run in (DENSE, PLAIN, DEFAULT))
         shown = " | ".join(f"{100 * statistics.fmean(values):.1f}" for values in (dense, plain))
         gains = sorted(a - b for a, b in zip(default, plain, strict=True))
@@ -177,6 +177,7 @@ def sizes() -> str:
 LISTS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"quality": quality, "speed": speed, "drop-in": drop_in},
     "docs/dependencies.md": {"sizes": sizes, "extras": extras},
+    "docs/guides/hipporag.md": {"drop-in": drop_in},
     "docs/retriever.md": {"recipes": lambda: recipes("")},
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,7 @@ import hopfuse as hf
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs"))  # tables.py imports from its own folder
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +47,28 @@ def test_extras_with_the_same_use_share_it(tables: ModuleType) -> None:
     project["project"]["optional-dependencies"] = {"a": [], "b": [], "d": []}
     with pytest.raises(ValueError, match=r"\['c', 'd'\]"):
         tables.extras(project)
+
+
+def test_the_strongest_other_library_is_the_one_with_the_least_ratio(tables: ModuleType, tmp_path: Path) -> None:
+    rows = [
+        {"case": case, "status": "ok", "peer": peer, "sizes": {"batch": batch}, "ratio": {"of_medians": ratio}}
+        | {"hopfuse": {"median": 0.002}, "peer_time": {"median": 0.002 * ratio}}
+        for _, case, batch, today in tables.COMPARED
+        for peer, ratio in (("earlier-commit", 1.1), ("scipy", 4.0), ("numba", 3.0), (today, 600.0))
+    ]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    shown = tables.speed(file).splitlines()[2:]
+    assert len(shown) == len(tables.COMPARED)
+    assert all("| 2.0 ms | numba: 6.0 ms | **3.0×** |" in line and "1.2 s | **600×** |" in line for line in shown)
+
+
+def test_a_changed_result_changes_its_table(tables: ModuleType, tmp_path: Path) -> None:
+    found = json.loads(tables.QUALITY.read_text(encoding="utf-8"))
+    assert f"**{100 * found['hotpotqa']['folder']['means'][tables.DEFAULT]['recall@5']:.1f}**" in tables.quality()
+    found["hotpotqa"]["folder"]["means"][tables.DEFAULT]["recall@5"] = 0.7
+    file = tmp_path / "side-by-side.json"
+    file.write_text(json.dumps(found), encoding="utf-8")
+    first = tables.quality(file).splitlines()[2]
+    assert "**70.0**" in first
+    assert "−14.7" in first
