@@ -1,18 +1,19 @@
-"""Write the lists and tables of README.md and docs/ that follow from pyproject.toml, the package and result files.
+"""Write the lists and tables of README.md and docs/ that follow from pyproject.toml, the package or result files.
 
 ``python docs/tables.py`` rewrites what stands between their markers; tests/test_tables.py fails if that changes a page.
 """
 
 from __future__ import annotations
 
-import statistics
+import csv
+import json
 import textwrap
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from figures import content
+import readme_tables
 from hopfuse.recipes import RECIPES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,138 +48,132 @@ def recipes(folder: str) -> str:
     return "\n".join(lines)
 
 
-# ---- Tables from result files -----------------------------------------------------------------------------
-
-SPEED = ROOT / "bench" / "results" / "xeon-vnni-2-cores.jsonl"
-DROP_INS = ROOT / "bench" / "results" / "drop-ins.jsonl"
-QUALITY = ROOT / "experiments" / "results" / "side-by-side.json"
-INSTALL = ROOT / "bench" / "results" / "install.json"
-#: Rows that compare hopfuse with itself.
-ITSELF = ("earlier-commit", "one-thread", "ppr-out", "plain-walk", "phase-graph")
-NAMES = {
-    "torch-sparse": "PyTorch, sparse",
-    "torch-matmul": "PyTorch",
-    "numpy-matmul": "NumPy",
-    "faiss": "faiss, exact",
-    "igraph": "igraph, a call for each question",
-}
-#: What README.md compares: a title, the case, the batch, and what people use today.
-COMPARED = (
-    ("Personalized PageRank, 1 question", "ppr-hotpotqa", 1, "igraph"),
-    ("Personalized PageRank, 64 questions", "ppr-hotpotqa", 64, "igraph"),
-    ("Exact top 10 of 200,000 × 384, 1 question", "dense-200k", 1, "faiss"),
-    ("Exact top 10 of 200,000 × 384, 32 questions", "dense-200k", 32, "faiss"),
-)
-
-
-def speed(file: Path = SPEED) -> str:
-    """Return hopfuse's times beside the strongest other library's, and beside what people use today."""
-    lines = ["| | hopfuse | strongest other | | in wide use | |", "|---|---:|---|---:|---|---:|"]
-    for title, case, batch, today in COMPARED:
-        rows = [row for row in _timed(file, case, batch) if row["peer"] not in ITSELF]
-        best = min(rows, key=lambda row: row["ratio"]["of_medians"])
-        (common,) = (row for row in rows if row["peer"] == today)
-        cells = [cell for row in (best, common) for cell in _against(row)]
-        lines.append(f"| {title} | {_time(best['hopfuse']['median'])} | {' | '.join(cells)} |")
+def local_walks() -> str:
+    """Return a table of local walks that prove the order of 10 passages, from the rows of their bench."""
+    text = (ROOT / "bench" / "results" / "local-walks.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
+    chosen = {"k": "10", "prove": "order", "damping": "0.5", "node weights": "0"}
+    head = ["Graph", "entries", "proven", "entries read: median, 90 %", *TIMES]
+    lines = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
+    for row in rows:
+        if all(row[name] == value for name, value in chosen.items()):
+            times = [f"{_three(row[f'passes {name}'])} → {_three(row[f'auto {name}'])}" for name in TIMES.values()]
+            read = f"{float(row['p50']):.2g}, {float(row['p90']):.2g}"
+            cells = [row["graph"], f"{int(row['entries']):,}", f"{float(row['proven']):.0%}", read, *times]
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _timed(file: Path, case: str, batch: int) -> Iterator[dict[str, Any]]:
-    return (
-        row
-        for row in content(file)
-        if row["case"] == case and row["sizes"].get("batch") == batch and row["peer"] and row["status"] == "ok"
-    )
+def _three(milliseconds: str) -> str:
+    value = float(milliseconds)
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _against(row: dict[str, Any]) -> tuple[str, str]:
-    name = NAMES.get(row["peer"], row["peer"])
-    return f"{name}: {_time(row['peer_time']['median'])}", f"**{_digits(row['ratio']['of_medians'])}×**"
+# ---- Scale -----------------------------------------------------------------------------------------------------------
+
+#: Entries of a graph for a node, as generated graphs have them, and what is computed from it: entries, memory in GB.
+ENTRIES_A_NODE = 8
+MACHINES = ((7, 1), (8, 8), (9, 64), (10, 512))
+#: Divided graphs: the exponent of the entries, and queries at once.
+DIVIDED, DIVIDED_MACHINES = ((9, 8), (10, 8), (10, 32)), 16
 
 
-def _time(seconds: float) -> str:
-    return f"{_digits(seconds)} s" if seconds >= 1 else f"{_digits(1e3 * seconds)} ms"
+def _memory() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((ROOT / "bench" / "results" / "memory-1e7.json").read_text(encoding="utf-8"))
+    return found
 
 
-def _digits(value: float) -> str:
-    """Return a number with two digits, or all before the point."""
-    return f"{value:.1f}" if value < 9.95 else f"{value:,.0f}"
-
-
-#: The sets of each kind, with the graphs over which they were searched.
-KINDS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-    "Several hops": (("hotpotqa", "musique-train", "2wiki-dev300"), ("folder", "spacy", "words")),
-    "Conversations": (("office-whole", "propellor-whole"), ("words",)),
-    "One passage, graph of words": (
+def scale_memory() -> str:
+    """Return what was measured of the memory of a graph with 10^7 entries."""
+    of = _memory()
+    nodes, entries = of["nodes"], of["stored_entries"]
+    rows = [
         (
-            *("perl-equal", "perl-whole", "anarchism-whole", "debian-equal", "debian-whole"),
-            *("words-whole", "manuals-whole", "manuals-equal"),
+            "a stored entry: column and weight (4 and 4; no weight where all are 1; one more with edge types)",
+            f"{of['array_bytes_an_entry']:.1f}",
+            of["array_bytes_an_entry"] * entries,
         ),
-        ("words",),
-    ),
-    "One passage, graph of names": (
-        ("perl-equal", "debian-whole", "words-whole", "manuals-whole", "manuals-equal"),
-        ("spacy",),
-    ),
-}
-DENSE, PLAIN, DEFAULT = "dense", "plain-hybrid", "guided-walk+words"
+        (
+            "a node: row, degree, two orders (8 more for each edge type after the first)",
+            f"{of['array_bytes_a_node']:.1f}",
+            of["array_bytes_a_node"] * nodes,
+        ),
+        ("together", f"{of['graph_bytes'] / entries:.1f} an entry", of["graph_bytes"]),
+        (
+            "`Graph.from_edges` at its peak, edge list and graph included",
+            f"{of['build_bytes_an_entry']:.0f} an entry",
+            of["build_bytes_an_entry"] * entries,
+        ),
+    ]
+    for batch, each in of["walk_bytes_a_node"].items():
+        what = f"`ppr` of {batch.removeprefix('B=')} at its peak, with what it makes of the graph once and the scores"
+        rows.append((what, f"{each:.0f} a node", each * nodes))
+    lines = ["| | bytes | for 10⁷ entries |", "|---|---:|---:|"]
+    return "\n".join([*lines, *(f"| {what} | {each} | {total / 1e6:,.0f} MB |" for what, each, total in rows)])
 
 
-def quality(file: Path = QUALITY) -> str:
-    """Return recall@5 of dense search, a plain hybrid and the default, a row for each of two sets and each kind."""
-    lines = ["| | questions | dense | plain hybrid | default | gain |", "|---|---:|---:|---:|---:|---:|"]
-    for title, name, graph in (("hotpotqa", "hotpotqa", "folder"), ("debian-whole", "debian-whole", "words")):
-        found = content(file)[name][graph]
-        dense, plain, default = (found["means"][run]["recall@5"] for run in (DENSE, PLAIN, DEFAULT))
-        shown = " | ".join(f"{100 * value:.1f}" for value in (dense, plain))
-        lines.append(
-            f"| {title} | {found['questions']} | {shown} | **{100 * default:.1f}** | {_gain(default - plain)} |"
-        )
-    for kind, (sets, graphs) in KINDS.items():
-        means = [content(file)[name][graph]["means"] for name in sets for graph in graphs]
-        dense, plain, default = ([one[run]["recall@5"] for one in means] for run in (DENSE, PLAIN, DEFAULT))
-        shown = " | ".join(f"{100 * statistics.fmean(values):.1f}" for values in (dense, plain))
-        gains = sorted(a - b for a, b in zip(default, plain, strict=True))
-        span = f"{_gain(statistics.fmean(gains))} ({_gain(gains[0])} to {_gain(gains[-1])})"
-        mean = f"**{100 * statistics.fmean(default):.1f}**"
-        lines.append(f"| {kind}: mean of {len(means)} indexes | | {shown} | {mean} | {span} |")
-    return "\n".join(lines)
-
-
-def _gain(difference: float) -> str:
-    return f"{100 * difference:+.1f}".replace("-", "−")
-
-
-def drop_in() -> str:
-    """Return HippoRAG's own time for questions over graphs of three sizes, and its time with hopfuse."""
+def scale_machines() -> str:
+    """Return the memory of larger graphs, computed from the measured one."""
+    of = _memory()
     lines = [
-        "| Passages | Nodes | Edges | Questions | HippoRAG's own | accelerated | |",
-        "|---:|---:|---:|---:|---:|---:|---:|",
+        "| stored entries | nodes | mapped graph | building it | walks, 8 at once | a machine of |",
+        "|---:|---:|---:|---:|---:|---:|",
     ]
-    for row in content(DROP_INS):
-        if row["case"].startswith("HippoRAG"):
-            sizes = " | ".join(f"{row['sizes'][name]:,}" for name in ("passages", "nodes", "edges", "questions"))
-            times = " | ".join(_time(1e-3 * row[name]) for name in ("own_ms", "ours_ms"))
-            lines.append(f"| {sizes} | {times} | **{_digits(row['ratio'])}×** |")
+    for power, machine in MACHINES:
+        entries = 10.0**power
+        nodes = entries / ENTRIES_A_NODE
+        each = (of["graph_bytes"] / of["stored_entries"] * entries, of["build_bytes_an_entry"] * entries)
+        sizes = (*each, of["walk_bytes_a_node"]["B=8"] * nodes)
+        cells = [
+            f"{10**power:,}",
+            f"{nodes:,.0f}",
+            *(f"{size / 1e9:.2g} GB" if size < 1e11 else f"{size / 1e9:.0f} GB" for size in sizes),
+        ]
+        lines.append(f"| {' | '.join(cells)} | {machine} GB |")
     return "\n".join(lines)
 
 
-def sizes() -> str:
-    """Return the size of an installation, by extra."""
-    found = content(INSTALL)["installed"]
-    lines = ["| Installed | MB |", "|---|---:|"]
-    lines += [
-        f"| {'hopfuse and NumPy' if name == 'none' else f'with `{name}`'} | {mb:,.0f} |" for name, mb in found.items()
+def scale_network() -> str:
+    """Return the traffic and the arithmetic of a pass over a divided graph."""
+    text = (ROOT / "bench" / "results" / "xeon-vnni-2-cores.jsonl").read_text(encoding="utf-8")
+    (row,) = (
+        row
+        for row in map(json.loads, text.splitlines())
+        if row["case"] == "ppr-1e8" and row["sizes"]["batch"] == DIVIDED[0][1]
+    )
+    one = row["pass"]["seconds"] / (row["sizes"]["stored_entries"] * row["sizes"]["batch"])
+    lines = [
+        "| entries | queries | received by each machine in a pass | at 10 Gbit/s | at 100 Gbit/s | "
+        f"multiplying on {DIVIDED_MACHINES} machines of {row['machine']['cores']} cores |",
+        "|---:|---:|---:|---:|---:|---:|",
     ]
+    for power, batch in DIVIDED:
+        received = 4.0 * 10**power / ENTRIES_A_NODE * batch
+        seconds = (received * 8 / 1e10, received * 8 / 1e11, one * 10**power * batch / DIVIDED_MACHINES)
+        cells = [
+            f"{10**power:,}",
+            str(batch),
+            f"{received / 1e9:.0f} GB",
+            *(f"{value:.2g} s" if value < 100 else f"{value:.0f} s" for value in seconds),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
+#: Columns of times: heading and name in the file.
+TIMES = {"one question, median": "median ms", "mean": "mean ms", "95 %": "p95 ms", "64 questions": "B=64 ms"}
 #: The lists of each page, by their markers.
 LISTS: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {"quality": quality, "speed": speed, "drop-in": drop_in},
-    "docs/dependencies.md": {"sizes": sizes, "extras": extras},
-    "docs/guides/hipporag.md": {"drop-in": drop_in},
+    "README.md": {"quality": readme_tables.quality, "speed": readme_tables.speed, "drop-in": readme_tables.drop_in},
+    "docs/dependencies.md": {"sizes": readme_tables.sizes, "extras": extras},
+    "docs/guides/hipporag.md": {"drop-in": readme_tables.drop_in},
     "docs/retriever.md": {"recipes": lambda: recipes("")},
+    "docs/scale.md": {
+        "scale-memory": scale_memory,
+        "scale-machines": scale_machines,
+        "scale-network": scale_network,
+    },
+    "docs/local-walks.md": {"local-walks": local_walks},
 }
 
 
@@ -187,9 +182,9 @@ def current(page: str) -> str:
     text = (ROOT / page).read_text(encoding="utf-8")
     for name, made in LISTS[page].items():
         begin, end = f"<!-- {name}: python docs/tables.py -->\n", f"\n<!-- end of {name} -->"
-        if text.count(begin) != 1 or text.count(end) != 1:
-            raise ValueError(f"{page} has no place for the list of {name}")
         before, _, rest = text.partition(begin)
+        if text.count(begin) != 1 or rest.count(end) != 1:
+            raise ValueError(f"{page} has no place for the list of {name}")
         text = before + begin + made() + end + rest.partition(end)[2]
     return text
 
