@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from ..data_sets import data_root
 from ..machine import commit, machine, versions
@@ -51,20 +52,19 @@ def main() -> None:
     parser.add_argument("--busy", action="store_true", help="note in the file that other programs ran meanwhile")
     given = parser.parse_args()
     logging.disable(logging.ERROR)  # HippoRAG reports every question
+    about = {"busy": given.busy, "machine": machine(), **commit()}  # of the code that is imported now
     print(HEAD)
     for name in given.names or [name for name in CASES if find_spec(name) is not None]:
         for row in CASES[name](given.data):
             print(row, flush=True)
             if given.out is not None:
-                _append(given.out, row, name, busy=given.busy)
+                _append(given.out, row, {**about, "versions": versions(name)})
 
 
-def _append(file: Path, row: Row, library: str, *, busy: bool) -> None:
-    """Append a row with the machine, the versions and the ratio."""
-    ratio = row.own_ms / row.ours_ms
-    about = {"busy": busy, "machine": machine(), **commit(), "versions": versions(library)}
+def _append(file: Path, row: Row, about: dict[str, Any]) -> None:
+    """Append a row with its ratio and what is said about the run."""
     with file.open("a", encoding="utf-8") as lines:
-        lines.write(json.dumps({**row._asdict(), "ratio": ratio, **about}) + "\n")
+        lines.write(json.dumps({**row._asdict(), "ratio": row.own_ms / row.ours_ms, **about}) + "\n")
 
 
 if __name__ == "__main__":
