@@ -14,7 +14,7 @@ Row = dict[str, Any]
 INTRODUCTION = """# Performance
 
 This page is written by `python -m bench --report {files}`; do not edit it by hand.
-To measure on your machine, from a checkout with the extra `bench` installed:
+To measure on your machine, from a checkout with `pip install -e '.[dev]' --group bench` (pip 25.1 or later):
 
 ```
 hopfuse bench --out rows.jsonl             # or, from the root of the checkout: python -m bench --out rows.jsonl

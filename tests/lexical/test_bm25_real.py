@@ -15,8 +15,8 @@ from hopfuse.index import Index
 from hopfuse.lexical import BM25, Tokenizer
 from lexical.bm25_oracle import oracle_scores, terms_of
 
-pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
-Stemmer = pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra lexical)")
+pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra text)")
+Stemmer = pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra text)")
 DATA = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).parents[3] / "shared" / "data")) / "hotpotqa"
 pytestmark = pytest.mark.skipif(
     not DATA.is_dir(), reason="no HotpotQA data; set HOPFUSE_DATA to the folder that has it"
