@@ -115,8 +115,8 @@ def compare_recipes(
     Parameters
     ----------
     retriever : Retriever or Index
-        The encoder, names and threads of a retriever are those of the rankings, its
-        options those of its own recipe. With an encoder, PolicyRAG also searches facts by vectors.
+        A retriever shares the encoder, names and threads of the rankings, and has the options of its own recipe. With
+        an encoder, PolicyRAG also searches facts by vectors.
     questions : sequence of str, B entries
     qrels : Qrels
         Judgements of the same questions, by rows of the index.

@@ -160,7 +160,7 @@ class Evaluation:
     def losses(self, run: str, metric: str) -> tuple[str, ...]:
         """Return the queries for which a run has a lower value than the baseline, in order.
 
-        Errors are those of :meth:`wins`.
+        Errors are as for :meth:`wins`.
         """
         return self._where(self._difference(run, metric) < 0)
 

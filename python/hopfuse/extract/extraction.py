@@ -67,7 +67,7 @@ class Extraction:
     title, text : str
         ``title`` may be empty.
     entities : tuple of str
-        Names as written in the passage. The ends of triples and links count as mentioned too.
+        Names as written in the passage. The ends of triples and links also count as mentioned.
     triples : tuple of (str, str, str)
         Head, relation and tail.
     malformed : int

@@ -233,9 +233,9 @@ class Condorcet(UnitWeights):
     A document beats another if the lists that rank it higher have a larger total weight than those that rank it lower.
     A list ranks the documents that it holds above those that it lacks, and does not rank two that it lacks. Majorities
     need not be transitive: documents of a cycle, in which ties count in both directions, are ordered by how many others
-    they beat, then by id. Otherwise the order is that of Condorcet fusion, where the order within a cycle depends on
-    the sort's starting point (Montague & Aslam, CIKM 2002). Weights are rounded to float32 once and then summed
-    exactly, so that equal votes tie. Default weights: 1 each.
+    they beat, then by id. Otherwise the order follows Condorcet fusion, where the order within a cycle depends on the
+    sort's starting point (Montague & Aslam, CIKM 2002). Weights are rounded to float32 once and then summed exactly, so
+    that equal votes tie. Default weights: 1 each.
 
     Only ranks matter, so a calibration is an error. The cost of a query is the square of its union's size times the
     number of lists.

@@ -200,7 +200,7 @@ class Change:
         stated : bool
             The user states the entities (:attr:`Index.stated`); False if a reader found them in passages: they go with
             the last passage that has an edge with them or states something about them. The entities of a change's
-            aliases are stated too.
+            aliases are also stated.
         """
         given = checked_texts(names, "names")
         if words and self._base.words is None:

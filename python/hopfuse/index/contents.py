@@ -345,7 +345,7 @@ class Contents:
         return np.array(found, np.int64)
 
     def texts_to_index(self) -> list[str]:
-        """Return the texts that words and vectors are made from: title, line feed and text, or the text alone.
+        """Return the texts that words and vectors are made from: title, line feed and text, or only the text.
 
         Examples
         --------
@@ -400,7 +400,7 @@ class Contents:
 
     @property
     def stated(self) -> NDArray[np.bool_]:
-        """Which entities a user stated, shape (E,); the others were made by a reader of the passages alone."""
+        """Which entities a user stated, shape (E,); only a reader of the passages made the others."""
         return self._cached("stated", lambda: parts.entities.load_stated(self._sections, self.num_entities))
 
     @property

@@ -113,8 +113,8 @@ class Index(Contents):
             object or a Parquet struct). Other columns are ignored. A path has the suffix ``.jsonl`` (blank lines are
             skipped), ``.tsv`` (fields may be in double quotes, as csv writes them; a first line that contains a column
             name is a header; without one the columns are id, text, title; ids are str) or ``.parquet``. Parquet and
-            Arrow tables need the extra ``arrow``. A database or another store of ``hopfuse.stores`` has vectors, graph,
-            entities, aliases and facts, too; its texts and vectors go to temporary files, from which :meth:`save`
+            Arrow tables need the extra ``arrow``. A database or another store of ``hopfuse.stores`` also has vectors,
+            graph, entities, aliases and facts; its texts and vectors go to temporary files, from which :meth:`save`
             copies them. Of an Index, its passages are taken, with their metadata, and with their vectors, encoder,
             metric and storage if no vectors are given.
         reader : {"words", "spacy"}, a reader, or a list of both kinds, optional
@@ -136,9 +136,9 @@ class Index(Contents):
             (:func:`hopfuse.extract.synonym_bounds`), and abbreviations with their long forms.
         metadata_types : mapping of str to str, optional
             Types of metadata columns: ``"bool"``, ``"int64"``, ``"float64"``, ``"string"``, ``"timestamp"`` or
-            ``"strings"`` (a list of strings). These columns come first, in this order. The type of any other column is
-            that of its first value. Every value must have its column's type. ``"flatten"`` makes columns of a column's
-            objects: ``loc.page`` of ``page`` in ``loc``; for the name ``"*"``, of all objects.
+            ``"strings"`` (a list of strings). These columns come first, in this order. Any other column has the type of
+            its first value. Every value must have its column's type. ``"flatten"`` makes columns of a column's objects:
+            ``loc.page`` of ``page`` in ``loc``; for the name ``"*"``, of all objects.
         vectors : array_like of float, shape (P, d), or path of an .npy file, optional
             An array with the dtype ``storage`` is referenced, not copied: do not change it. Under ``"int8"``, this
             holds for float32 and float16, which are saved unchanged.
@@ -388,7 +388,7 @@ class Index(Contents):
         Parameters
         ----------
         directory : path
-            Created if absent. Files that do not belong to an index are left alone.
+            Created if absent. Files that do not belong to an index are kept.
 
         Returns
         -------
@@ -441,7 +441,7 @@ class Index(Contents):
         FormatError
             This index is mapped from a damaged file; the directory keeps the copy before.
         InputError
-            The directory is that of this index, or has an index at a later seq.
+            The directory contains this index, or one at a later seq.
 
         Examples
         --------

@@ -102,7 +102,7 @@ def ranked(
 def read_run_file(path: str | PathLike[str]) -> Rankings:
     """Read the rankings of a run file; the suffix determines the format.
 
-    Formats and errors are those of :func:`hopfuse.evaluate.read_run`.
+    Formats and errors are as for :func:`hopfuse.evaluate.read_run`.
 
     Examples
     --------

@@ -398,7 +398,7 @@ def texts(table: Table, name: str, *, default: str | None = None) -> list[str]:
 def keys(
     table: Table, name: str, before: Placed | None = None, *, allowed: str = KEYS, blank: bool = True
 ) -> list[str | int | None]:
-    """Return a column of strings or of integers of 64 bits; missing values become None.
+    """Return a column of strings or 64-bit integers; missing values become None.
 
     Parameters
     ----------
@@ -591,7 +591,7 @@ def objects(table: Table, name: str) -> list[Mapping[str, Any] | None]:
 
 
 def vectors(table: Table, name: str, dim: int | None) -> NDArray[Any]:
-    """Return an Arrow column of lists of floats as an array (n, d); if ``dim`` is None, d is that of the first row."""
+    """Return an Arrow column of lists of floats as an array (n, d); if ``dim`` is None, the first row decides d."""
     column = table.columns[name]
     counts = component_counts(column)
     if counts is None:

@@ -67,7 +67,7 @@ def ppr(
         "joint": P = rownorm(sum_t eta_t W_t). "per_type" (PolicyRAG): P = sum_t eta_t rownorm(W_t),
         where eta sums to at most 1 (a sum up to 1 + 1e-6 is taken for rounding and divided out).
     allow : bool (N,) or (B, N), ids (m,), or a sequence of B id arrays, optional
-        Nodes that may hold mass: the result is that of the induced subgraph, and 0 elsewhere.
+        Nodes that may hold mass: the result equals that on the induced subgraph, and is 0 elsewhere.
     node_weights : array_like (B, N), or (B, M) with ``weighted_nodes``, optional
         z >= 0 per query and node: w_uv is replaced by w_uv z_v before rows are normalised ("per_type": in each W_t).
         z = 0 excludes the node. Only ratios matter. A query's weights are divided by the smallest power of two that is
@@ -123,7 +123,7 @@ def ppr_residual(
 ) -> NDArray[np.float64]:
     """Return the L1 norm of r = d Pᵀx + (1 - d + d m) s - x, with m the mass of x that P loses.
 
-    The L1 distance to the exact solution is at most this norm divided by 1 - d. Options are those of :func:`ppr`.
+    The L1 distance to the exact solution is at most this norm divided by 1 - d. Options are as for :func:`ppr`.
 
     Parameters
     ----------

@@ -223,7 +223,7 @@ class Batcher:
         Parameters
         ----------
         seconds : float, optional
-            Most seconds to wait for them; work of batches that take longer is refused, too. By default as long as it
+            Most seconds to wait for them; work of batches that take longer is also refused. By default as long as it
             takes.
 
         Returns
@@ -418,7 +418,7 @@ class Batcher:
         Returns
         -------
         float
-            The estimated seconds of these queries alone.
+            The estimated seconds of only these queries.
         """
         now, given = time.monotonic(), (owner, size, parts, outside)
         left = deadline - now

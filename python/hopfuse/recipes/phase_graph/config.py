@@ -164,7 +164,7 @@ class PhaseGraphConfig:
 
     @property
     def adds_up(self) -> bool:
-        """Return whether a fused score is the weighted sum of the scores from fusing each list alone."""
+        """Return whether a fused score is the weighted sum of the scores from fusing each list by itself."""
         return self.fusion.adds_up
 
     @property
