@@ -147,8 +147,8 @@ def compare_recipes(
     Raises
     ------
     InputError
-        The index has neither vectors nor words to rank, a ranking is unknown, a run has the name of a ranking, vectors
-        that the index has none to compare with, vectors or an encoder of another dimension than the index, or
+        The index has neither vectors nor words to rank, or none to compare given vectors with. A ranking is unknown, or
+        a run has the name of one. Vectors or an encoder have another dimension than the index, or
         :func:`hopfuse.evaluate.evaluate` raises it.
 
     Examples

@@ -132,8 +132,8 @@ def recall(hits: Hits, qrels: Qrels, k: int) -> Values:
 def precision(hits: Hits, qrels: Qrels, k: int) -> Values:
     """Return the share of the first k hits that are gold passages.
 
-    As in trec_eval, the number is divided by k even for lists of fewer hits. Parameters, returned shape and errors are as
-    for :func:`recall`.
+    As in trec_eval, the number is divided by k even for lists of fewer hits. Parameters, returned shape and errors are
+    as for :func:`recall`.
 
     Examples
     --------

@@ -243,7 +243,7 @@ def listed_extractions(source: Any) -> list[Extraction]:
 def listed_passages(source: Any) -> list[Passage]:
     """Return passages from a path, an Arrow table or mappings, as for :meth:`hopfuse.Index.build`.
 
-    The column ``position`` is read too.
+    The column ``position`` is also read.
 
     Raises
     ------

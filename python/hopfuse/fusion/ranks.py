@@ -327,8 +327,9 @@ def strengths(n: int, steps: int) -> NDArray[np.float64]:
     """Return the Plackett-Luce strengths of one ranking of n items, with sum 1, by Hunter's MM algorithm.
 
     It starts with equal strengths. A step sets the strength of the item of rank r to
-    [r < n] / sum_(t <= min(r, n - 1)) 1/S_t, where S_t is the sum of the strengths of rank t and below (Hunter, "MM
-    Algorithms for Generalized Bradley-Terry Models", Annals of Statistics 32, 2004, eq. 30, for one ranking).
+    [r < n] / sum_(t <= min(r, n - 1)) 1/S_t, where S_t is the sum of the strengths of rank t and below. This is
+    equation 30, for one ranking, of Hunter, "MM Algorithms for Generalized Bradley-Terry Models", Annals of Statistics
+    32, 2004.
 
     Examples
     --------

@@ -105,16 +105,22 @@ class Contents:
         Returns
         -------
         dict
-            ``format_version``, ``generation`` (None for an index that was not opened from a directory), ``seq``,
-            ``num_passages``, ``documents`` (how many there are), ``languages`` (their tags), ``num_entities``,
-            ``num_stated`` (entities that a user stated), ``num_aliases``, ``name_rule``, ``dim``, ``entity_dim`` (None
-            without vectors), ``metric``, ``storage``, ``bytes`` (of all sections) and ``sections`` (dtype, shape and
-            bytes of each). The following are None if the part is absent, else a dict: ``encoder`` (``name``, ``dim``,
-            ``normalize``), ``graph`` (``nodes``, ``stored``, ``directed``, ``weighted``, and ``edge_types``: the number
-            of merged edges of each type, undirected ones counted once), ``words`` (numbers of ``words`` and
-            ``stopwords``, ``stemmer``, ``tagger``, ``rule``), ``lexical`` (``method``, ``k1``, ``b``, ``stemmer``,
-            ``rule``, and the numbers of ``stopwords``, ``terms`` and ``entries``), ``facts`` (numbers of ``facts``,
-            ``relations`` and ``statements``) and ``metadata`` (the type of each column).
+            - ``format_version``, ``seq``, and ``generation``: None for an index that was not opened from a directory;
+            - ``num_passages``, ``documents`` (how many there are), ``languages`` (their tags);
+            - ``num_entities``, ``num_stated`` (entities that a user stated), ``num_aliases``, ``name_rule``;
+            - ``dim`` and ``entity_dim`` (None without vectors), ``metric``, ``storage``;
+            - ``bytes`` of all sections, and ``sections``: dtype, shape and bytes of each.
+
+            The following are dictionaries, or None if the part is absent:
+
+            - ``encoder``: ``name``, ``dim``, ``normalize``;
+            - ``graph``: ``nodes``, ``stored``, ``directed``, ``weighted``, and ``edge_types``: the number of merged
+              edges of each type, undirected ones counted once;
+            - ``words``: numbers of ``words`` and ``stopwords``, ``stemmer``, ``tagger``, ``rule``;
+            - ``lexical``: ``method``, ``k1``, ``b``, ``stemmer``, ``rule``, numbers of ``stopwords``, ``terms`` and
+              ``entries``;
+            - ``facts``: numbers of ``facts``, ``relations`` and ``statements``;
+            - ``metadata``: the type of each column.
 
         Examples
         --------

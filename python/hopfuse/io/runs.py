@@ -44,7 +44,7 @@ class Numbers(dict[Name, int]):
 class Rankings(NamedTuple):
     """The passages and scores of many queries, best first, query after query.
 
-    ``sizes`` has the number of passages of each of ``queries``, and ``passages`` and ``scores`` those of all.
+    ``sizes`` has the number of passages of each query, and ``passages`` and ``scores`` have them for all queries.
     ``answers`` and ``notes`` have a query's answer and the first of its notes, if it has any.
     """
 

@@ -44,8 +44,8 @@ class Spec:
 
     ``positional`` is their order in a TSV file without a header. If ``others`` is True, unknown columns are ignored;
     else they are an error. ``aliases`` are other names of columns: the column's own name for each. If ``stated`` is
-    True, the source states its columns, and one without a value is there nonetheless. ``key`` is the column whose
-    value describes a row, too.
+    True, the source states its columns, and one without a value is there nonetheless. ``key`` is the column whose value
+    also describes a row.
     """
 
     what: str
@@ -80,7 +80,7 @@ class Table:
     labels : mapping of str to str
         The names of columns in their store, where they have others.
     key : str
-        A column whose value describes a row, too.
+        A column whose value also describes a row.
     types : mapping of str to str
         The types of metadata columns, where the source states them.
     """

@@ -186,14 +186,15 @@ def ppr_topk(
         only, which takes fewer passes. With "set", hits are ordered by the returned scores, so the hits of a smaller k
         are a subset of those of a larger k, not a prefix.
     walk : {"auto", "passes", "local"}
-        How hits are found. "passes" reads the whole graph in every pass and has the same bits on every backend; a GPU
-        walks so. "local", on a CPU, pushes mass from the seeds and reads only the rows that it needs, until the list is
-        proven or three tenths of the graph's entries (at least 32,768) are read; then ``proven`` is False and the list
-        is the best so far. It needs an undirected graph, ``joint``, ``stop="proven"``, and neither ``allow``,
-        ``max_iter`` nor node weights of 0; these, and a ``tol`` above 1e-4, walk by passes with "auto". "auto"
-        walks locally where a sample of the graph says that this pays, and by passes where it does not, or where a
-        local walk has not proven the list. Proven lists have the same ids in the same order with every ``walk``;
-        scores differ by less than their bounds. ``walks`` of the result says how each query walked.
+        How hits are found. By "passes", every pass reads the whole graph, and scores have the same bits on every
+        backend; a GPU walks so. A "local" walk, on a CPU, pushes mass from the seeds and reads only the rows that it
+        needs, until the list is proven. If it has read three tenths of the graph's entries (at least 32,768),
+        ``proven`` is False and the list is the best so far. It needs an undirected graph, ``joint``, ``stop="proven"``,
+        and neither ``allow``, ``max_iter`` nor node weights of 0. With these, and with a ``tol`` above 1e-4, "auto"
+        walks by passes. Otherwise "auto" walks locally where a sample of the graph says that this pays, and by passes
+        where it does not, or where a local walk has not proven the list. Proven lists have the same ids in the same
+        order with every ``walk``; scores differ by less than their bounds. ``walks`` of the result says how each query
+        walked.
     empty : {"error", "skip"}
         What a query without seeds gets: an error that names it, or an empty list (proven, 0 iterations).
 

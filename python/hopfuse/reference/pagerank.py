@@ -48,9 +48,9 @@ def ppr(
 ) -> NDArray[np.float64]:
     """Compute the Personalized PageRank of a batch of restart vectors.
 
-    It is the fixed point of x = d Pᵀx + (1 - d + d m) s, where m is the mass of x that P loses (at nodes without
-    outgoing edges, and in rows of P that sum to less than 1), which returns to s. Equivalently, it is the solution of y
-    = d Pᵀy + (1 - d) s, divided by its sum. As a series of non-negative terms, y = (1 - d) (s + d Pᵀs + d² PᵀPᵀs +
+    It is the fixed point of x = d Pᵀx + (1 - d + d m) s, where m is the mass of x that P loses, which returns to s. P
+    loses mass at nodes without outgoing edges, and in rows that sum to less than 1. Equivalently, it is the solution of
+    y = d Pᵀy + (1 - d) s, divided by its sum. As a series of non-negative terms, y = (1 - d) (s + d Pᵀs + d² PᵀPᵀs +
     ...); it is summed until the rest is below 1e-17 of the sum, which takes about 39/(1 - d) passes.
 
     Parameters
@@ -85,7 +85,7 @@ def ppr(
     ------
     InputError
         A restart row that sums to 0; a seed outside the graph, excluded by `allow` or with z = 0; a row of node weights
-        that are all 0; weights that are negative or not finite; damping outside [0, 1); wrong shapes.
+        that are all 0. Weights that are negative or not finite; damping outside [0, 1); wrong shapes.
 
     References
     ----------

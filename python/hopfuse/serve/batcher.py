@@ -10,7 +10,7 @@ corrects them. One whose deadline passes in the queue is not searched.
 A batch may call something outside, such as an encoder, and wait for its turn at it. Another thread then takes its
 place, with batches that do not, so there are twice as many threads as batches at a time. While batches wait so, others
 are predicted without them. A call is charged to the owners of its batch, and waiting for a turn to nobody. An owner has
-one batch at a call, or before it, while other owners send such work too.
+one batch at a call, or before it, while other owners also send such work.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     conditions, condition_values : int
         Conditions of a filter, and values in the list of one.
     passages, writes : int
-        Passages of a change and of a page of ``GET /v1/passages``, and changes that wait for the disk.
+        Passages of a change, also of a page from ``GET /v1/passages``, and changes that wait for the disk.
     traced : int
         Queries times k of a request with a trace, which takes many times as long as its search.
     batch : int

@@ -154,7 +154,7 @@ class Places(NamedTuple):
 
 
 def places(rows: DeltaRows, first_word: int, before: tuple[DeltaRows, Places] | None = None) -> Places:
-    """Return the maps between slots and rows after the records; ``first_word`` is that of the generation's words.
+    """Return the maps between slots and rows after the records; ``first_word`` is the first of the generation's words.
 
     ``before`` are those after fewer records of the same log.
     """

@@ -317,7 +317,7 @@ class MergedTerms(TermMatrix):
 
     @cached_property
     def lengths(self) -> NDArray[np.float64]:
-        """The number of terms of each passage, repeated ones too."""
+        """The number of terms of each passage, with repetitions."""
         return self._lengths_of(self._row_slots)
 
     # ---- Columns ----

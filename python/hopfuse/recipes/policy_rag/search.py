@@ -53,8 +53,8 @@ class PolicyRAGResult(SearchResult):
     seeds : list of dict of int to float
         The entities that each walk started from, and their shares of the restart mass on entities.
     traces : list of dict, or None
-        One per question if ``trace=True``, with the candidate ``seeds`` and the factors of their weights, the kept and
-        dropped ``facts`` with reasons, and for each hit the ``terms`` of its score, the exact ``attribution`` of its
+        One per question if ``trace=True``, with the candidate ``seeds`` and the factors of their weights, and the kept
+        and dropped ``facts`` with reasons. Each hit has the ``terms`` of its score, the exact ``attribution`` of its
         projected score to the seeds (PPR is linear in its restart) and the strongest ``paths`` to it, with the facts
         behind their steps.
     """
