@@ -23,7 +23,7 @@ from typing import Any
 from .machine import ROOT, commit, machine
 
 OUT = ROOT / "bench" / "results" / "install.json"
-EXTRAS = ("", "cli", "text", "arrow", "demo", "atlas", "serve", "spacy")
+EXTRAS = ("", "cli", "arrow", "demo", "atlas", "serve")
 
 
 def build(folder: Path) -> tuple[Path, dict[str, Any]]:
