@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,10 @@ import numpy as np
 from hopfuse.encoders import Encoder
 from hopfuse.lexical import BM25
 
+from bench.data_sets import data_root
+
 from .record import RECORDED, write_results
 
-#: The folder that contains the question folders, unless ``--data`` is given.
-DATA = Path(os.environ.get("HOPFUSE_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 #: Folders of questions over passages.
 NAMES = ("hotpotqa", "musique-train", "2wiki-dev300", "musique-openie")
 QUANTILES = {"10 %": 0.1, "median": 0.5, "90 %": 0.9}
@@ -31,7 +30,8 @@ QUANTILES = {"10 %": 0.1, "median": 0.5, "90 %": 0.9}
 
 def add_data_option(parser: argparse.ArgumentParser) -> None:
     """Add ``--data``, the folder that contains the question folders."""
-    parser.add_argument("--data", type=Path, default=DATA, help=f"folder of question folders [default: {DATA}]")
+    root = data_root()
+    parser.add_argument("--data", type=Path, default=root, help=f"folder of question folders [default: {root}]")
 
 
 def read_tsv(path: Path) -> Iterator[list[str]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench.data_sets import data_root
 from experiments import metaqa
 from experiments.record import figures
 
@@ -15,7 +15,7 @@ pytest.importorskip("wordllama", reason="entity texts become vectors by WordLlam
 for module in ("bm25s", "Stemmer"):
     pytest.importorskip(module, reason="the lexical mode is BM25's (extra lexical)")
 
-DATA = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")) / "metaqa"
+DATA = data_root() / "metaqa"
 
 
 def test_the_collection_is_what_the_files_say(metaqa_folder: Path) -> None:
