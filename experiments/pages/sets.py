@@ -59,7 +59,7 @@ def _sizes(one: Set, results: Results) -> str:
                 "passages for a question, on average.\n"
             )
     if one.licence:
-        lines.append(f"- Licence of the data: {one.licence} ([how to make the folder](../datasets.md)).\n")
+        lines.append(f"- Licence of the data: {one.licence}. [Data sets](../datasets.md) says how to make it.\n")
     else:
         lines.append("- Made by `python -m experiments.corpora` from packages ([how](sets.md)).\n")
     return "".join(lines)
