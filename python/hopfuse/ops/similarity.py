@@ -37,8 +37,8 @@ def similarity_weights(
     standard deviation s over the query's allowed passages. The most similar passage has weight 1. τ is in units of s,
     so the same τ suits encoders whose cosines differ little and those whose cosines differ much.
 
-    Cosines are those of :func:`dense_topk` with ``metric="cosine"``; the maximum and s do not depend on the order of
-    the passages. So a query's weights are the same bits on every kernel variant, in every batch, and with any passages
+    Cosines are as for :func:`dense_topk` with ``metric="cosine"``; the maximum and s do not depend on the order of the
+    passages. So a query's weights are the same bits on every kernel variant, in every batch, and with any passages
     present that are not allowed. No (B, P) matrix other than the result is allocated.
 
     Parameters
@@ -51,7 +51,7 @@ def similarity_weights(
     tau : float
         1e-4 to 1e4, in standard deviations of the query's similarities. The smaller it is, the more the walk prefers
         passages similar to the query. For each of three encoders, the default loses less than a point of last-hop
-        recall against the best value (docs/quality.md).
+        recall against the best value (docs/experiments.md).
     floor : float
         The smallest weight of an allowed passage, 1e-30 to 1.
     allow : array_like of bool (P,) or (B, P), of int (M,) or (B, M), or B id lists, optional
