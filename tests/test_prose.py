@@ -12,7 +12,6 @@ import pytest
 NOT_YET = {
     "CONTRIBUTING.md",
     "docs/checks.md",
-    "docs/dependencies.md",
     "docs/design.md",
     "docs/extraction.md",
     "docs/gpu-formulas.md",
