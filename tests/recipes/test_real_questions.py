@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -14,8 +13,10 @@ import numpy as np
 import pytest
 from hopfuse.evaluate import FusedLegs, Qrels, Run, last_hop, recall, sweep
 
+from bench.data_sets import data_root
+
 ROOT = Path(__file__).resolve().parents[2]
-DATA = Path(os.environ.get("HOPFUSE_DATA", ROOT.parent / "shared" / "data"))
+DATA = data_root()
 
 
 @pytest.fixture(scope="module")
