@@ -34,7 +34,7 @@ def findings(results: Results) -> str:
         synonyms(studies["synonyms"]),
         ising(studies["ising"]),
         second_stage(studies["reranking"], results["reranking"]),
-        "## Recipes\n",
+        _RECIPES,
         defaults(results["tuned"]),
         guided(results["guided"]),
         policy(results["ablations"]["folders"]),
@@ -171,7 +171,7 @@ each test half over the published ones (for `guided-walk`, over its defaults bef
 | --- | ---: | ---: | ---: | ---: | ---: |
 {"".join(lines)}
 Two things were set since, by hand, on the tune halves of all sets of [Quality](quality.md): how a recipe weighs its
-lists by each question's rarest name, and GuidedWalk's `second_top`. The test halves were not untouched: finalists of
+lists by each question's rarest name, and GuidedWalk's `second_top`. The test halves were not fresh: finalists of
 earlier, smaller grids of PhaseGraph, PolicyRAG and GuidedWalk had been run on them. [Options, with
 intervals](results/quality/defaults.csv).
 """
@@ -294,6 +294,12 @@ Within {away:.1f} points, on hotpotqa: {len(REFERENCE)} rankings (dense, BM25, w
 for ties) by {", ".join(METRICS[:3])}. [All figures here](results/quality/published.csv).
 """
 
+
+_RECIPES = """## Recipes
+
+Three sets with vectors of all-MiniLM-L6-v2, of WordLlama, and of *MiniLM on 128*: MiniLM's, projected to 128 random
+orthogonal directions. [Evaluation](evaluation.md#metrics) defines the metrics.
+"""
 
 _HEAD = """# Experiments
 
