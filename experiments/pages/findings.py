@@ -40,6 +40,7 @@ def findings(results: Results) -> str:
         policy(results["ablations"]["folders"]),
         rewording(results["ablations"]["folders"]),
         tau(results["similarity"]),
+        titles(results["titles"]["folders"]),
         reproduced(results["published"]["folders"][HOTPOTQA]),
     ]
     return "\n".join(parts)
@@ -279,6 +280,24 @@ standard deviations, none loses more than {max(unit["test"].values()):.1f} point
 halves; the best of ten units loses {best:.1f}. These questions cannot tell such units apart. [All
 units](results/quality/tau.csv).
 """
+
+
+def titles(folders: Mapping[str, Any]) -> str:
+    rows = []
+    for name, found in folders.items():
+        one = found["metrics"]["recall@5"]
+        if one["p"] >= SIGNIFICANCE or one["wins"] <= one["losses"]:
+            raise ClaimError(f"titles do not help on {name}")
+        rows.append(f"| {name} | {percent(one['texts'])} | {percent(one['titles and texts'])} | {one['p']:.2g} |\n")
+    return f"""### Should vectors read titles?
+
+Yes: `hopfuse build` encodes a passage's title and text together. The table has recall@5 of dense retrieval over all
+questions, with WordLlama's vectors (`python -m experiments.titles`); p is from a paired randomisation test, not
+corrected. [More metrics](results/quality/titles.csv).
+
+| set | texts | titles and texts | p |
+| --- | ---: | ---: | ---: |
+{"".join(rows)}"""
 
 
 def reproduced(found: Mapping[str, Any]) -> str:
