@@ -283,8 +283,11 @@ def test_a_passage_by_its_id(ask, url, keyed):
                 client.passage(id)
             errors.append(str(caught.value).replace(id, "ID"))
         assert errors[0] == errors[1]
-    with Client(keyed, timeout=60) as client, refused(EndpointError, "unauthorized"):
-        client.passage("p2")
+    for key, given in ((None, "is missing"), ("wrong", "is none of the server's")):
+        with Client(keyed, key=key, timeout=60) as client:
+            for call in (lambda client: client.passage("p2"), lambda client: client.search("x"), Client.indexes):
+                with refused(EndpointError, "unauthorized", "key", given=given, url=keyed):
+                    call(client)
 
     async def run():
         async with AsyncClient(url, timeout=60) as client:

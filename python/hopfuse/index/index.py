@@ -110,13 +110,14 @@ class Index(Contents):
             conversation that contains the passage: all str or all int; blank or absent is none), ``language`` (a BCP 47
             tag such as ``"en"``; absent is not known), and ``metadata`` (a mapping of column names to values: bool,
             int, float, str, a datetime with a time zone or a list of str; absent or None is missing; in a file a JSON
-            object or a Parquet struct). Other columns are ignored. A path has the suffix ``.jsonl`` (blank lines are
-            skipped), ``.tsv`` (fields may be in double quotes, as csv writes them; a first line that contains a column
-            name is a header; without one the columns are id, text, title; ids are str) or ``.parquet``. Parquet and
-            Arrow tables need the extra ``arrow``. A database or another store of ``hopfuse.stores`` has vectors, graph,
-            entities, aliases and facts, too; its texts and vectors go to temporary files, from which :meth:`save`
-            copies them. Of an Index, its passages are taken, with their metadata, and with their vectors, encoder,
-            metric and storage if no vectors are given.
+            object or a Parquet struct). A mapping may have ``position`` besides, which readers read, and no other key;
+            other columns of a file or an Arrow table are not read, and a warning names them. A path has the suffix
+            ``.jsonl`` (blank lines are skipped), ``.tsv`` (fields may be in double quotes, as csv writes them; a first
+            line that contains a column name is a header; without one the columns are id, text, title; ids are str) or
+            ``.parquet``. Parquet and Arrow tables need the extra ``arrow``. A database or another store of
+            ``hopfuse.stores`` has vectors, graph, entities, aliases and facts, too; its texts and vectors go to
+            temporary files, from which :meth:`save` copies them. Of an Index, its passages are taken, with their
+            metadata, and with their vectors, encoder, metric and storage if no vectors are given.
         reader : {"words", "spacy"}, a reader, or a list of both kinds, optional
             Makes entities, graph and facts from the texts: ``"words"`` is :class:`hopfuse.extract.WordReader`, which
             needs no model, ``"spacy"`` :class:`hopfuse.extract.SpacyReader`; an object has a method ``read`` as these
