@@ -10,7 +10,7 @@ from hopfuse import Index
 from index.live_model import differences
 
 for package in ("Stemmer", "bm25s"):
-    pytest.importorskip(package, reason=f"words need {package} (extra lexical)")
+    pytest.importorskip(package, reason=f"words need {package} (extra text)")
 
 CHUNKS = [
     {"id": "c1", "document": "report", "position": 1, "text": "The turbine failed in winter."},
