@@ -296,12 +296,15 @@ def _requests(questions: list[str], filters: Any) -> Iterator[tuple[list[str], A
 
 
 def _conditions(filters: Any) -> Any:
-    """Return filters in the form that a server accepts."""
-    if isinstance(filters, list):
-        return [_conditions(one) for one in filters]
-    if isinstance(filters, str):
-        raise wrong_type(filters, "allow", "a list of ids: [id]")
-    return conditions_of(filters) if isinstance(filters, Where) else filters
+    """Return filters, one or a list with one for each question, in the form that a server accepts."""
+    each = [_served_filter(one) for one in (filters if isinstance(filters, list) else [filters])]
+    return each if isinstance(filters, list) else each[0]
+
+
+def _served_filter(filter: Any) -> Any:
+    if isinstance(filter, str):
+        raise wrong_type(filter, "allow", "a list of ids: [id]")
+    return conditions_of(filter) if isinstance(filter, Where) else filter
 
 
 def conditions_of(filter: Where) -> dict[str, Any]:

@@ -174,12 +174,25 @@ class Tool:
             answer = await self.run(service, arguments, caller.principal, held)
         except HopfuseError as error:
             service.metrics.answered(route, status_of(error), error.code)
-            raise error.at(field=None if error.field is None else ROW.sub("", error.field) or "text") from None
+            raise _about_argument(error) from None
         finally:
             held.release()
         service.metrics.answered(route, 200)
         service.metrics.stages["total"].observe(time.perf_counter() - began)
         return answer
+
+
+def _about_argument(error: HopfuseError) -> HopfuseError:
+    """Return an error about a field of a request as one about a tool's argument."""
+    field = None if error.field is None else ROW.sub("", error.field) or "text"
+    if field == "vector" and error.code == "missing":  # no tool takes one
+        return InputError(
+            "missing",
+            "text",
+            "the server has no encoder to make a vector of {field}, which the index needs; its operator can start it "
+            "with one",
+        )
+    return error.at(field=field)
 
 
 async def _search(service: Service, asked: SearchArguments, principal: Principal, held: Held) -> ToolAnswer:
