@@ -414,7 +414,7 @@ _WORDS: Continued[Index, tuple[_Words, RowNumbers]] = Continued(_words_in, _word
 
 def word_keys(info: WordInfo, names: Sequence[str]) -> list[str]:
     """Return the key of each word: its stem or, with a tagger, the word itself, which is a lemma."""
-    return list(names) if info.tagger is not None else list(map(_keys(info).key, names))
+    return list(names) if info.tagger is not None else _keys(info).all_of(names)
 
 
 def _keys(info: WordInfo) -> Keys:

@@ -100,6 +100,10 @@ class Keys(dict[str, str | None]):
         (key,) = self._keys([word])
         return key
 
+    def all_of(self, words: Sequence[str]) -> list[str]:
+        """Return the key of each word, also of stop words; none is added to the table."""
+        return list(self._keys(list(words)))
+
     def learn(self, words: Iterable[str]) -> None:
         """Add the keys of many words, faster than one by one."""
         fresh = [word for word in words if word not in self]
