@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,13 @@ import numpy as np
 from hopfuse.encoders import Encoder
 from hopfuse.lexical import BM25
 
-#: The folder that contains the question folders, unless ``--data`` is given.
-DATA = Path(os.environ.get("HOPFUSE_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+from bench.data_sets import data_root
 
 
 def add_data_option(parser: argparse.ArgumentParser) -> None:
     """Add ``--data``, the folder that contains the question folders."""
-    parser.add_argument("--data", type=Path, default=DATA, help=f"folder of question folders [default: {DATA}]")
+    root = data_root()
+    parser.add_argument("--data", type=Path, default=root, help=f"folder of question folders [default: {root}]")
 
 
 def read_tsv(path: Path) -> Iterator[list[str]]:

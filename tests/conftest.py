@@ -126,7 +126,9 @@ def every_isa() -> Iterator[list[str]]:
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The folder of real data sets, beside the repository or as HOPFUSE_DATA says; skips if there is none."""
-    folder = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    from bench.data_sets import data_root  # absent where the tests come without benchmarks
+
+    folder = data_root()
     if not folder.is_dir():
         pytest.skip(f"the real data is not at {folder}; set HOPFUSE_DATA")
     return folder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ import hopfuse as hf
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data_sets import VARIABLE, data_root
 from ..errors import UnavailableError
-from ..machine import ROOT
 
 #: Size of the quick mode's graph: passages, entities, entities mentioned by each passage.
 QUICK_GRAPH = (120, 480, 6)
@@ -48,9 +47,9 @@ def knowledge_graph(quick: bool) -> KnowledgeGraph:
 
 def data_folder(name: str) -> Path:
     """Return the folder of a data set; raise UnavailableError if it is absent."""
-    folder = Path(os.environ.get("HOPFUSE_DATA", ROOT.parent / "shared" / "data")) / name
+    folder = data_root() / name
     if not (folder / "graph" / "edges.tsv").is_file():
-        raise UnavailableError(f"the {name} data is absent; set HOPFUSE_DATA to the folder that holds {name}/")
+        raise UnavailableError(f"the {name} data is absent; set {VARIABLE} to the folder that holds {name}/")
     return folder
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench.data_sets import data_root
 from experiments import metaqa
 
 pytest.importorskip("wordllama", reason="entity texts become vectors by WordLlama (extra demo)")
 for module in ("bm25s", "Stemmer"):
-    pytest.importorskip(module, reason="the lexical mode is BM25's (extra lexical)")
+    pytest.importorskip(module, reason="the lexical mode is BM25's (extra text)")
 
-DATA = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")) / "metaqa"
+DATA = data_root() / "metaqa"
 
 
 def test_the_collection_is_what_the_files_say(metaqa_folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,10 @@ from hopfuse.errors import FormatError, InputError
 from hopfuse.extract import build_memory, described, read_openie, read_triples
 from refusals import refused
 
+from bench.data_sets import data_root
+
 ROOT = Path(__file__).resolve().parents[2]
-DATA = Path(os.environ.get("HOPFUSE_DATA", ROOT.parent / "shared" / "data"))
+DATA = data_root()
 
 
 def lines(path: Path, rows: list[Any]) -> Path:

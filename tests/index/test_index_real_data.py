@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,9 @@ from hopfuse import Facts
 from hopfuse.index import Index
 from index.index_files import assert_same, assert_same_facts
 
-DATA = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).parents[3] / "shared" / "data")) / "hotpotqa"
+from bench.data_sets import data_root
+
+DATA = data_root() / "hotpotqa"
 pytestmark = pytest.mark.skipif(
     not DATA.is_dir(), reason="no HotpotQA data; set HOPFUSE_DATA to the folder that has it"
 )

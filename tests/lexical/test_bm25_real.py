@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,11 @@ from hopfuse.index import Index
 from hopfuse.lexical import BM25, Tokenizer
 from lexical.bm25_oracle import oracle_scores, terms_of
 
-pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
-Stemmer = pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra lexical)")
-DATA = Path(os.environ.get("HOPFUSE_DATA", Path(__file__).parents[3] / "shared" / "data")) / "hotpotqa"
+from bench.data_sets import data_root
+
+pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra text)")
+Stemmer = pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra text)")
+DATA = data_root() / "hotpotqa"
 pytestmark = pytest.mark.skipif(
     not DATA.is_dir(), reason="no HotpotQA data; set HOPFUSE_DATA to the folder that has it"
 )

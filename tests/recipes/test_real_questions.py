@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -14,15 +13,17 @@ import numpy as np
 import pytest
 from hopfuse.evaluate import FusedLegs, Qrels, Run, last_hop, recall, sweep
 
+from bench.data_sets import data_root
+
 ROOT = Path(__file__).resolve().parents[2]
-DATA = Path(os.environ.get("HOPFUSE_DATA", ROOT.parent / "shared" / "data"))
+DATA = data_root()
 
 
 @pytest.fixture(scope="module")
 def quality() -> ModuleType:
     pytest.importorskip("wordllama", reason="entity mentions are matched with WordLlama (extra demo)")
     for module in ("bm25s", "Stemmer"):
-        pytest.importorskip(module, reason="the lexical list is BM25's (extra lexical)")
+        pytest.importorskip(module, reason="the lexical list is BM25's (extra text)")
     return import_module("experiments.quality")
 
 

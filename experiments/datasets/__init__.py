@@ -1,0 +1,1 @@
+"""Make and check the folders of data sets that benchmarks and experiments read."""
