@@ -34,7 +34,7 @@ This page is written by `python -m bench.roofline`; do not edit it by hand.
 
 **One card has run hopfuse: an NVIDIA H200, with an earlier version.** Since then the host side was rewritten, in C++
 over the driver's entry points, and most kernels have changed. **What is installed today has run on no GPU**, only on
-the emulator of the tests, which compares every kernel with the CPU bit for bit. So all times here are those of the
+the emulator of the tests, which compares every kernel with the CPU bit for bit. So all times here belong to the
 earlier version, and whatever other pages say of GPUs was tested on the emulator. `hopfuse selftest` compares every
 kernel with the CPU on your card, and a short form of it runs before the first answer.
 
@@ -47,10 +47,10 @@ calls name {call_commits}. It is [bench/results/h200-first-gpu.json](../bench/re
 - Every answer had the CPU's bits: {checks} checks and {kernels} kernels of the self-test, {tests:,} tests marked `gpu`,
   600 answers of two threads, 200 of torch's streams, and the searches below.
 - compute-sanitizer found nothing: memcheck and initcheck 0 errors, racecheck 0 hazards.
-- {recordings}; {out_of_memory}.
+- Of memory, {recordings}; a live one holds {held:g} MiB. Where it ran out, {out_of_memory}.
 - The first use compiled and loaded the kernels in {build_seconds:.1f} s ({build_cpu:.0f} s of processors).
 - **What failed or was left out.** 40 files of tests lacked a package. One test failed, because it asked for every
-  library of the CPU's benchmarks, which were not installed. The part `bench` ended with the time on the machine.
+  library of the CPU's benchmarks, which were not installed. The part `bench` was cut off when GPU time ran out.
 
 Searches (a dense list, a walk, and their fusion, as one recording; random graphs and vectors), from arrays on the host
 to arrays on the host, by CUDA events, medians of 20:
@@ -63,9 +63,9 @@ Device time by part, in microseconds, with the number of graph nodes (kernels an
 
 {parts}
 
-Single calls, which are not recorded, beside libraries on the same GPU (`python -m bench --backend cuda`; medians of 15,
-copies of queries and answers included). *least* is the fastest of the 15: each turn began after 0.15 s of rest, in
-which an idle GPU lowers its clocks, so medians of short calls are up to 1.75 times as long. A call launched up to 160
+Single calls, which are not recorded, beside libraries on the same GPU (`python -m bench --backend cuda`). Times are
+medians of 15, copies of queries and answers included; *least* is the fastest. Each turn began after 0.15 s of rest, in
+which an idle GPU lowers its clocks, so medians of short calls are longer. A call launched up to 160
 kernels from Python and proved its answer, which took longer than the kernels. **Dense search was slower than PyTorch's,
 and the proven best nodes of many queries took longer than the same walks by CuPy**, which stop at the same tolerance
 and prove nothing. faiss, cuVS and cuGraph were not installed.
@@ -86,7 +86,8 @@ def section() -> str:
         day=report["began"][:10], commit=report["machine"]["commit"], tests=details["tests"]["outcomes"]["passed"],
         out_of_memory=parts["out_of_memory"]["about"], checks=details["selftest"]["checks"],
         kernels=len(details["selftest"]["kernels"]),
-        recordings=parts["recordings"]["about"].replace("on cuda", "of memory"),
+        recordings=parts["recordings"]["about"].split(" on cuda")[0],
+        held=details["recordings"]["recording_bytes"] / 2**20,
         build_seconds=details["build"]["seconds"], build_cpu=details["build"]["cpu_seconds"],
         searches=_searches(rows), sizes=_sizes(), parts=_parts(rows),
         calls=_calls(details["bench"]["rows"]), call_commits=_call_commits(details["bench"]["rows"]),

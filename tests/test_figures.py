@@ -19,6 +19,7 @@ def test_figures_are_those_of_their_files() -> None:
     stated = [figure for page, text in PAGES.items() for figure in figures.figures_of(page, text)]
     assert [fault for figure in stated if (fault := figures.wrong(figure))] == []
     assert [fault for page, text in PAGES.items() for fault in figures.comments_without_figure(page, text)] == []
+    assert [fault for page, text in PAGES.items() for fault in figures.named_without_figure(page, text)] == []
     assert figures.from_two_files(stated) == []
 
 
@@ -93,6 +94,14 @@ def test_a_source_without_one_path_is_refused(source: str) -> None:
 def test_a_source_behind_no_number_is_found() -> None:
     text = "fast<!-- from results/rows.jsonl case=walk batch=64 time/median -->"
     assert figures.comments_without_figure("page.md", text) == ["page.md: a source stands behind no number"]
+
+
+def test_a_result_file_without_a_figure_is_found() -> None:
+    text = "The rows are in `bench/results/rows.jsonl`."
+    assert figures.named_without_figure("page.md", text) == ["page.md has no figure from bench/results/rows.jsonl"]
+    marked = f"{text} 1 s<!-- from bench/results/rows.jsonl case=walk time/median -->"
+    assert figures.named_without_figure("page.md", marked) == []
+    assert figures.named_without_figure("page.md", f"This page is written by `python -m bench`. {text}") == []
 
 
 @pytest.mark.parametrize("figure", ["19.4 ms", "79×", "3 points", "93.6", "210 MB", "6,694", "12 minutes", "40 %"])
