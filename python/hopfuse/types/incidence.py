@@ -229,7 +229,7 @@ class Incidence(KeepsDerived):
         return made
 
     def of_rows(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> Incidence:
-        """Return the incidence with the entries of some rows alone; the other rows are empty.
+        """Return the incidence with only the entries of some rows; the other rows are empty.
 
         Parameters
         ----------
