@@ -376,7 +376,7 @@ def site(w: Workplace) -> str:
 
 
 def ray(w: Workplace) -> str:
-    """Parts by Ray on real clusters with loopback alone: actors, drivers and raylets killed, equal bytes"""
+    """Parts by Ray on real clusters with only loopback: actors, drivers and raylets killed, equal bytes"""
     clone = w.clone("ray")
     python = w.venv("venv-ray", ("-e", ".[demo,ray]", "hypothesis>=6.100", "pytest>=8"), cwd=clone)
     w.run(python / "python", "-c", "import ray.data")
