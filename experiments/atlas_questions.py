@@ -1,7 +1,7 @@
 """Draw questions over the atlas as people type them, from its facts, and count those that methods answer.
 
 python -m experiments.atlas_questions [--out FILE] [--seed N] [--count N]
-python -m experiments.atlas_questions --measure INDEX [--questions FILE …] [--failures]
+python -m experiments.atlas_questions --measure INDEX [--questions FILE …] [--failures] [--results FILE]
 
 INDEX is written by ``python examples/atlas --save INDEX``. A question is answered if each of its groups of passages
 has one among the first five hits: one group for a question about one thing, two for "Peru or Chile", and one for each
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import hopfuse as hf
 
 from bench.markdown import table
+from bench.result_file import ResultFile
 from examples.atlas.names import fold, with_article
 from examples.atlas.passages import Collection
 from examples.atlas.places import City, Places, read_places
@@ -477,6 +478,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--measure", type=Path, metavar="INDEX", help="a saved index of the atlas, to be asked")
     parser.add_argument("--questions", type=Path, nargs="+", default=[DRAWN, WRITTEN])
+    parser.add_argument("--results", type=Path, metavar="FILE", help="write the counts as CSV")
     parser.add_argument("--failures", action="store_true", help="print the questions that the default does not answer")
     args = parser.parse_args()
     if args.measure is None:
@@ -484,15 +486,18 @@ def main() -> None:
         args.out.write_text("".join(lines), encoding="utf-8")
         return
     retriever, counts = hf.Retriever.open(args.measure), []
+    file = ResultFile("python -m experiments.atlas_questions --measure INDEX")
     for path in args.questions:
         rows = list(read_lines(path))
         found = measured(retriever, rows)
         counts.append([path.name, str(len(rows)), *(str(sum(answered)) for answered in found.values())])
+        file.add(questions=path.name, number=len(rows), **{name: sum(answered) for name, answered in found.items()})
         if args.failures:
             for row, answered in zip(rows, found["default"], strict=True):
                 if not answered:
                     print(json.dumps(row, ensure_ascii=False))
     print(table(["questions", "number", *METHODS], counts))
+    file.write(args.results)
 
 
 if __name__ == "__main__":
