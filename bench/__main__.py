@@ -10,22 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from .machine import ROOT
-from .report import render
+from .report import PAGE, files
 from .runner import DEFAULT, NAMES, Launch, launch, run
 from .settings import BACKENDS, Settings
 from .table import show
 
-#: Where ``--report`` writes by default.
-PAGE = ROOT / "docs" / "performance.md"
+#: The folder that ``--report`` writes to by default.
+DOCS = ROOT / "docs"
 
 
 def main(argv: Sequence[str] | None = None, start: Launch = launch) -> int:
     """Run the command; return exit status 1 if an answer is wrong."""
     options = _parser().parse_args(argv)
     if options.report:
-        page = render(_recorded(options.report), *(file.name for file in options.report))
-        (options.out or PAGE).write_text(page)
-        return 0
+        return _report(options.report, options.out or DOCS)
     if options.plots:
         return _plot(*options.plots)
     settings = Settings(options.quick, options.repeats, options.threads, options.backend)
@@ -52,7 +50,9 @@ def _parser() -> argparse.ArgumentParser:
         help=f"cases to run, of {', '.join(NAMES)} (default: all except "
         f"{', '.join(n for n in NAMES if n not in DEFAULT)})",
     )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write rows as JSON lines (with --report: the page)")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write rows as JSON lines (with --report: the folder to write to)"
+    )
     parser.add_argument("--repeats", type=_positive, default=15, help="interleaved repetitions (default 15)")
     parser.add_argument("--threads", type=_positive, default=2, help="threads of hopfuse and of each peer (default 2)")
     parser.add_argument(
@@ -66,7 +66,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--alone", action="store_true", help="measure hopfuse without its peers")
     parser.add_argument("--quick", action="store_true", help="tiny synthetic inputs: checks that the benchmarks work")
     parser.add_argument(
-        "--report", type=Path, nargs="+", metavar="FILE", help="write docs/performance.md from recorded rows"
+        "--report",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help=f"write docs/{PAGE}, its charts and CSV files from recorded rows",
     )
     parser.add_argument(
         "--plots",
@@ -88,6 +92,14 @@ class _DirectoryAndFiles(argparse.Action):
 
 def _recorded(files: Sequence[Path]) -> list[dict[str, Any]]:
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def _report(recorded: Sequence[Path], folder: Path) -> int:
+    for name, text in files(_recorded(recorded), *(file.name for file in recorded)).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+        print(folder / name)
+    return 0
 
 
 def _plot(folder: Path, *files: Path) -> int:

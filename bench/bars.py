@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .cases import CASES
 from .ceilings import Ceilings
@@ -17,6 +17,7 @@ COLUMNS = ("bar", *(f"{what} {kind}" for kind in KINDS for what in ("held to,", 
 PASS_SHARE = 0.6
 #: Share of the limit that a ratio must reach if the limit is below the bar.
 LIMIT_SHARE = 0.7
+MISSED = "missed"
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,28 @@ LATENCIES = (
 PASS_CASE, PASS_BATCH = "ppr-batches", 64
 
 
+class Miss(NamedTuple):
+    """A bar that is missed on some machine, in words, with its case and batch."""
+
+    what: str
+    held: str
+    measured: str
+    case: str
+    batch: int
+
+
+def missed(rows: Sequence[Row]) -> list[Miss]:
+    """Return the bars that measured rows miss."""
+    where = {bar.name: (bar.case, bar.batch) for bar in (*RATIOS, *LATENCIES)}
+    found = []
+    for name, *cells in lines(rows):
+        for held, cell in zip(cells[::2], cells[1::2], strict=True):
+            measured, _, verdict = cell.rpartition(": ")
+            if verdict == MISSED:
+                found.append(Miss(name, held, measured, *where.get(name, (PASS_CASE, PASS_BATCH))))
+    return found
+
+
 def lines(rows: Sequence[Row]) -> list[list[str]]:
     """Return a line for each bar in the order of COLUMNS, from measured CPU rows that are not of the quick mode.
 
@@ -207,4 +230,4 @@ def _absent(held: str) -> list[str]:
 
 
 def _verdict(met: bool) -> str:
-    return "met" if met else "missed"
+    return "met" if met else MISSED

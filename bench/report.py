@@ -1,220 +1,445 @@
-"""``docs/performance.md`` from recorded rows; the same rows give the same bytes."""
+"""``docs/performance.md``, its charts and its CSV files from recorded rows; the same rows give the same bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from . import bars
+from . import bars, chart, compared, records, series
 from .machine import QUIET_CORES
-from .text import COLUMNS, SECTIONS, cells, place
+from .markdown import table
+from .peers import PEERS
+from .text import place, seconds, times
 
 Row = dict[str, Any]
 
+PAGE, RATIOS, BATCHES = "performance.md", "performance-ratios.svg", "performance-batches.svg"
+
 INTRODUCTION = """# Performance
 
-This page is written by `python -m bench --report {files}`; do not edit it by hand.
-To measure on your machine, from a checkout with the extra `bench` installed:
+hopfuse beside the fastest other code for the same answers. This page is written by
+`python -m bench --report {files}`; do not edit it by hand.
+
+## How it was measured
+
+**Answers first.** hopfuse's answers are compared with the float64 oracle, and the other library's with hopfuse's. A
+wrong answer stops the case. Then both take turns in a process of their own. Times are medians of the turns, and a
+*ratio* is the other's median over hopfuse's: above 1, hopfuse is faster. Building graphs, indexes and other libraries'
+structures is not timed.
+
+**Threads.** hopfuse runs on {threads} threads, and so does whatever can. *Its threads* says what the other runs on:
+`1` where it has no threads (igraph, SciPy's sparse products), `{threads} and 1` where its product has and the rest does
+not (NumPy's argpartition).
+
+**Tolerance.** Walks have damping 0.5, unless a row says otherwise, and an L1 error of at most 10⁻⁶, which hopfuse
+proves for each of them. A table below says where each library stops. Dense search is exact everywhere.
+
+**Data.** The hotpotqa and musique graphs are made from these data sets, and the atlas graph comes with the examples.
+Vectors, lists and generated graphs are random. A walk restarts at five weighted nodes, unless a row says otherwise.
+"""
+
+NO_GPU = """
+**Nothing on this page was measured on a GPU**; [gpu.md](gpu.md) has what was.
+"""
+
+GPU = """
+On a GPU, inputs and results are NumPy arrays, so all times include copies to and from the device. Libraries run on
+the CPU unless their remark in the CSV file says *on the GPU*.
+"""
+
+QUICK = """
+**These rows are of the quick mode: inputs are tiny, and times are meaningless.**
+"""
+
+#: Mark of times that were measured on a busy machine.
+BUSY = " \\*"
+DISTURBED = """
+**Times with \\* were measured on a busy machine:** other programs used more than {quiet} cores. Threads that wait for
+each other lose more by that than a single thread.
+"""
+
+STRONGEST = """
+### {section}
+
+"""
+
+WALKS = """
+**All libraries on the hotpotqa graph.** igraph is what many use today. It takes one question per call, on one thread,
+and always solves to a far smaller error in float64, so its ratio is not for equal work. *Scaled*: timed on some of the
+questions.
+
+"""
+
+SEARCHES = """
+**All libraries on 200,000 × 384.** faiss is `IndexFlatIP` of its CPU wheel, which was slower here than a product by
+NumPy or PyTorch.
+
+"""
+
+#: Sections with a table of all libraries of a case.
+LIBRARIES = {"Personalized PageRank": ("ppr-hotpotqa", WALKS), "Dense search": ("dense-200k", SEARCHES)}
+
+REMARKS = {
+    "Personalized PageRank": (
+        "For the best 100, the others compute all scores and sort them; none proves an order. {sizes}\n"
+    ),
+    "Dense search": (
+        "A *raw array* is searched without a `Corpus`, as NumPy does. The *first search* makes the 8-bit codes that "
+        "later ones read.\n"
+    ),
+    "Fusion and the rest": (
+        "ranx takes dictionaries of strings, which are made beforehand; it returns all documents, and was timed on "
+        "250 of 10,000 queries. The file of timings has every fusion method. NumPy's fusion, weights and Dice scores "
+        "were written for this comparison, and so was *HippoRAG 2's retrieval*, from the formulas of its paper; "
+        "[integrations.md](integrations.md) measures HippoRAG's own code.\n"
+    ),
+}
+
+WHOLE = """
+### Whole searches, small calls and a large graph
+
+No other library has these recipes. Questions of hotpotqa over {sizes}; vectors are given, and the best 10 passages
+returned.
+
+"""
+
+ITSELF = """
+### hopfuse beside itself
+
+What a proof, weights or a recipe cost, and what a second thread gains. Below 1, the form that is named first is slower.
+
+"""
+
+SLOWER = """
+## Where another library is faster
+
+"""
+
+NOT_SLOWER = "None of the libraries was faster in any case.\n"
+
+MISSED = """
+## What was missed
+
+The project's own targets that the rows miss. The *limit* is the ratio at which memory would be busy all the time, at
+the bandwidths in [{bandwidth}]({bandwidth}).
+
+"""
+
+UNKNOWN = "The cause is not known."
+#: Why a target of a case and a batch is missed.
+WHY = {
+    ("ppr-hotpotqa", 1): "Two threads that share one walk wait for states that the other has just written.",
+    ("ppr-hotpotqa", 64): "The walk is near the limit of memory.",
+    ("ppr-hotpotqa-085", 64): "Damping 0.85 takes more passes, and lengthens hopfuse's walk more than igraph's solver.",
+    ("ppr-weighted-hotpotqa", 32): "Each query has degrees of its own, which take a gather over the graph.",
+    ("ppr-topk-10", 64): "A proof takes a float64 pass over the graph, and more passes for lists that it leaves open.",
+    ("ppr-topk-100-set", 64): "As before; more lists of 100 are left open.",
+    ("ppr-topk-100", 64): (
+        "As before; neighbours in long lists differ by less than float32's error, so some orders stay unproven."
+    ),
+    ("dense-200k", 1): UNKNOWN,
+    ("dense-200k", 256): UNKNOWN,
+}
+
+FILES = """
+## Everything else
+
+| file | rows |
+| --- | --- |
+{listed}
+
+To measure on your machine, from a checkout with `pip install -e '.[bench]'`:
 
 ```
 hopfuse bench --out rows.jsonl             # or, from the root of the checkout: python -m bench --out rows.jsonl
-hopfuse bench --report rows.jsonl          # writes docs/performance.md
-hopfuse bench --plots plots rows.jsonl     # plots them to the folder plots
+hopfuse bench --report rows.jsonl          # writes this page, its charts and these files
+hopfuse bench --plots plots rows.jsonl     # plots by matplotlib, the roofline among them
 ```
-
-Every case first checks its answers: hopfuse against the float64 oracle, then the peer against hopfuse. If an answer is
-wrong, the case stops without timing it. Then hopfuse and one peer take turns in a new process, with the same number of
-threads; before each timed call there is a rest and, for calls under 50 ms, an untimed call. Building a graph, an index
-or a peer's structures is not timed. *on* is the device that hopfuse ran on, *ratio* the peer's median time over
-hopfuse's, *of pairs* the median ratio of neighbouring turns, and *load* the number of cores that other programs used.
-
-The speed-ups of adapters over the libraries' own code (HippoRAG, NetworkX, fast-graphrag) are in
-[integrations.md](integrations.md); `python -m bench.drop_ins` measures them.
 """
 
-NO_GPU = """\
-**Nothing on this page was measured on a GPU**; [gpu.md](gpu.md) has measured and computed times. On a machine with a
-GPU, `python -m bench --backend cuda` measures hopfuse beside whichever of faiss (`faiss-gpu-cu12`), cuVS (`cuvs-cu13`),
-PyTorch, CuPy and cuGraph (`pylibcugraph-cu13`) are installed.
-"""
+ABOUT_FILES = {
+    records.TIMINGS: "every pair: times with quartiles, ratio, threads, load, checks, kernels, commit, versions",
+    records.TARGETS: "every target, with what was measured and the limit",
+    records.LIMITS: "bandwidth by level of memory and access",
+    records.VARIANTS: "other implementations of a pass over the hotpotqa graph",
+}
 
-GPU = """\
-On a GPU, inputs and results are NumPy arrays, so copies to and from the device are included in the times, also those of
-peers. Peers run on the CPU unless their remark says *on the GPU*.
-"""
+#: Cases whose graph, or index, the page describes.
+GRAPHS = ("ppr-hotpotqa", "ppr-musique", "ppr-atlas")
+INDEXED = ("phasegraph-hotpotqa", "guided-walk")
+#: Cases of the chart, each with its smallest and its largest batch.
+CHARTED = {
+    "ppr-hotpotqa": "PPR, all scores",
+    "ppr-topk-hotpotqa": "PPR, proven best 100",
+    "dense-200k": "dense, 200,000 × 384",
+    "dense-11k-4096": "dense, 11,656 × 4,096",
+    "dense-raw-200k": "dense, raw array",
+    "fusion": "Boltzmann fusion",
+    "project": "project",
+    "similarity": "similarity weights",
+    "dice": "Sørensen-Dice",
+}
 
-BARS = """\
-A bar is a ratio or a time that hopfuse must reach. There is one for each kind of machine: processors that multiply
-8-bit numbers with AVX2, and with AVX-512 VNNI. The *limit* is the ratio that hopfuse would reach on that machine if
-its memory traffic were its only cost, at the bandwidths measured below. For a walk, that is the time to gather rows or
-to read the rest in order, whichever is longer; for dense vectors, to read the 8-bit codes once or to multiply them; for
-fusion, to read the lists once; other arithmetic is not counted. A walk counts as full passes, although its first passes
-skip most of the graph. If the limit is below the bar, hopfuse must reach 70 % of the limit. `ppr-out` is hopfuse's own
-`ppr` with `out=`, `earlier-commit` is hopfuse at the commit that the case names, and `one-thread` is hopfuse on one
-thread; in `busy-` cases eight processes keep the cores busy meanwhile.
-"""
 
-BANDWIDTH = """\
-`python -m bench --case limits` measures the bandwidth of {threads} threads together, in compiled loops that only
-read. A pass of a walk gathers rows of 128 bytes, a node for 32 queries, from the level of memory that its state fits
-in. The walk of one query gathers 4 bytes at a time, each of which moves a whole cache line. In the loops, a row's
-frequency is inverse to its rank, so popular rows stay in nearer caches, as the hubs of a graph do; on machines
-A and B all rows were equally likely. Rows of 16 to 64 bytes, for few queries, are slower than those of 128 bytes, but
-the limits use the rate of the latter. A search multiplies every 8-bit code by that of each query. A large shared cache
-is measured in parts. If a level appears more than once, it was measured in several runs, which differ because other
-virtual machines share the cache; the bars use the last.
-"""
-
-VARIANTS = """\
-`python -m bench --case variants` times several implementations of a plain pass over the hotpotqa graph, in turns, on
-{threads} threads; *of the first* is the median ratio over turns. hopfuse uses those marked *kept*. A 16-bit state has
-half the bytes, but its three significant digits are too few for a tol of 1e-6, so there is no such option.
-"""
-
-#: Sections of cases that do not call hopfuse: name, heading, text.
-PROBED = (("limits", "Bandwidth", BANDWIDTH), ("variants", "Variants of a pass", VARIANTS))
-
-DISTURBED = """**Rows with a load above {quiet} were measured on a busy machine, and would differ on a quiet one:**
-threads that wait for each other at barriers lose far more time to other programs than a single thread does.
-"""
+def files(rows: Sequence[Row], *names: str) -> dict[str, str]:
+    """Return the page, its charts and its CSV files, by their path below docs/."""
+    measured = [row for row in rows if row["status"] == "ok"]
+    return {PAGE: render(rows, *names), **charts(measured), **records.files(measured)}
 
 
 def render(rows: Sequence[Row], *names: str) -> str:
     """Return the page, from the rows of the files ``names`` in bench/results."""
-    ok = [row for row in rows if row["status"] == "ok"]
-    measured = [row for row in ok if SECTIONS["hopfuse bench"][2](row)]
-    absent = [row for row in rows if row["status"] != "ok"]
-    parts = [INTRODUCTION.format(files=" ".join(f"bench/results/{name}" for name in names))]
-    parts.append(GPU if any(row.get("device") for row in measured) else NO_GPU)
-    if any(row["quick"] for row in ok):
-        parts.append("**These rows are of the quick mode: inputs are tiny, and times are meaningless.**\n")
-    if any((row["load"]["other_cores"] or 0.0) > QUIET_CORES for row in ok if not row["case"].startswith("busy-")):
+    measured = [row for row in rows if row["status"] == "ok"]
+    timed = [row for row in measured if "hopfuse" in row]
+    threads = max((row["threads"] for row in timed), default=1)
+    given = " ".join(f"bench/results/{name}" for name in names)
+    parts = [INTRODUCTION.format(files=given, threads=threads), GPU if _devices(timed) else NO_GPU]
+    if any(row["quick"] for row in measured):
+        parts.append(QUICK)
+    tables: list[str] = []
+    for machine in dict.fromkeys(map(_machine, timed)):
+        tables += _of_machine([row for row in timed if _machine(row) == machine], machine)
+    if any(BUSY in part for part in tables):
         parts.append(DISTURBED.format(quiet=QUIET_CORES))
-    parts.append(f"## Bars\n\n{BARS}\n{_table(bars.COLUMNS, bars.lines(ok))}\n")
-    labels = _labels(ok)
-    parts.append("## Machines\n\n" + "\n".join(_machines(measured, labels)))
-    for name, heading, template in PROBED:
-        for processor, label in labels.items():
-            columns, shown, of_section = SECTIONS[name]
-            found = [row for row in ok if of_section(row) and _processor(row) == processor]
-            if found:
-                where = f", on {label}" if label else ""
-                text = template.format(threads=found[0]["threads"])
-                parts.append(f"## {heading}{where}\n\n{text}\n{_table(columns, map(shown, found))}\n")
-    for key in dict.fromkeys((row["case"], place(row), _processor(row)) for row in measured):
-        rows_of = [row for row in measured if (row["case"], place(row), _processor(row)) == key]
-        parts.append(_case(rows_of, labels[key[2]]))
-    if absent:
-        lines = [f"- {row['case']}, {row['peer'] or 'alone'}: {row['status']}: {row['reason']}" for row in absent]
-        parts.append("## Not measured\n\n" + "\n".join(lines) + "\n")
-    return "\n".join(parts)
+    parts += [*tables, _missed(measured), _files(measured), _absent(rows)]
+    return "".join(parts)
 
 
-def _labels(rows: Sequence[Row]) -> dict[str, str]:
-    """Return the name of each processor in headings: machine A, B, ..., or nothing if there is only one."""
-    processors = list(dict.fromkeys(_processor(row) for row in rows))
-    return {name: f"machine {chr(ord('A') + at)}" if len(processors) > 1 else "" for at, name in enumerate(processors)}
+def charts(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the charts for which there are rows, by path."""
+    found, lines = {}, _batches(rows)
+    if ratios := _ratios(rows):
+        found[RATIOS] = chart.bars("Time of the fastest other library, in times of hopfuse's", ratios)
+    if lines:
+        found[BATCHES] = chart.lines(
+            "Personalized PageRank on the hotpotqa graph", "questions in a call", "milliseconds per question", lines
+        )
+    return found
 
 
-def _machines(rows: Sequence[Row], labels: Mapping[str, str]) -> list[str]:
-    """Return a paragraph for each machine, with the commits that were measured there and their cases."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for row in rows:
-        label = labels[_processor(row)]
-        named = f"M{label[1:]}: {_machine(row)}" if label else _machine(row)
-        cases = found.setdefault(named, {}).setdefault(_build(row), [])
-        if row["case"] not in cases:
-            cases.append(row["case"])
-    return [
-        "\n".join([machine, "", *(f"- {build}: {', '.join(cases)}." for build, cases in builds.items()), ""])
-        for machine, builds in found.items()
-    ]
+def _of_machine(rows: Sequence[Row], machine: str) -> list[str]:
+    """Return the tables of one machine."""
+    parts = [f"\n## On {machine}\n\n{_builds(rows)}"]
+    drawn = charts(rows) if not _devices(rows) else {}
+    if RATIOS in drawn:
+        parts.append(f"\n![How many times as long the fastest other library takes, by operation]({RATIOS})\n")
+    if BATCHES in drawn:
+        parts.append(f"\n![Milliseconds per question of a walk, by questions in a call]({BATCHES})\n")
+    for section in compared.SECTIONS:
+        found = list(compared.strongest(rows, section))
+        if not found:
+            continue
+        parts.append(STRONGEST.format(section=section) + _strongest(found))
+        parts.append("\n" + REMARKS[section].format(sizes=_graphs(rows)))
+        case, text = LIBRARIES.get(section, ("", ""))
+        if libraries := _libraries(rows, case):
+            parts.append(text + libraries)
+    if whole := _whole(rows):
+        parts.append(WHOLE.format(sizes=_collection(rows)) + whole)
+    if found := list(compared.itself(rows)):
+        parts.append(ITSELF + _itself(found))
+    every = [found for section in compared.SECTIONS for found in compared.strongest(rows, section)]
+    slower = [found for found in every if found.row["ratio"]["of_medians"] < 1.0]
+    if every:
+        parts.append(SLOWER + (_slower(slower) if slower else NOT_SLOWER))
+    return parts
 
 
-def _processor(row: Row) -> str:
-    machine = row["machine"]
-    return str(machine["cpu"]) + (f" (family/model {machine['family_model']})" if machine["family_model"] else "")
+# ---- Tables ----------------------------------------------------------------------------------------------------------
 
 
-def _machine(row: Row) -> str:
-    machine = row["machine"]
-    return (
-        f"{_processor(row)}, {machine['cores']} cores, {machine['system']}; {row['threads']} threads.\n"
-        f"Vector instructions: {' '.join(machine['flags']) or 'not recorded'}." + _device(row.get("device"))
+def _strongest(found: Iterable[compared.Found]) -> str:
+    head = ["", "fastest other", "also measured", "queries", "hopfuse", "its time", "its threads", "ratio"]
+    rows = [
+        [
+            of.what, compared.label(of.row["peer"]), ", ".join(of.others) or "-", f"{of.row['sizes']['batch']:,}",
+            _own(of.row), _theirs(of.row), compared.threads(of.row), times(of.row["ratio"]["of_medians"]),
+        ]
+        for of in found
+    ]  # fmt: skip
+    return table(head, _without_repeats(rows), words=3)
+
+
+def _libraries(rows: Sequence[Row], case: str) -> str:
+    """Return the table of all libraries of a case: where each one stops, and its ratio in each batch."""
+    batches = compared.by_batch(rows, case)
+    named = dict.fromkeys(row["peer"] for _, of in batches for row in of if row["peer"])
+    lines = []
+    for name in (name for name in named if not PEERS[name].own):
+        of = [next((row for row in rows if row["peer"] == name), None) for _, rows in batches]
+        first = next(row for row in of if row is not None)
+        ratios = [_scaled(row) if row else "-" for row in of]
+        lines.append([compared.label(name), PEERS[name].stops or "float32", compared.threads(first), *ratios])
+    at_once = [f"ratio, {batch:,} at once" for batch, _ in batches]
+    return table(["library", "arithmetic, and where it stops", "threads", *at_once], lines, words=2) if lines else ""
+
+
+def _whole(rows: Sequence[Row]) -> str:
+    lines = []
+    for case, what in compared.WHOLE.items():
+        for batch, (row, *_) in compared.by_batch(rows, case):
+            lines.append([what, str(batch), _own(row), seconds(row["hopfuse"]["p95"])])
+    return table(["", "questions", "median", "95th percentile"], _without_repeats(lines)) if lines else ""
+
+
+def _itself(found: Iterable[compared.Found]) -> str:
+    rows = [
+        [
+            of.what, f"{of.row['sizes']['batch']:,}", _own(of.row), _theirs(of.row),
+            times(of.row["ratio"]["of_medians"]) + _proven(of.row),
+        ]
+        for of in found
+    ]  # fmt: skip
+    return table(["", "queries", "time", "beside", "ratio"], _without_repeats(rows))
+
+
+def _slower(found: Iterable[compared.Found]) -> str:
+    return "".join(
+        f"- {of.what}, {of.row['sizes']['batch']:,} at once: {compared.label(of.row['peer'])} takes {_theirs(of.row)}, "
+        f"hopfuse {_own(of.row)}.\n"
+        for of in found
     )
 
 
-def _build(row: Row) -> str:
+def _missed(rows: Sequence[Row]) -> str:
+    """Return the targets that are missed, but for those against earlier commits, which are in the file."""
+    lines = [
+        f"- {miss.what}: {miss.measured}, for a target of {miss.held}. {WHY.get((miss.case, miss.batch), UNKNOWN)}\n"
+        for miss in bars.missed(rows)
+        if "earlier-commit" not in miss.what
+    ]
+    return MISSED.format(bandwidth=records.LIMITS) + "".join(lines) if lines else ""
+
+
+def _files(rows: Sequence[Row]) -> str:
+    written = records.files(rows)
+    return FILES.format(
+        listed="\n".join(f"| [{name}]({name}) | {about} |" for name, about in ABOUT_FILES.items() if name in written)
+    )
+
+
+def _absent(rows: Sequence[Row]) -> str:
+    lines = [
+        f"- {row['case']}, {row['peer'] or 'alone'}: {row['status']}: {row['reason']}\n"
+        for row in rows
+        if row["status"] != "ok"
+    ]
+    return "\n## Not measured\n\n" + "".join(lines) if lines else ""
+
+
+# ---- Cells -----------------------------------------------------------------------------------------------------------
+
+
+def _own(row: Row) -> str:
+    return seconds(row["hopfuse"]["median"]) + (BUSY if _is_disturbed(row) else "")
+
+
+def _theirs(row: Row) -> str:
+    return seconds(row["peer_time"]["median"])
+
+
+def _scaled(row: Row) -> str:
+    is_scaled = row["peer_timed_queries"] != row["sizes"]["batch"]
+    return times(row["ratio"]["of_medians"]) + (", scaled" if is_scaled else "")
+
+
+def _proven(row: Row) -> str:
+    proven = row["gate"]["oracle"].get("proven", 1.0)
+    return "" if proven == 1.0 else f", {proven:.0%} of the lists proven"
+
+
+def _without_repeats(lines: Iterable[list[str]]) -> list[list[str]]:
+    """Return the lines with a first cell only where it differs from the one above."""
+    found: list[list[str]] = []
+    before = None
+    for line in lines:
+        found.append(["" if line[0] == before else line[0], *line[1:]])
+        before = line[0]
+    return found
+
+
+def _graphs(rows: Sequence[Row]) -> str:
+    """Return the sizes of the graphs that have names."""
+    sizes = {row["data"]: row["sizes"] for row in rows if row["case"] in GRAPHS and "nodes" in row["sizes"]}
+    return " ".join(
+        f"The {name} graph has {of['nodes']:,} nodes and {of['stored_entries']:,} stored entries."
+        for name, of in sizes.items()
+    )
+
+
+def _collection(rows: Sequence[Row]) -> str:
+    """Return the sizes of the index that recipes search."""
+    found = next((row["sizes"] for row in rows if row["case"] in INDEXED), None)
+    if found is None:
+        return "its passages"
+    return f"{found['passages']:,} passages of {found['dim']} dimensions and {found['entities']:,} entities"
+
+
+# ---- Machines --------------------------------------------------------------------------------------------------------
+
+
+def _machine(row: Row) -> str:
+    """Return the device, or the processor, with its cores and system."""
+    machine = row["machine"]
+    where = f"{machine['cores']} cores, {machine['system']}"
+    return (
+        f"{place(row)}, beside {records.processor(row)}" if row.get("device") else f"{records.processor(row)}, {where}"
+    )
+
+
+def _builds(rows: Sequence[Row]) -> str:
+    """Return the versions and commits that the rows were measured with."""
+    row = rows[-1]
     versions = row["versions"]
-    known = {name: versions.get(name) or "not recorded" for name in ("hopfuse", "python", "numpy", "compiler")}
-    changed = ", with uncommitted changes to the library" if row["modified"] else ""
-    named = ", ".join(f"{name} {version}" for name, version in known.items())
-    return f"commit {row['commit'] or 'not recorded'}{changed} ({named})"
+    named = ", ".join(f"{name} {versions[name]}" for name in ("python", "numpy") if versions.get(name))
+    commits = dict.fromkeys(
+        f"{row['commit'] or 'not recorded'}" + (" with uncommitted changes" if row["modified"] else "") for row in rows
+    )
+    flags = ", ".join(row["machine"]["flags"][-3:])
+    device = _device(row["device"]) if row.get("device") else ""
+    return (
+        f"{device}Measured at commits {', '.join(commits)} ({named}); the processor's newest instructions: {flags}.\n"
+    )
 
 
-def _device(device: dict[str, str] | None) -> str:
-    if device is None:
-        return ""
+def _device(device: dict[str, str]) -> str:
     named = {
         "compute capability": "compute_capability", "driver for": "driver", "runtime": "runtime", "CuPy": "cupy"
     }  # fmt: skip
     known = [f"{what} {device[key]}" for what, key in named.items() if key in device]
-    return f"\nGPU: {', '.join([device['device'], *known])}."
+    return f"GPU: {', '.join([device['device'], *known])}.\n"
 
 
-def _case(rows: Sequence[Row], label: str) -> str:
-    """Return the section of a case on one machine."""
-    first = rows[0]
-    sizes = ", ".join(f"{key.replace('_', ' ')} {value:,}" for key, value in first["sizes"].items() if key != "batch")
-    on_device = f" --backend {first['backend']}" if first.get("device") else ""
-    heading = f"## {first['case']}"
-    if on_device:
-        heading += f", on {place(first)}"
-    elif label:
-        heading += f", on {label}"
-    lines = [
-        heading,
-        "",
-        f"{first['data']} data: {sizes}. `python -m bench --case {first['case']}{on_device}`, "
-        f"{first['hopfuse']['n']} turns; kernels {', '.join(f'`{name}`' for name in first['kernels'])}.",
-        "",
-        _table(COLUMNS[1:], (cells(row)[1:] for row in rows)),
-        "",
-        *_distinct(_remark(row) for row in rows if row["peer"]),
-        *_distinct(_check(row) for row in rows),
-    ]
-    return "\n".join(lines) + "\n"
+def _devices(rows: Sequence[Row]) -> bool:
+    return any(row.get("device") for row in rows)
 
 
-def _remark(row: Row) -> str:
-    version = ", ".join(
-        f"{name} {number}"
-        for name, number in row["versions"].items()
-        if name not in ("python", "hopfuse", "compiler") and number is not None
-    )
-    note = f": {row['peer_note']}" if row["peer_note"] else ""
-    return f"- {row['peer']}, B = {row['sizes']['batch']} ({version}){note}."
+def _is_disturbed(row: Row) -> bool:
+    return (row["load"]["other_cores"] or 0.0) > QUIET_CORES and not row["case"].startswith("busy-")
 
 
-def _check(row: Row) -> str:
-    gate = row["gate"]
-    against = f"; {row['peer']} against hopfuse: {_error(gate['peer'])}" if gate["peer"] else ""
-    return f"- Check, B = {row['sizes']['batch']}: hopfuse against the oracle: {_error(gate['oracle'])}{against}."
+# ---- Charts ----------------------------------------------------------------------------------------------------------
 
 
-def _error(proof: dict[str, Any]) -> str:
-    queries = "1 query" if proof["queries"] == 1 else f"{proof['queries']} queries"
-    found = f"error {proof['error']:.1e} of {proof['tolerance']:.1e} allowed, {queries}"
-    return found if "proven" not in proof else f"{found}, {proof['proven']:.0%} of all lists proven"
+def _ratios(rows: Sequence[Row]) -> dict[str, float]:
+    """Return the ratio to the fastest other library in the smallest and the largest batch of each charted case."""
+    on_host = [row for row in series.timed(rows) if not row["quick"]]
+    strongest = [of for section in compared.SECTIONS for of in compared.strongest(on_host, section)]
+    found = {}
+    for case, name in CHARTED.items():
+        of_case = [of.row for of in strongest if of.row["case"] == case]
+        for row in of_case[:1] + of_case[1:][-1:]:
+            batch = row["sizes"]["batch"]
+            found[f"{name}, {batch:,} at once: {compared.label(row['peer'])}"] = float(row["ratio"]["of_medians"])
+    return found
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join(map(_line, [columns, ["---"] * len(columns), *rows]))
-
-
-def _line(parts: Iterable[str]) -> str:
-    return f"| {' | '.join(parts)} |"
-
-
-def _distinct(items: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(items))
+def _batches(rows: Sequence[Row]) -> series.Lines:
+    """Return the milliseconds per question of walks on the hotpotqa graph, by batch."""
+    shown = {"hopfuse": "ppr-batches", "scipy": "ppr-batches", "torch-sparse": "ppr-hotpotqa", "igraph": "ppr-hotpotqa"}
+    found = {}
+    for name, case in shown.items():
+        line = series.by_batch(rows, case).get(name)
+        if line is not None:
+            found[compared.label(name)] = [(batch, 1e3 * taken / batch) for batch, taken in line]
+    return found if "hopfuse" in found else {}

@@ -26,7 +26,12 @@ def timed(rows: Sequence[Row]) -> list[Row]:
 
 def latency(rows: Sequence[Row]) -> Lines:
     """Return (queries per call, seconds) of hopfuse and of each peer in ``ppr-batches``."""
-    chosen = [row for row in timed(rows) if row["case"] == "ppr-batches"]
+    return by_batch(rows, "ppr-batches")
+
+
+def by_batch(rows: Sequence[Row], case: str) -> Lines:
+    """Return (queries per call, seconds) of hopfuse and of each peer in a case."""
+    chosen = [row for row in timed(rows) if row["case"] == case]
     return _lines((name, row["sizes"]["batch"], seconds) for row in chosen for name, seconds in _sides(row))
 
 

@@ -8,6 +8,10 @@ from typing import Any, ClassVar
 
 from ..cases.base import Workload
 
+#: Threads that a peer runs on: those that it is given, one only, all for a product and one for the rest, or as many as
+#: it chooses.
+ALL, ONE, MIXED, CHOSEN = "all", "one", "mixed", "chosen"
+
 
 class Peer(ABC):
     """An adapter of a library. ``run`` is timed, ``__init__`` is not.
@@ -20,11 +24,20 @@ class Peer(ABC):
         Modules that must be importable, else the peer is skipped.
     remark : str
         A note for readers of the timing.
+    runs_on : str
+        ``ALL``, ``ONE``, ``MIXED`` or ``CHOSEN``.
+    stops : str
+        For walks: the arithmetic, and where the peer stops.
+    own : bool
+        Whether this is hopfuse itself, in another form, and no other library.
     """
 
     packages: ClassVar[tuple[str, ...]] = ()
     modules: ClassVar[tuple[str, ...]] = ()
     remark: ClassVar[str] = ""
+    runs_on: ClassVar[str] = ALL
+    stops: ClassVar[str] = ""
+    own: ClassVar[bool] = False
 
     @classmethod
     def require(cls) -> None:

@@ -24,6 +24,8 @@ WORKER = Path(__file__).parents[1] / "earlier_worker.py"
 class EarlierCommit(Peer):
     """A resident process of the Python that ``HOPFUSE_BENCH_EARLIER`` names."""
 
+    own = True
+
     @classmethod
     def require(cls) -> None:
         if not os.environ.get(VARIABLE):

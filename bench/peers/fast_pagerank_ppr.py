@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..cases.ppr import Ppr
-from .base import Peer
+from .base import ONE, Peer
 from .walk import adjacency
 
 
@@ -17,6 +17,8 @@ class FastPagerankPpr(Peer):
     packages = ("fast-pagerank", "scipy")
     modules = ("fast_pagerank",)
     remark = "one call a query, which also scales the matrix; one thread"
+    runs_on = ONE
+    stops = "float64, an L2 residual of 10⁻⁸"
 
     def __init__(self, workload: Ppr, threads: int) -> None:
         self.workload, self.matrix = workload, adjacency(workload)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..cases.ppr import Ppr
 from .base import Peer
-from .walk import damped_operator, most_passes, restart_columns
+from .walk import SAME_TEST, damped_operator, most_passes, restart_columns
 
 
 class GraphblasPpr(Peer):
@@ -14,6 +14,7 @@ class GraphblasPpr(Peer):
 
     packages = ("python-graphblas", "suitesparse-graphblas", "scipy")
     modules = ("graphblas", "scipy.sparse")
+    stops = SAME_TEST
 
     def __init__(self, workload: Ppr, threads: int) -> None:
         import graphblas as gb

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..cases.hipporag import HippoRag
 from ..gate import Rankings
-from .base import Peer
+from .base import MIXED, Peer
 
 
 class HippoRagIgraph(Peer):
@@ -18,6 +18,8 @@ class HippoRagIgraph(Peer):
     packages = ("igraph", "numpy")
     modules = ("igraph",)
     remark = "one question after the other; the walk on one thread (its only way)"
+    runs_on = MIXED
+    stops = "float64, an error of about 10⁻¹⁰, which cannot be changed"
 
     def __init__(self, workload: HippoRag, threads: int) -> None:
         import igraph

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..cases.ppr import Ppr
-from .base import Peer
+from .base import ONE, Peer
 
 #: Stored entries from which on a query takes about a second.
 LARGE = 5_000_000
@@ -19,6 +19,8 @@ class IgraphPpr(Peer):
     packages = ("igraph",)
     modules = ("igraph",)
     remark = "one call a query, one thread (its only way)"
+    runs_on = ONE
+    stops = "float64, an error of about 10⁻¹⁰, which cannot be changed"
 
     def __init__(self, workload: Ppr, threads: int) -> None:
         import igraph

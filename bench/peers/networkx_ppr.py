@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..cases.ppr import Ppr
-from .base import Peer
+from .base import ONE, Peer
 from .walk import adjacency
 
 
@@ -20,6 +20,8 @@ class NetworkxPpr(Peer):
     packages = ("networkx", "scipy")
     modules = ("networkx", "scipy.sparse")
     remark = "one call a query, which also makes the matrix; one thread"
+    runs_on = ONE
+    stops = "float64, an L1 residual of (1 − d) · 10⁻⁶"
 
     def __init__(self, workload: Ppr, threads: int) -> None:
         import networkx

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..cases.ppr import Ppr
 from .base import Peer
-from .walk import damped_operator, most_passes, restart_columns
+from .walk import SAME_TEST, damped_operator, most_passes, restart_columns
 
 
 class NumbaPpr(Peer):
@@ -17,6 +17,7 @@ class NumbaPpr(Peer):
     packages = ("numba",)
     modules = ("numba",)
     remark = "compiled before it is timed"
+    stops = SAME_TEST
 
     def __init__(self, workload: Ppr, threads: int) -> None:
         import numba

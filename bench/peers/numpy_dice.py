@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cases.dice import Dice
-from .base import Peer
+from .base import ONE, Peer
 from .python_dice import bigrams
 
 
@@ -17,6 +17,7 @@ class NumpyDice(Peer):
 
     packages = ("numpy",)
     remark = "labels as numbers of bigrams beforehand; one thread"
+    runs_on = ONE
 
     def __init__(self, workload: Dice, threads: int) -> None:
         self.texts, self.candidates = workload.texts, workload.candidates

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..cases.fusion import Fusion
 from ..cases.ranked import top_k
 from ..gate import Rankings
-from .base import Peer
+from .base import ONE, Peer
 
 
 class NumpyFusion(Peer):
@@ -18,6 +18,7 @@ class NumpyFusion(Peer):
 
     packages = ("numpy",)
     remark = "whole-batch array operations, one thread"
+    runs_on = ONE
 
     def __init__(self, workload: Fusion, threads: int) -> None:
         self.workload = workload

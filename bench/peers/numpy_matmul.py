@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..cases.dense import Dense
 from ..cases.ranked import top_k
 from ..gate import Rankings
-from .base import Peer
+from .base import MIXED, Peer
 
 
 class NumpyMatmul(Peer):
@@ -13,6 +13,7 @@ class NumpyMatmul(Peer):
 
     packages = ("numpy",)
     remark = "the product runs on all threads, argpartition on one"
+    runs_on = MIXED
 
     def __init__(self, workload: Dense, threads: int) -> None:
         self.workload = workload

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..cases.similarity import FLOOR, TAU, Similarity
-from .base import Peer
+from .base import MIXED, Peer
 
 
 class NumpyWeights(Peer):
@@ -15,6 +15,7 @@ class NumpyWeights(Peer):
 
     packages = ("numpy",)
     remark = "vectors of length 1 are taken as such; the product runs on all threads, the rest on one"
+    runs_on = MIXED
 
     def __init__(self, workload: Similarity, threads: int) -> None:
         self.workload = workload

@@ -6,13 +6,15 @@ from typing import Any
 
 from ..cases.base import Workload
 from ..gate import Rankings
-from .base import Peer
+from .base import ONE, Peer
 
 
 class OneThread(Peer):
     """The same calls with ``threads=1``, to show the gain of more threads, or their cost on busy cores."""
 
     remark = "hopfuse itself with threads=1"
+    runs_on = ONE
+    own = True
 
     def __init__(self, workload: Workload, threads: int) -> None:
         self.workload = workload.with_threads(1)

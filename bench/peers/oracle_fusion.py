@@ -6,7 +6,7 @@ import hopfuse as hf
 
 from ..cases.fusion import Fusion
 from ..gate import Rankings
-from .base import Peer
+from .base import ONE, Peer
 
 #: Queries to time for methods that compare all pairs of documents.
 PAIRWISE = {"gumbel": 2, "condorcet": 20}
@@ -17,6 +17,8 @@ class OracleFusion(Peer):
 
     packages = ("numpy",)
     remark = "the definition, written to be read; one thread"
+    runs_on = ONE
+    own = True
 
     def __init__(self, workload: Fusion, threads: int) -> None:
         self.workload = workload

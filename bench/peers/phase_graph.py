@@ -16,6 +16,7 @@ class PhaseGraph(Peer):
     """Another recipe over the same index, on the same batches of questions."""
 
     remark = "hopfuse's own PhaseGraph with its defaults"
+    own = True
 
     def __init__(self, workload: PhaseGraphWhole, threads: int) -> None:
         self.workload, self.recipe = workload, hf.recipes.PhaseGraph(workload.index, threads=threads)

@@ -14,6 +14,7 @@ class PlainWalk(Peer):
     """The same walk without weights, to show the cost of weights."""
 
     remark = "hopfuse's own ppr without node weights"
+    own = True
 
     def __init__(self, workload: WeightedPpr, threads: int) -> None:
         self.workload, self.threads = workload, threads

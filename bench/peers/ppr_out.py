@@ -15,6 +15,7 @@ class PprOut(Peer):
     """The walk alone, to show the cost of proving the best nodes."""
 
     remark = "hopfuse's own ppr with out=, all scores; ranked untimed"
+    own = True
 
     def __init__(self, workload: PprTopk, threads: int) -> None:
         self.workload, self.threads = workload, threads

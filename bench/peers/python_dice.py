@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cases.dice import Dice
-from .base import Peer
+from .base import ONE, Peer
 
 
 def bigrams(text: str) -> frozenset[str]:
@@ -19,6 +19,7 @@ class PythonDice(Peer):
 
     packages = ("numpy",)
     remark = "a loop over sets that are made beforehand, but for the question's; one thread"
+    runs_on = ONE
 
     def __init__(self, workload: Dice, threads: int) -> None:
         self.workload = workload

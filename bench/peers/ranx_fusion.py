@@ -9,7 +9,7 @@ import numpy as np
 
 from ..cases.fusion import Fusion
 from ..gate import Rankings
-from .base import Peer
+from .base import CHOSEN, Peer
 
 #: ranx's names of methods and normalisations (None for methods that read ranks), and required parameters.
 METHODS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
@@ -38,6 +38,7 @@ class RanxFusion(Peer):
     remark = (
         "lists as Run objects beforehand, a Run of all documents, unsorted, as the answer; compiled before it is timed"
     )
+    runs_on = CHOSEN
 
     def __init__(self, workload: Fusion, threads: int) -> None:
         self.workload = workload

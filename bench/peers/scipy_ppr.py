@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..cases.ppr import Ppr
-from .base import Peer
-from .walk import damped_operator, power_iteration, restart_columns
+from .base import ONE, Peer
+from .walk import SAME_TEST, damped_operator, power_iteration, restart_columns
 
 #: Stored entries from which on a product takes about a second.
 LARGE = 5_000_000
@@ -18,6 +18,8 @@ class ScipyPpr(Peer):
     packages = ("scipy",)
     modules = ("scipy.sparse",)
     remark = "SciPy's sparse product runs on one thread"
+    runs_on = ONE
+    stops = SAME_TEST
 
     def __init__(self, workload: Ppr, threads: int) -> None:
         self.workload = workload

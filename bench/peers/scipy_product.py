@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..cases.projection import Projection
-from .base import Peer
+from .base import ONE, Peer
 
 
 class ScipyProduct(Peer):
@@ -16,6 +16,7 @@ class ScipyProduct(Peer):
     packages = ("scipy",)
     modules = ("scipy.sparse",)
     remark = "SciPy's sparse product runs on one thread"
+    runs_on = ONE
 
     def __init__(self, workload: Projection, threads: int) -> None:
         from scipy.sparse import csr_array

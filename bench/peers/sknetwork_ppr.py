@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..cases.ppr import Ppr
-from .base import Peer
+from .base import ONE, Peer
 from .walk import adjacency
 
 
@@ -17,6 +17,8 @@ class SknetworkPpr(Peer):
     packages = ("scikit-network",)
     modules = ("sknetwork.ranking",)
     remark = "one call a query, one thread"
+    runs_on = ONE
+    stops = "float64, an L1 residual of (1 − d) · 10⁻⁶"
 
     def __init__(self, workload: Ppr, threads: int) -> None:
         from sknetwork.ranking import PageRank

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..cases.ppr import Ppr
 from .base import Peer
-from .walk import damped_operator, most_passes, restart_columns
+from .walk import SAME_TEST, damped_operator, most_passes, restart_columns
 
 
 class TorchSparse(Peer):
@@ -15,6 +15,7 @@ class TorchSparse(Peer):
 
     packages = ("torch", "scipy")
     modules = ("torch", "scipy.sparse")
+    stops = SAME_TEST
 
     def __init__(self, workload: Ppr, threads: int) -> None:
         import torch

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import csv
 
 import pytest
 from bench_rows import LIMITS, row
 
 from bench import bars
-from bench.report import render
+from bench.report import files
 
 
 def line(rows: list[dict], *words: str) -> list[str]:
@@ -112,11 +113,22 @@ def test_the_pipeline_is_compared_by_its_95th_percentile(p95: float, verdict: st
     assert line([timed], "PhaseGraph whole")[-1].endswith(verdict)
 
 
-def test_the_page_has_bars_and_ceilings() -> None:
+def test_targets_and_ceilings_are_files() -> None:
     rows = [row("ppr-hotpotqa", "igraph", 64, 81.0), *copy.deepcopy(LIMITS)]
-    page = render(rows, "a.jsonl")
-    assert page.index("## Bars") < page.index("## Bandwidth") < page.index("## ppr-hotpotqa")
-    assert "| 80.0× | 81.0×: met |" in page
-    assert "| L3 | rows of 128 bytes at random |" in page
-    assert "## limits" not in page
-    assert "## Bandwidth" not in render(rows[:1], "a.jsonl")
+    found = files(rows, "a.jsonl")
+    targets = list(csv.DictReader(found["results/performance-targets.csv"].splitlines()))
+    assert len(targets) == len(bars.lines(rows))  # of the only kind of machine that has rows
+    (target,) = (line for line in targets if line["verdict"] == "met")
+    assert (target["at_least"], target["measured"], target["processors"]) == ("80.0×", "81.0×", "AVX2")
+    bandwidth = list(csv.DictReader(found["results/performance-bandwidth.csv"].splitlines()))
+    assert [(line["level"], line["access"], float(line["median"])) for line in bandwidth][:2] == [
+        ("L2", "in order", 80.0),
+        ("L2", "rows of 128 bytes at random", 40.0),
+    ]
+    assert "results/performance-bandwidth.csv" not in files(rows[:1], "a.jsonl")
+
+
+def test_missed_targets_are_listed_with_their_case() -> None:
+    rows = [row("ppr-hotpotqa", "igraph", 64, 40.0), row("ppr-hotpotqa", "scipy", 64, 20.0)]
+    (miss,) = bars.missed(rows)
+    assert (miss.case, miss.batch, miss.held, miss.measured) == ("ppr-hotpotqa", 64, "80.0×", "40.0×")

@@ -1,4 +1,4 @@
-"""docs/performance.md is the report of the committed rows."""
+"""docs/performance.md, its charts and its CSV files are the report of the committed rows."""
 
 from __future__ import annotations
 
@@ -6,16 +6,35 @@ import json
 import re
 from pathlib import Path
 
-from bench.report import render
+from bench import report
+
+#: Bytes that a reader gets through.
+MOST = 20_000
 
 
-def test_the_committed_page_is_that_of_the_committed_rows(root: Path) -> None:
-    page = (root / "docs" / "performance.md").read_text()
-    command = re.search(r"`python -m bench --report ([^`]+)`", page)
+def test_the_committed_files_are_those_of_the_committed_rows(root: Path) -> None:
+    docs = root / "docs"
+    command = re.search(r"`python -m bench --report ([^`]+)`", (docs / "performance.md").read_text())
     assert command is not None
-    files = [root / name for name in command[1].split()]
-    recorded = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-    assert page == render(recorded, *(file.name for file in files))
+    recorded = [root / name for name in command[1].split()]
+    rows = [json.loads(line) for file in recorded for line in file.read_text().splitlines()]
+    expected = report.files(rows, *(file.name for file in recorded))
+    assert {name: (docs / name).read_text(encoding="utf-8") for name in expected} == expected
+    written = {path.relative_to(docs).as_posix() for path in docs.rglob("performance*")}
+    assert written == set(expected)
+
+
+def test_the_page_can_be_read_to_its_end(root: Path) -> None:
+    assert (root / "docs" / "performance.md").stat().st_size <= MOST
+
+
+def test_every_missed_target_has_a_cause_or_says_that_it_is_unknown(root: Path) -> None:
+    page = (root / "docs" / "performance.md").read_text()
+    lines = [line for line in page.splitlines() if ", for a target of " in line]
+    assert lines
+    assert [
+        line for line in lines if report.UNKNOWN not in line and not any(why in line for why in report.WHY.values())
+    ] == []
 
 
 def test_the_committed_page_states_whether_a_gpu_was_used(root: Path) -> None:

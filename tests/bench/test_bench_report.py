@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import csv
 import json
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from bench import __main__ as command
-from bench.report import render
+from bench.report import files, render
 from bench.stats import ratios, summary
 from bench.text import seconds, times
 
@@ -47,9 +48,48 @@ def test_the_same_rows_give_the_same_page() -> None:
     page = render(rows, "a.jsonl")
     assert page == render(copy.deepcopy(rows), "a.jsonl")
     assert page == render(json.loads(json.dumps(rows)), "a.jsonl")
-    for part in ("4.73×", "4.80×", "11.0 ms", "52.0 ms", "0123456789ab", "A CPU", "faiss-cpu 1.9.0", "0.02", "B = 32"):
+    for part in ("4.73×", "11.0 ms", "52.0 ms", "0123456789ab", "A CPU", "| faiss | - | 32 |", "| 2 | 4.73× |"):
         assert part in page
     assert "ppr-hotpotqa, igraph: skip: No module named 'igraph'" in page
+
+
+def test_the_file_of_timings_has_every_pair_with_its_checks() -> None:
+    text = files([ROW, SKIP], "a.jsonl")["results/performance-timings.csv"]
+    (row,) = csv.DictReader(text.splitlines())
+    expected = {
+        "case": "dense-200k", "batch": "32", "sizes": "vectors=200000 dim=384 k=10", "peer": "faiss", "threads": "2",
+        "peer_threads": "all", "hopfuse_median_s": "0.011", "peer_median_s": "0.052", "ratio": "4.727",
+        "ratio_of_pairs": "4.8", "turns": "3", "other_load": "0.02", "oracle_error": "1e-08", "peer_queries": "32",
+        "kernels": "dense_topk_f32_avx2", "commit": "0123456789ab", "machine": "A CPU",
+        "versions": "python=3.12.0 hopfuse=0.1.0 numpy=2.0.0 faiss-cpu=1.9.0",
+    }  # fmt: skip
+    assert {name: row[name] for name in expected} == expected
+
+
+def test_the_fastest_other_library_stands_first_and_hopfuse_itself_is_none() -> None:
+    faster = ROW | {"peer": "numpy-matmul", "ratio": {"of_medians": 2.0, "of_pairs": 2.0}}
+    itself = ROW | {"peer": "one-thread", "ratio": {"of_medians": 1.5, "of_pairs": 1.5}}
+    page = render([ROW, faster, itself], "a.jsonl")
+    assert "| 200,000 × 384 | NumPy | faiss | 32 | 11.0 ms | 52.0 ms | 2 and 1 | 2.00× |" in page
+    assert "| faiss | float32 | 2 | 4.73× |" in page
+    assert "None of the libraries was faster in any case." in page
+
+
+def test_a_case_in_which_another_library_is_faster_is_said() -> None:
+    page = render([ROW | {"ratio": {"of_medians": 0.9, "of_pairs": 0.9}}], "a.jsonl")
+    assert "- 200,000 × 384, 32 at once: faiss takes 52.0 ms, hopfuse 11.0 ms." in page
+
+
+def test_a_missed_target_is_on_the_page_with_its_cause() -> None:
+    missed = ROW | {"case": "ppr-hotpotqa-085", "peer": "igraph", "ratio": {"of_medians": 7.0, "of_pairs": 7.0}}
+    missed |= {"sizes": ROW["sizes"] | {"batch": 64}}
+    (line,) = (line for line in render([missed], "a.jsonl").splitlines() if "for a target of" in line)
+    assert line.startswith(
+        "- PPR, damping 0.85 (`ppr-hotpotqa-085`), B = 64, against igraph: 7.00×, for a target of 80.0×"
+    )
+    assert "0.85 takes more passes" in line
+    met = missed | {"ratio": {"of_medians": 90.0, "of_pairs": 90.0}}
+    assert "What was missed" not in render([met], "a.jsonl")
 
 
 def test_quick_rows_and_uncommitted_sources_are_marked() -> None:
@@ -68,18 +108,20 @@ def test_a_busy_machine_is_noted() -> None:
 
 def test_rows_of_two_machines_stand_apart() -> None:
     other = ROW | {"machine": ROW["machine"] | {"cpu": "Another CPU", "family_model": "6/1"}}
-    assert "## dense-200k\n" in render([ROW], "a.jsonl")
     page = render([ROW, other], "a.jsonl", "b.jsonl")
-    assert page.index("## dense-200k, on machine A\n") < page.index("## dense-200k, on machine B\n")
-    assert "Machine B: Another CPU (family/model 6/1), " in page
+    first, second = page.index("## On A CPU, 2 cores"), page.index("## On Another CPU (family/model 6/1), 2 cores")
+    assert first < page.index("| faiss | - | 32 |") < second < page.rindex("| faiss | - | 32 |")
     assert page.count("Another CPU") == 1
 
 
-def test_the_command_writes_the_page(tmp_path: Path) -> None:
-    rows, page = tmp_path / "rows.jsonl", tmp_path / "page.md"
+def test_the_command_writes_the_page_and_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows, folder = tmp_path / "rows.jsonl", tmp_path / "pages"
     rows.write_text(json.dumps(ROW) + "\n")
-    assert command.main(["--report", str(rows), "--out", str(page)]) == 0
-    assert page.read_text() == render([ROW], "rows.jsonl")
+    assert command.main(["--report", str(rows), "--out", str(folder)]) == 0
+    expected = files([ROW], "rows.jsonl")
+    assert {"performance.md", "results/performance-timings.csv", "results/performance-targets.csv"} <= set(expected)
+    assert {name: (folder / name).read_text(encoding="utf-8") for name in expected} == expected
+    assert capsys.readouterr().out.splitlines() == [str(folder / name) for name in expected]
 
 
 def test_summary_and_ratios() -> None:
