@@ -1,4 +1,4 @@
-"""``python -m bench.memory [--out FILE]``: memory of a graph, of building it and of walks. Linux only.
+"""``python -m bench.memory``: the memory of a graph's arrays, of building it, and of walks on it. Linux only.
 
 The graph is generated with ``--stored`` entries, as in ``ppr-1e7`` and ``ppr-1e8``. Prints JSON with the bytes of its
 arrays per entry and per node, and the rise of resident memory at its peak: per entry, for the list of edges and the
@@ -19,7 +19,6 @@ import hopfuse as hf
 from .cases.data import seeds
 from .cases.graphs import generated
 from .cases.ppr import DAMPING, SEEDS, TOL
-from .result_file import ResultFile, add_out_option
 
 BATCHES = (1, 8, 32)
 
@@ -68,14 +67,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.memory", description=__doc__)
     parser.add_argument("--stored", type=int, default=10_000_000)
     parser.add_argument("--threads", type=int, default=2)
-    add_out_option(parser)
     options = parser.parse_args(argv)
-    file = ResultFile("python -m bench.memory")
-    found = measure(options.stored, options.threads)
-    print(json.dumps(found, indent=1))
-    walks = {f"walk of {batch}, bytes a node": value for batch, value in found.pop("walk_bytes_a_node").items()}
-    file.add(**{name.replace("_", " "): value for name, value in found.items()}, **walks)
-    file.write(options.out)
+    print(json.dumps(measure(options.stored, options.threads), indent=1))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,151 @@
+"""Tables of pages from the CSV files that commands write with ``--out``, each with its command and machine beneath.
+
+A file begins with comments: the command, the machine, the commit and the load of other programs
+(``bench/result_file.py`` writes them). docs/tables.py puts the tables between their markers.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "results"
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The rows of a file, and what its comments say."""
+
+    rows: list[dict[str, str]]
+    about: dict[str, str]
+
+    @classmethod
+    def read(cls, name: str) -> Results:
+        """Return the file ``docs/results/NAME.csv``."""
+        with (RESULTS / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+            lines = list(file)
+        about = dict(line.removeprefix("# ").rstrip("\n").split(": ", 1) for line in lines if line.startswith("# "))
+        return cls(list(csv.DictReader(line for line in lines if not line.startswith("#"))), about)
+
+    def chosen(self, **of: str) -> list[dict[str, str]]:
+        """Return the rows with these values."""
+        return [row for row in self.rows if all(row[name] == value for name, value in of.items())]
+
+    @property
+    def source(self) -> str:
+        """What to write beneath a table."""
+        cpu, cores, _ = self.about["machine"].rsplit(", ", 2)
+        used = self.about["cores that other programs used"]
+        other = "" if used == "not known" else f"; other programs used {float(used):.1f} of them"
+        return f"`{self.about['command']}` on an {cpu} with {cores}{other}."
+
+
+def table(head: Mapping[str, Callable[[Row], str]], rows: list[dict[str, str]], words: int = 1) -> str:
+    """Return a Markdown table: a column for each heading; the first ``words`` columns have text."""
+    lines = [f"| {' | '.join(head)} |", "|---" * words + "|" + "---:|" * (len(head) - words)]
+    return "\n".join([*lines, *(f"| {' | '.join(cell(row) for cell in head.values())} |" for row in rows)])
+
+
+def text(name: str) -> Callable[[Row], str]:
+    """Return a column of text."""
+    return lambda row: row[name]
+
+
+def number(name: str, form: str = ",.0f", unit: str = "", factor: float = 1.0) -> Callable[[Row], str]:
+    """Return a column of numbers in a format, with a unit behind each; empty where there is none."""
+    return lambda row: f"{factor * float(row[name]):{form}}{unit}" if row[name] else ""
+
+
+def _two_digits(name: str) -> Callable[[Row], str]:
+    return lambda row: f"{float(format(float(row[name]), '.2g')):,.0f}"
+
+
+# ---- docs/filters.md ------------------------------------------------------------------------------------------------
+
+
+def filters() -> str:
+    """Return the CPU time of compiling each filter."""
+    found = Results.read("filters")
+    rows = found.chosen(passages="1000000")
+    shown = table({"filter over 1,000,000 passages": text("what"), "CPU, ms": number("ms", ".2f")}, rows)
+    return f"{shown}\n\n{found.source}"
+
+
+def isolated() -> str:
+    """Return the CPU time of isolated searches of a tenant's passages."""
+    found = Results.read("filters")
+    rows = [row for row in found.rows if row["first of a tenant, ms"]]
+    head = {
+        "passages of 20 tenants": number("passages"),
+        "recipe": text("what"),
+        "everything, CPU ms": number("ms", ".1f"),
+        "first search of a tenant": number("first of a tenant, ms", ".0f"),
+        "later": number("later, ms", ".1f"),
+    }
+    return table(head, rows, 2)
+
+
+# ---- docs/stores.md -------------------------------------------------------------------------------------------------
+
+
+def stores() -> str:
+    """Return how fast each store is read."""
+    found = Results.read("stores")
+    head = {
+        "Store": text("store"),
+        "CPU, s": number("CPU, s", ".2f"),
+        "rows a second": _two_digits("rows a second"),
+    }
+    return f"{table(head, found.rows)}\n\n{found.source}"
+
+
+# ---- docs/languages.md ----------------------------------------------------------------------------------------------
+
+
+def phrases() -> str:
+    """Return how many of 100 phrases are found, by language."""
+    found = Results.read("phrases")
+    head: dict[str, Any] = {
+        "package `firefox-esr-l10n-…`": lambda row: row["package"].removeprefix("firefox-esr-l10n-"),
+        "passages": number("passages"),
+        "default over words": number("default"),
+        **{name: number(name) for name in ("BM25", "FTS5", "FTS5 with trigrams")},
+        "stems": text("stems"),
+    }
+    return f"{table(head, found.rows)}\n\n{found.source}"
+
+
+def false_names() -> str:
+    """Return how often a rule finds a name where none is meant, by language."""
+    found = Results.read("false-names")
+    names = ("names", "questions", "characters", "as whole words", "by a rule", "without counts")
+    head: dict[str, Any] = {
+        "package `firefox-esr-l10n-…`": lambda row: row["package"].removeprefix("firefox-esr-l10n-"),
+        **{name: number(name) for name in names},
+    }
+    return f"{table(head, found.rows)}\n\n{found.source}"
+
+
+# ---- docs/extraction.md ---------------------------------------------------------------------------------------------
+
+
+def names() -> str:
+    """Return what matchers find in questions typed in several manners, and how good walks from it are."""
+    found = Results.read("names")
+    head: dict[str, Any] = {name: text(name) for name in ("questions", "typed", "matcher")}
+    head |= {name: number(name, ".1f") for name in ("precision", "recall", "last hop in 5", "with words")}
+    return f"{table(head, found.rows, 3)}\n\n{found.source}"
+
+
+#: The tables of each page, by their markers.
+MEASURED: dict[str, dict[str, Callable[[], str]]] = {
+    "docs/filters.md": {"filters": filters, "isolated": isolated},
+    "docs/stores.md": {"stores": stores},
+    "docs/languages.md": {"phrases": phrases, "false-names": false_names},
+    "docs/extraction.md": {"names": names},
+}
