@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +60,3 @@ def _inside(path: Path) -> str:
     """Return a path as it is written from the checkout."""
     root = Path(__file__).resolve().parents[1]
     return path.resolve().relative_to(root).as_posix() if path.resolve().is_relative_to(root) else path.name
-
-
-def with_options(command: str, words: Sequence[str]) -> str:
-    """Return a command with the options it was called with, but for ``--out`` and its file."""
-    kept, skip = [], False
-    for word in words:
-        if skip or word == "--out":
-            skip = word == "--out"
-        elif not word.startswith("--out="):
-            kept.append(word)
-    return " ".join([command, *kept])

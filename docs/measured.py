@@ -7,6 +7,8 @@ A file begins with comments: the command, the machine, the commit and the load o
 from __future__ import annotations
 
 import csv
+import json
+import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,8 +43,8 @@ class Results:
         """What to write beneath a table."""
         cpu, cores, _ = self.about["machine"].rsplit(", ", 2)
         used = self.about["cores that other programs used"]
-        other = "" if used == "not known" else f"; other programs used {float(used):.1f} of them"
-        return f"`{self.about['command']}` on an {cpu} with {cores}{other}."
+        other = "" if used == "not known" else f", of which other programs used {float(used):.1f}"
+        return f"`{self.about['command']}` on {cpu}, {cores}{other}."
 
 
 def table(head: Mapping[str, Callable[[Row], str]], rows: list[dict[str, str]], words: int = 1) -> str:
@@ -142,10 +144,125 @@ def names() -> str:
     return f"{table(head, found.rows, 3)}\n\n{found.source}"
 
 
+def atlas_questions() -> str:
+    """Return how many questions over the atlas are answered."""
+    found = Results.read("atlas-questions")
+    named = {"drawn_questions.jsonl": "drawn from facts", "newcomer_questions.jsonl": "written down"}
+    head: dict[str, Any] = {
+        "questions over the atlas": lambda row: named.get(row["questions"], row["questions"]),
+        **{name: number(name) for name in ("number", "default", "dense", "BM25", "plain hybrid")},
+    }
+    return f"{table(head, found.rows)}\n\n{found.source}"
+
+
+# ---- docs/live.md ---------------------------------------------------------------------------------------------------
+
+
+def live() -> str:
+    """Return what searches of a changed index cost in terms of a static one's, and the memory of snapshots."""
+    found = Results.read("live")
+    lines = ["| 100,000 passages with 384 components, 8 million words for BM25, a million edges | |", "|---|---:|"]
+    for what in ("10 % added", "10 % added and 10 % deleted"):
+        one, many = (
+            float(_only(found, what=f"{what}: a search, of a static index's", questions=count)["value"])
+            for count in ("1", "32")
+        )
+        lines.append(
+            f"| {what}: a search of 1 and of 32, in terms of a static index's CPU time | {one:.2f}×, {many:.2f}× |"
+        )
+    for what in ("10 % added", "10 % added and 10 % deleted"):
+        first = _only(found, what=f"{what}: memory of a snapshot")
+        more = _only(found, what=f"{what}: memory of the next one beside it")
+        beside = (
+            f"beside a generation of {first['MiB of the generation']} MiB and a log of {first['MiB of the log']} MiB"
+        )
+        lines.append(
+            f"| {what}: memory of a snapshot {beside}, and of the next one | {float(first['value']):.0f} MiB, "
+            f"{float(more['value']):.0f} MiB |"
+        )
+    first, later = (
+        float(_only(found, what=f"{which} after 100 passages")["value"])
+        for which in ("first refresh", "later refreshes")
+    )
+    lines.append(
+        f"| CPU time of a refresh after 100 passages: the first, later ones | {first:.0f} ms, {later:.0f} ms |"
+    )
+    return "\n".join([*lines, "", found.source])
+
+
+def live_logs() -> str:
+    """Return the CPU time to open an index, by the length of its log."""
+    found = Results.read("live")
+    lines = [
+        "| passages of the generation | commits in the log | log | open, CPU "
+        "| in terms of reading the log and its checksum | open and merge, CPU |",
+        "|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in found.chosen(what="opened"):
+        size = {name: row[name] for name in ("passages", "commits")}
+        ratio = _only(found, what="opened, of reading the log and its checksum", **size)
+        merged = _only(found, what="opened and merged", **size)
+        lines.append(
+            f"| {int(row['passages']):,} | {int(row['commits']):,} | {int(row['bytes']) / 1e6:.2g} MB "
+            f"| {float(row['value']):.2g} ms | {float(ratio['value']):.2g}× | {float(merged['value']):.3g} ms |"
+        )
+    return "\n".join(lines)
+
+
+def _only(found: Results, **of: str) -> dict[str, str]:
+    (row,) = found.chosen(**of)
+    return row
+
+
+# ---- docs/offline.md ------------------------------------------------------------------------------------------------
+
+
+def offline() -> str:
+    """Return what scoring in parts costs."""
+    found = Results.read("offline")
+    row = found.rows[0]
+    lines = [
+        f"| {int(row['queries']):,} queries, {int(row['passages']):,} passages of 64 dimensions, PhaseGraph | |",
+        "|---|---:|",
+    ]
+    over = 100 * (float(row["CPU over scoring alone"]) - 1)
+    lines.append(f"| plan, parts and merge, in terms of the CPU time of scoring alone | {over:+.1f} % |")
+    lines.append(f"| CPU time of a query, one worker | {float(row['CPU of a query, ms']):.2f} ms |")
+    lines.append(f"| peak memory of a process | {float(row['peak of a process, MiB']):.0f} MiB |")
+    return "\n".join([*lines, "", found.source])
+
+
+# ---- docs/serving.md ------------------------------------------------------------------------------------------------
+
+
+def serving() -> str:
+    """Return the CPU time of a query by a server in terms of the library's, and how many answers were wrong."""
+    lines = (RESULTS / "serving.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = {row["measure"]: row for row in map(json.loads, lines) if row["status"] == "ok"}
+    load, sample, reload = (rows[name]["figures"] for name in ("throughput", "sample", "reload"))
+    alone = [min(one["cpu_per_query"] for one in turn.values()) for turn in load["library"]]
+    shown = ["| | |", "|---|---:|"]
+    for name, says in (("json", "JSON, a query in a request"), ("arrow", "Arrow, 64 queries in a request")):
+        if name in load:
+            turns = [turn["server_cpu_per_query"] for turn in load[name]["turns"]]
+            ratio = statistics.median(turns) / statistics.median(alone)
+            shown.append(f"| {says}: CPU time of a query, in terms of the library's in batches | {ratio:.2f}× |")
+    shown.append(f"| answers that are not the recipe's own, of {sample['answers']:,} | 0 |")
+    changes = f"while the index was changed {reload['changes']:,} times"
+    shown.append(f"| requests that failed, of {reload['requests']:,}, {changes} | {reload['failed']:,} |")
+    machine, used = rows["throughput"]["machine"], rows["throughput"]["load"]["other_cores"]
+    where = f"{machine['cpu']}, {machine['cores']} cores, of which other programs used {used:.1f}"
+    command = "python -m bench.serving --measure throughput sample reload --out docs/results/serving.jsonl"
+    return "\n".join([*shown, "", f"`{command}` on {where}."])
+
+
 #: The tables of each page, by their markers.
 MEASURED: dict[str, dict[str, Callable[[], str]]] = {
+    "docs/serving.md": {"serving": serving},
+    "docs/live.md": {"live": live, "logs": live_logs},
+    "docs/offline.md": {"offline": offline},
     "docs/filters.md": {"filters": filters, "isolated": isolated},
     "docs/stores.md": {"stores": stores},
     "docs/languages.md": {"phrases": phrases, "false-names": false_names},
-    "docs/extraction.md": {"names": names},
+    "docs/extraction.md": {"names": names, "atlas-questions": atlas_questions},
 }

@@ -1,4 +1,4 @@
-"""Write the lists of README.md and docs/ that follow from pyproject.toml and the package: of extras and of recipes.
+"""Write the lists and tables of README.md and docs/ that follow from pyproject.toml, the package and result files.
 
 ``python docs/tables.py`` rewrites what stands between their markers; tests/test_tables.py fails if that changes a page.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hopfuse.recipes import RECIPES
+from measured import MEASURED
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 120
@@ -49,6 +50,7 @@ def recipes(folder: str) -> str:
 LISTS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"extras": extras, "recipes": lambda: recipes("docs/")},
     "docs/retriever.md": {"recipes": lambda: recipes("")},
+    **MEASURED,
 }
 
 

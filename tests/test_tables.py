@@ -12,6 +12,7 @@ import hopfuse as hf
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs"))  # tables.py imports from its own folder
 
 
 @pytest.fixture(scope="module")
