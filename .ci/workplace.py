@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from requires import requirements
+
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / "build" / "cache"
 # Programs, and the Debian packages that have them.
@@ -180,7 +182,7 @@ class Workplace:
         """Return a clone and its development environment, built by this compiler."""
         clone = self.clone(f"suite-{cxx}")
         # With nanobind, so that a test compares the stub with the generated one.
-        options = ("-e", ".[dev,notebook,nvrtc]", "nanobind")
+        options = ("-e", ".[dev]", *requirements(["notebook", "nvrtc"]), "nanobind")
         return clone, self.venv(f"venv-{cxx}", options, cwd=clone, CXX=cxx, CC=cc)
 
     def pytest(self, python: Path, cwd: Path, *arguments: str, **environment: str) -> str:

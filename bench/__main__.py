@@ -106,7 +106,7 @@ def _plot(folder: Path, *files: Path) -> int:
     try:
         from .plots import draw
     except ImportError as absent:
-        print(f"--plots needs matplotlib, which the extra bench installs: {absent}", file=sys.stderr)
+        print(f"--plots needs matplotlib, which the extra eval installs: {absent}", file=sys.stderr)
         return 2
     for file in draw(_recorded(files), folder):
         print(file)

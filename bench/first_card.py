@@ -9,13 +9,13 @@ from .first_gpu.sizes import FULL
 SECTION = """
 ## First run on a GPU
 
-`python -m bench.first_gpu --out report.json`, from a checkout on Linux with `pip install -e
-'.[cuda13,dev,sanitizer]'`, runs every check and measurement on a GPU. Each part runs in its own process with a time
-limit. The report is written after each part: if a part fails, crashes or hangs, the report has its notes up to then,
-and the next part starts. Parts whose packages are not installed are skipped with the reason. `--only NAME` runs some
-of the parts, `--quick` runs all on small inputs. **`--minutes 15` is for a card that is lent**: parts have short
-limits, the first ones tell most, and those that no time is left for are skipped. The exit status is 1 if a part failed,
-crashed or ran out of time.
+`python -m bench.first_gpu --out report.json`, from a checkout on Linux with `pip install -e '.[cuda13,dev]' --group
+sanitizer` (pip 25.1 or later), runs every check and measurement on a GPU. Each part runs in its own process with a
+time limit. The report is written after each part: if a part fails, crashes or hangs, the report has its notes up to
+then, and the next part starts. Parts whose packages are not installed are skipped with the reason. `--only NAME` runs
+some of the parts, `--quick` runs all on small inputs. **`--minutes 15` is for a card that is lent**: parts have short
+limits, the first ones tell most, and those that no time is left for are skipped. The exit status is 1 if a part
+failed, crashed or ran out of time.
 [examples/first_gpu.ipynb] does the same on a hosted T4, cell by cell.
 
 | part | runs | reports |

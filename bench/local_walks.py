@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from .cases.data import WalkGraph, data_folder, read_graph
 from .cases.graphs import atlas, generated
 from .errors import UnavailableError
-from .machine import machine
+from .machine import commit, machine
 
 FOLDERS = ("hotpotqa", "musique-train", "2wiki-dev300")
 #: Stored entries of generated graphs, and their questions.
@@ -181,9 +181,14 @@ def main(argv: Sequence[str] | None = None) -> None:
 def write(path: Path, made: list[dict[str, Any]], threads: int) -> None:
     """Write rows as CSV, with the machine in a comment."""
     names = list(dict.fromkeys(name for row in made for name in row))
-    here, variant = machine(), hf.backend_info()["backends"]["cpu"]["variant"]
+    here, source = machine(), commit()
+    changed = " with changes" if source["modified"] else ""
+    about = (
+        f"{here['cpu']}, {here['cores']} cores, {threads} threads, "
+        f"variant {hf.backend_info()['backends']['cpu']['variant']}, commit {source['commit']}{changed}"
+    )
     with path.open("w", encoding="utf-8", newline="") as file:
-        file.write(f"# {here['cpu']}, {here['cores']} cores, {threads} threads, variant {variant}\n")
+        file.write(f"# {about}\n")
         table = csv.DictWriter(file, names)
         table.writeheader()
         table.writerows(

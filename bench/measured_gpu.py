@@ -6,10 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-#: What has changed since the commit that was measured.
-NEWER = """the host side, in C++ over the driver's entry points (`kernels/device`); the kernels of a walk's start, first
-passes, passes, slices and certificates; those of its best nodes and of settling; those of 8-bit codes, products,
-queries and candidates of dense lists; those of fusion and of covers"""
 FILE = Path(__file__).parent / "results" / "h200-first-gpu.json"
 SIZES = {
     "small": "900 nodes, 4,000 edges; 600 vectors of 32 dimensions in float32",
@@ -34,22 +30,19 @@ FORMULA_PARTS = {
 }
 SECTION = """# On GPUs: measured
 
-This page is written by `python -m bench.roofline`; do not edit it by hand. [gpu-formulas.md](gpu-formulas.md) has times
-that are computed, for other cards and for kernels that have not run on one.
+This page is written by `python -m bench.roofline`; do not edit it by hand.
 
-**What has run on a card.** The kernels of commit {commit} ran on an H200: walks in one launch with their grid barriers,
-products of 16-bit vectors by tensor cores, and recordings among them. **What is newer has run on the emulator alone**:
-{newer}.
-The last commit before is tagged `cupy-host`. `hopfuse selftest` compares every kernel with the CPU on your card, and a
-short form of it runs before the first answer.
+**One card has run hopfuse: an NVIDIA H200, with an earlier version.** Since then the host side was rewritten, in C++
+over the driver's entry points, and most kernels have changed. **What is installed today has run on no GPU**, only on
+the emulator of the tests, which compares every kernel with the CPU bit for bit. So all times here are those of the
+earlier version, and whatever other pages say of GPUs was tested on the emulator. `hopfuse selftest` compares every
+kernel with the CPU on your card, and a short form of it runs before the first answer.
 
 ## An NVIDIA H200
 
-All of this section is of the former host side, which used CuPy, and of the kernels then.
-
-`python -m bench.first_gpu` ran on an {device} (compute capability 9.0, driver {driver}, CuPy {cupy}, {cores} processor
-cores) on {day} at commit {commit}, and its report is bench/results/h200-first-gpu.json. The kernels have
-run on no other kind of GPU.
+`python -m bench.first_gpu` ran on an {device} (compute capability 9.0, driver {driver}, {cores} processor cores) on
+{day}, with the former host side, which used CuPy {cupy}. The report names commit {commit}, and its rows of single
+calls name {call_commits}. It is [bench/results/h200-first-gpu.json](../bench/results/h200-first-gpu.json).
 
 - Every answer had the CPU's bits: {checks} checks and {kernels} kernels of the self-test, {tests:,} tests marked `gpu`,
   600 answers of two threads, 200 of torch's streams, and the searches below.
@@ -57,12 +50,10 @@ run on no other kind of GPU.
 - {recordings}; {out_of_memory}.
 - The first use compiled and loaded the kernels in {build_seconds:.1f} s ({build_cpu:.0f} s of processors).
 - **What failed or was left out.** 40 files of tests lacked a package. One test failed, because it asked for every
-  library of the CPU's benchmarks, which were not installed; it no longer does, and has not run on a GPU since. The
-  part `bench` ended with the time on the machine.
+  library of the CPU's benchmarks, which were not installed. The part `bench` ended with the time on the machine.
 
 Searches (a dense list, a walk, and their fusion, as one recording; random graphs and vectors), from arrays on the host
-to arrays on the host, by CUDA events, medians of 20. *before*: the first version, on the same kind of GPU, with the
-vectors of *million* in float32.
+to arrays on the host, by CUDA events, medians of 20:
 
 {searches}
 
@@ -75,9 +66,9 @@ Device time by part, in microseconds, with the number of graph nodes (kernels an
 Single calls, which are not recorded, beside libraries on the same GPU (`python -m bench --backend cuda`; medians of 15,
 copies of queries and answers included). *least* is the fastest of the 15: each turn began after 0.15 s of rest, in
 which an idle GPU lowers its clocks, so medians of short calls are up to 1.75 times as long. A call launched up to 160
-kernels from Python and proved its answer, which took longer than the kernels: **dense search was slower than PyTorch's,
-and the proven best nodes of many queries took longer than the same walks by CuPy.** faiss, cuVS and cuGraph were not
-installed.
+kernels from Python and proved its answer, which took longer than the kernels. **Dense search was slower than PyTorch's,
+and the proven best nodes of many queries took longer than the same walks by CuPy**, which stop at the same tolerance
+and prove nothing. faiss, cuVS and cuGraph were not installed.
 
 {calls}
 """
@@ -97,8 +88,8 @@ def section() -> str:
         kernels=len(details["selftest"]["kernels"]),
         recordings=parts["recordings"]["about"].replace("on cuda", "of memory"),
         build_seconds=details["build"]["seconds"], build_cpu=details["build"]["cpu_seconds"],
-        searches=_searches(report["before"], rows), sizes=_sizes(), parts=_parts(rows),
-        calls=_calls(details["bench"]["rows"]), newer=NEWER,
+        searches=_searches(rows), sizes=_sizes(), parts=_parts(rows),
+        calls=_calls(details["bench"]["rows"]), call_commits=_call_commits(details["bench"]["rows"]),
     )  # fmt: skip
 
 
@@ -124,13 +115,17 @@ def _sum(kernels: dict[str, list[float]], starts: tuple[str, ...]) -> float:
     return sum(taken for name, (_, taken) in kernels.items() if name.startswith(starts))
 
 
-def _searches(before: list[dict[str, Any]], rows: list[dict[str, Any]]) -> str:
-    lines = ["| size | B | before | now |", "| --- | --- | --- | --- |"]
-    for old, new in zip(before, rows, strict=True):
-        lines.append(
-            f"| {new['size']} | {new['batch']} | {old['milliseconds']:.2f} ms | {new['milliseconds']:.2f} ms |"
-        )
+def _searches(rows: list[dict[str, Any]]) -> str:
+    lines = ["| size | B | a search |", "| --- | --- | --- |"]
+    lines += [f"| {row['size']} | {row['batch']} | {row['milliseconds']:.2f} ms |" for row in rows]
     return "\n".join(lines)
+
+
+def _call_commits(rows: list[dict[str, Any]]) -> str:
+    """Return the commits that the rows of single calls name."""
+    changed = {True: " with uncommitted changes", False: ""}
+    named = (f"{row['commit']}{changed[row['modified']]}" for row in rows if row["status"] == "ok")
+    return ", ".join(dict.fromkeys(named))
 
 
 def _sizes() -> str:

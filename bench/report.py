@@ -148,7 +148,7 @@ FILES = """
 | --- | --- |
 {listed}
 
-To measure on your machine, from a checkout with `pip install -e '.[bench]'`:
+To measure on your machine, from a checkout with `pip install -e '.[dev]' --group bench` (pip 25.1 or later):
 
 ```
 hopfuse bench --out rows.jsonl             # or, from the root of the checkout: python -m bench --out rows.jsonl

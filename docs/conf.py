@@ -1,4 +1,4 @@
-"""Settings of the documentation site: ``python -m sphinx -W docs build/site``, extra ``docs``.
+"""Settings of the documentation site: ``python -m sphinx -W docs build/site``, group ``docs``.
 
 The API reference is generated: a page for each package, with every public name.
 """

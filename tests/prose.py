@@ -41,7 +41,7 @@ RULES = (
     ),
     Rule(
         "is that of",
-        r"\b(?:is|are|was|were|be) (?:exactly )?(?:that|those) of\b",
+        r"\b(?:is|are|was|were|be) (?:exactly |otherwise )?(?:that|those) of\b",
         "say what it is, or what it equals",
         "The order is that of the file.",
         "The order follows the file; it is shorter than that of the log.",

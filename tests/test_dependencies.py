@@ -1,4 +1,4 @@
-"""docs/dependencies.md lists every package in pyproject.toml with the extra that needs it."""
+"""docs/dependencies.md lists every package in pyproject.toml with the extra or the group that needs it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+STATED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, GROUPS = STATED["project"], STATED["dependency-groups"]
 PAGE = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
 
 
@@ -22,7 +23,7 @@ def rows() -> list[list[str]]:
 
 
 def listed() -> dict[str, set[str]]:
-    """Return the packages that the page has for each extra; the core is ""."""
+    """Return the packages that the page has for each extra and group; the core is ""."""
     found: dict[str, set[str]] = {}
     for cells in rows():
         *extras, package = cells[: len(cells) - 4]
@@ -33,7 +34,8 @@ def listed() -> dict[str, set[str]]:
 
 def test_every_package_is_listed_with_its_extra() -> None:
     stated = {"": declared(PROJECT["dependencies"])}
-    stated |= {extra: declared(texts) for extra, texts in PROJECT["optional-dependencies"].items()}
+    assert not PROJECT["optional-dependencies"].keys() & GROUPS.keys()
+    stated |= {name: declared(texts) for name, texts in (PROJECT["optional-dependencies"] | GROUPS).items()}
     assert listed() == {extra: packages for extra, packages in stated.items() if packages}
 
 

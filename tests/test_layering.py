@@ -367,7 +367,8 @@ def test_every_room_is_in_the_table() -> None:
 def design_table() -> dict[str, str]:
     """Return the rooms that each room may import by docs/design.md."""
     page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (`[^|]+) \|[^|]*\| ([^|]+) \|$", page.split("| room |")[1].split("\n\n")[0], re.MULTILINE)
+    table = page.split("| package |")[1].split("\n\n")[0]
+    rows = re.findall(r"^\| (`[^|]+) \|[^|]*\| ([^|]+) \|$", table, re.MULTILINE)
     return {room: may for named, may in rows for room in re.findall(r"`([\w/]+)`", named)}
 
 

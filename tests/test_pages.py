@@ -129,7 +129,7 @@ def test_evaluation_diagnose_and_sweep_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("scipy", reason="intervals need the extra eval")
-    pytest.importorskip("matplotlib", reason="plots need the extra plots")
+    pytest.importorskip("matplotlib", reason="plots need the extra eval")
     from hopfuse.evaluate import Qrels
 
     monkeypatch.chdir(tmp_path)

@@ -46,3 +46,43 @@ def test_extras_with_the_same_use_share_it(tables: ModuleType) -> None:
     project["project"]["optional-dependencies"] = {"a": [], "b": [], "d": []}
     with pytest.raises(ValueError, match=r"\['c', 'd'\]"):
         tables.extras(project)
+
+
+def test_the_table_of_local_walks_has_its_rows_and_times(tables: ModuleType) -> None:
+    lines = tables.local_walks().splitlines()
+    width = lines[0].count("|")
+    assert {line.count("|") for line in lines[2:]} == {width}
+    assert [line.split(" | ")[0] for line in lines[2:]] == [
+        "| hotpotqa",
+        "| musique-train",
+        "| 2wiki-dev300",
+        "| atlas",
+        "| generated 1e7",
+        "| generated 1e8",
+    ]
+    assert "| 145 → 3.15 |" in lines[6]
+
+
+def test_markers_without_a_line_between_them_are_refused(
+    tables: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "page.md").write_text("a\n<!-- x: python docs/tables.py -->\n<!-- end of x -->\nthe rest\n")
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    monkeypatch.setattr(tables, "LISTS", {"page.md": {"x": lambda: "a table"}})
+    with pytest.raises(ValueError, match="no place for the list of x"):
+        tables.current("page.md")
+
+
+def test_the_tables_of_scale_by_hand(tables: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = {
+        "nodes": 10, "stored_entries": 80, "array_bytes_an_entry": 8.0, "array_bytes_a_node": 24.0, "graph_bytes": 880,
+        "build_bytes_an_entry": 30.0, "walk_bytes_a_node": {"B=1": 50.0, "B=8": 100.0},
+    }  # fmt: skip
+    monkeypatch.setattr(tables, "_memory", lambda: measured)
+    assert [line.split(" | ")[1] for line in tables.scale_memory().splitlines()[2:]] == [
+        "8.0", "24.0", "11.0 an entry", "30 an entry", "50 a node", "100 a node",
+    ]  # fmt: skip
+    larger = tables.scale_machines().splitlines()[3]
+    assert larger == "| 100,000,000 | 12,500,000 | 1.1 GB | 3 GB | 1.2 GB | 8 GB |"
+    first = tables.scale_network().splitlines()[2]
+    assert first.startswith("| 1,000,000,000 | 8 | 4 GB | 3.2 s | 0.32 s | ")  # 4 bytes of 1.25e8 nodes for 8 queries

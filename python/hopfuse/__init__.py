@@ -1,6 +1,6 @@
 """Batched scoring kernels for graph and vector retrieval.
 
-This module holds the public names, each loaded on first use. It may import every room but ``cli``, ``serve``,
+This module holds the public names, each loaded on first use. It may import every package but ``cli``, ``serve``,
 ``offline`` and ``client``.
 """
 

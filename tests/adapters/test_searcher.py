@@ -33,7 +33,7 @@ def expected(folder):
 
 
 def test_every_source_gives_the_recipes_own_hits(source, folder, expected):
-    pytest.importorskip("bm25s", reason="words are counted by bm25s (extra lexical)")
+    pytest.importorskip("bm25s", reason="words are counted by bm25s (extra text)")
     own = told(expected.search(QUESTIONS, k=3))
     assert [len(row) for row in own] == [3, 3, 3]
     index = hf.Index.open(folder)

@@ -17,7 +17,7 @@ from hopfuse.errors import FormatError, InputError
 from refusals import refused
 
 pytest.importorskip("ahocorasick", reason="names in questions are found by pyahocorasick (extra text)")
-pytest.importorskip("bm25s", reason="an index of words has BM25 (extra lexical)")
+pytest.importorskip("bm25s", reason="an index of words has BM25 (extra text)")
 
 TYPES = {"metadata_types": {"user": "string", "number": "int64"}}
 ROWS = [{"id": "a", "text": "A road."}, {"id": "b", "text": "A river.", "document": "map"}]

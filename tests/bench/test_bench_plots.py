@@ -63,7 +63,7 @@ def test_without_matplotlib_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     (tmp_path / "rows.jsonl").write_text("")
     assert command.main(["--plots", str(tmp_path), str(tmp_path / "rows.jsonl")]) == 2
-    assert "extra bench" in capsys.readouterr().err
+    assert "extra eval" in capsys.readouterr().err
 
 
 def test_a_directory_alone_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

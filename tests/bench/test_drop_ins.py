@@ -8,8 +8,8 @@ from bench.drop_ins.rows import compared
 
 
 def test_networkx_and_its_backend_are_compared() -> None:
-    pytest.importorskip("networkx", minversion="3.4", reason="the comparison needs networkx (extra peers)")
-    pytest.importorskip("scipy", reason="networkx's pagerank needs scipy (extra peers)")
+    pytest.importorskip("networkx", minversion="3.4", reason="the comparison needs networkx (extra dev)")
+    pytest.importorskip("scipy", reason="networkx's pagerank needs scipy (extra dev)")
     from bench.drop_ins import networkx_rows
 
     rows = list(networkx_rows.rows((200,), turns=1))

@@ -67,12 +67,12 @@ def test_numpy_is_the_only_dependency(wheel: zipfile.ZipFile) -> None:
 def test_no_extra_of_the_readme_brings_torch(wheel: zipfile.ZipFile) -> None:
     (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
     requires = email.message_from_bytes(wheel.read(name)).get_all("Requires-Dist", [])
-    apart = ("encode", "nvrtc", "sass", "cuda12", "cuda13", "sanitizer")  # no command of the README installs these
+    apart = ("encode", "cuda12", "cuda13")  # no command of the README installs these
     readme = [r for r in requires if not any(f'extra == "{extra}"' in r for extra in apart)]
     heavy = re.compile(r"torch|sentence-transformers|transformers|cupy|nvidia|cuda|triton(?!client)", re.IGNORECASE)
     assert readme
     assert not [requirement for requirement in readme if heavy.match(requirement)]
-    assert not [requirement for requirement in readme if re.match(r"hopfuse\[.*(encode|nvrtc|cuda)", requirement)]
+    assert not [requirement for requirement in readme if re.match(r"hopfuse\[.*(encode|cuda)", requirement)]
 
 
 def test_the_extras_for_gpus_bring_nvrtc_alone(wheel: zipfile.ZipFile) -> None:

@@ -122,7 +122,7 @@ def test_options_that_do_not_belong_together(passages, tmp_path, monkeypatch):
 
 
 def test_cheap_checks_come_before_the_first_request(passages, tmp_path):
-    pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
+    pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra text)")
     vectors, few = tmp_path / "vectors.npy", tmp_path / "few.npy"
     vectors.write_bytes(b"no array")
     np.save(few, np.ones((3, 2), np.float32))

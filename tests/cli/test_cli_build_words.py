@@ -9,7 +9,7 @@ from cli.cli_files import about, hopfuse, write_jsonl
 from hopfuse import Index
 
 for package in ("Stemmer", "bm25s"):
-    pytest.importorskip(package, reason=f"words need {package} (extra lexical)")
+    pytest.importorskip(package, reason=f"words need {package} (extra text)")
 
 CHUNKS = [
     {"id": "c1", "document": "report", "position": 1, "text": "The turbine failed in winter."},

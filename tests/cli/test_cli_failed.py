@@ -151,7 +151,7 @@ def too_long(*words: str) -> Any:
 @pytest.mark.parametrize("reader", [(), ("--reader", "words")])
 def test_passages_without_a_vector_are_listed_and_encoded_again(tmp_path, monkeypatch, reader):
     if reader:
-        pytest.importorskip("bm25s", reason="words are read by bm25s (extra lexical)")
+        pytest.importorskip("bm25s", reason="words are read by bm25s (extra text)")
         pytest.importorskip("Stemmer", reason="words are stemmed")
     cities = [{"id": f"p{at}", "text": f"City{at} is a city.", "metadata": {"at": at}} for at in range(30)]
     given, more = (write_jsonl(tmp_path / f"{at}.jsonl", part) for at, part in enumerate((cities[:10], cities[10:])))

@@ -9,8 +9,8 @@ from hopfuse import Index
 from hopfuse.lexical import BM25
 from hopfuse.recipes import GuidedWalk, PhaseGraph
 
-pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
-pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra lexical)")
+pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra text)")
+pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra text)")
 
 QUESTION = "Which river is by London?"
 

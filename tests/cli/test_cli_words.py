@@ -13,7 +13,7 @@ from hopfuse.lexical import BM25, FTS5, words_of
 from refusals import refused as raises_refusal
 
 for package in ("bm25s", "Stemmer"):
-    pytest.importorskip(package, reason=f"{package} is not installed: pip install 'hopfuse[lexical]'")
+    pytest.importorskip(package, reason=f"{package} is not installed: pip install 'hopfuse[text]'")
 
 PASSAGES = [("Alien", "a film of the sea"), ("Scott", "films, filmed"), ("Sea", "by the river")]
 TEXTS = [f"{title}\n{text}" for title, text in PASSAGES]
@@ -48,7 +48,7 @@ def test_an_index_without_words_has_them_counted(plain) -> None:
 def test_without_its_packages_sqlite_counts(plain, monkeypatch, package) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     assert same(words_of(plain), FTS5.build(TEXTS))
-    with raises_refusal(MissingExtraError, "missing_extra", extra="lexical"):
+    with raises_refusal(MissingExtraError, "missing_extra", extra="text"):
         words_of(plain, "bm25")
 
 

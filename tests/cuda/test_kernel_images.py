@@ -126,7 +126,7 @@ def test_cubins_have_the_form_that_drivers_of_cuda_12_0_read(built: Path, number
 
 def test_the_stated_compiler_is_that_of_the_build_and_of_the_tests(compiler: nvrtc.Nvrtc) -> None:
     project = (nvrtc.ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert project.count(f'"{build_images.PACKAGE}') == 2  # the extra nvrtc, and the requirement of a build with images
+    assert project.count(f'"{build_images.PACKAGE}') == 2  # the group nvrtc, and the requirement of a build with images
     assert compiler.version == build_images.NVRTC
     assert set(build_images.CUBINS) <= set(compiler.architectures())
 

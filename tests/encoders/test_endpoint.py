@@ -201,7 +201,7 @@ def test_a_passage_that_is_refused_is_in_the_index_without_a_vector(server, make
 
 
 def test_a_reader_and_a_change_go_on_without_a_vector(server, make, tmp_path):
-    pytest.importorskip("bm25s", reason="words are read by bm25s (extra lexical)")
+    pytest.importorskip("bm25s", reason="words are read by bm25s (extra text)")
     pytest.importorskip("Stemmer", reason="words are stemmed")
     server.reply = refusing(TEXTS[3], TEXTS[8])
     rows, told = [{"id": f"p{at}", "text": text} for at, text in enumerate(TEXTS)], []

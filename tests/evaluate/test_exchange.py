@@ -209,7 +209,7 @@ def test_pytrec_eval_reads_them_and_agrees():
 
 @pytest.mark.filterwarnings("ignore:.*unsafe cast")  # ranx's own, while numba compiles it
 def test_ranx_reads_them_and_agrees():
-    ranx = pytest.importorskip("ranx", reason="ranx is not installed (extra bench)")
+    ranx = pytest.importorskip("ranx", reason="ranx is not installed (group bench)")
     qrels, run, names = taken(ranx.Qrels({q: QRELS[q] for q in ("q1", "q2")}), ranx.Run(SCORES))
     theirs = ranx.evaluate(
         ranx.Qrels(qrels_dict(qrels, names)), ranx.Run(run_dict(run, qrels.ids, names)), ["ndcg@3", "mrr"]

@@ -67,6 +67,6 @@ def test_it_draws_itself(tmp_path: Path) -> None:
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with refused(MissingExtraError, "missing_extra", extra="report"):
+    with refused(MissingExtraError, "missing_extra", extra="eval"):
         reliability_plot(reliability(HITS, QRELS), tmp_path / "none.png")
     assert not list(tmp_path.iterdir())

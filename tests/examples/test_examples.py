@@ -74,7 +74,7 @@ def test_the_quickstart_finds_the_passages():
 
 @pytest.mark.full  # six seconds; networkx stands for it in the quick tier
 def test_igraph_is_dropped_in_for_with_the_same_scores():
-    pytest.importorskip("igraph", reason="the comparison needs igraph (extra peers)")
+    pytest.importorskip("igraph", reason="the comparison needs igraph (extra dev)")
     said = run_example("examples/igraph_drop_in.py")
     times = re.findall(r"^  (igraph, in a loop|accelerate\(graph\)|all in one call) +([\d.]+)", said, re.MULTILINE)
     assert len(times) == 3
@@ -91,8 +91,8 @@ def test_fast_graphrag_is_accelerated_with_the_same_scores():
 
 
 def test_networkx_takes_the_backend_with_the_same_scores():
-    pytest.importorskip("networkx", minversion="3.4", reason="the comparison needs networkx (extra peers)")
-    pytest.importorskip("scipy", reason="networkx's pagerank needs scipy (extra peers)")
+    pytest.importorskip("networkx", minversion="3.4", reason="the comparison needs networkx (extra dev)")
+    pytest.importorskip("scipy", reason="networkx's pagerank needs scipy (extra dev)")
     said = run_example("examples/networkx_backend.py")
     times = re.findall(r"^  (networkx|its backend hopfuse) +([\d.]+)", said, re.MULTILINE)
     assert len(times) == 2

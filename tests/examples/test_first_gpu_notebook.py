@@ -41,8 +41,8 @@ def test_it_has_no_output_and_its_cells_are_python() -> None:
 @pytest.mark.emulator
 @pytest.mark.skipif(missing(SIMT) is not None, reason=str(missing(SIMT)))
 def test_it_runs_on_the_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nbformat = pytest.importorskip("nbformat", reason="pip install 'hopfuse[notebook]'")
-    nbclient = pytest.importorskip("nbclient", reason="pip install 'hopfuse[notebook]'")
+    nbformat = pytest.importorskip("nbformat", reason="pip install --group notebook")
+    nbclient = pytest.importorskip("nbclient", reason="pip install --group notebook")
     for name, value in environment(tmp_path).items():
         monkeypatch.setenv(name, value)
     given = read()

@@ -12,7 +12,7 @@ from experiments import metaqa
 
 pytest.importorskip("wordllama", reason="entity texts become vectors by WordLlama (extra demo)")
 for module in ("bm25s", "Stemmer"):
-    pytest.importorskip(module, reason="the lexical mode is BM25's (extra lexical)")
+    pytest.importorskip(module, reason="the lexical mode is BM25's (extra text)")
 
 DATA = data_root() / "metaqa"
 

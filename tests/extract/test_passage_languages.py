@@ -12,7 +12,7 @@ import pytest
 from hopfuse.extract import Extraction, PassageLanguages, WordReader
 
 for package in ("Stemmer", "bm25s"):
-    pytest.importorskip(package, reason=f"words need {package} (extra lexical)")
+    pytest.importorskip(package, reason=f"words need {package} (extra text)")
 
 TOWNS = ("Lima", "Oslo", "Rome", "Bonn", "Kyiv", "Riga", "Cork", "Lyon", "Bari", "Graz")
 ENGLISH = [f"The harbour of {town} is older than the town itself, and it was built by the sea." for town in TOWNS]

@@ -72,7 +72,7 @@ def test_one_of_ten_passages_is_left_out_and_asked_about_again_alone(kind, step,
 
 
 def test_an_index_without_the_passage_that_failed_warns_and_finds_it_by_its_text():
-    pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
+    pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra text)")
     told = pytest.warns(UserWarning, match=r"1 of 10 passages .* 'p4'.*flagged")
     with ChatServer(Cities({"City4": failure(400, "flagged")})) as server, told:
         index = Index.build(rows(10), reader=reader(server))

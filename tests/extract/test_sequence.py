@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-pytest.importorskip("Stemmer", reason="words need PyStemmer (extra lexical)")
+pytest.importorskip("Stemmer", reason="words need PyStemmer (extra text)")
 
 CONVERSATION = [
     {"id": "t2", "document": "monday", "position": 2, "text": "Thanks, I will bring the violin."},

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 for package in ("Stemmer", "bm25s"):
-    pytest.importorskip(package, reason=f"words need {package} (extra lexical)")
+    pytest.importorskip(package, reason=f"words need {package} (extra text)")
 
 ROWS = [
     {"id": "a", "title": "Rivers", "text": "The river Thames flows through London."},

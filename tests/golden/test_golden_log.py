@@ -44,7 +44,7 @@ def test_the_files_are_those_of_the_makers() -> None:
 
 @pytest.mark.parametrize("name", LOGS)
 def test_the_writer_writes_these_bytes(name: str) -> None:
-    pytest.importorskip("bm25s", reason="words of new passages are read by bm25s (extra lexical)")
+    pytest.importorskip("bm25s", reason="words of new passages are read by bm25s (extra text)")
     assert log_files(*logs()[name]) == files(name), ANEW
 
 

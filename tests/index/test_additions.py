@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from index.live_model import differences
 from refusals import refused
 
-pytest.importorskip("Stemmer", reason="words need PyStemmer (extra lexical)")
-pytest.importorskip("bm25s", reason="the stop words are bm25s's (extra lexical)")
+pytest.importorskip("Stemmer", reason="words need PyStemmer (extra text)")
+pytest.importorskip("bm25s", reason="the stop words are bm25s's (extra text)")
 
 #: Forms of one word stand together.
 FORMS = [["sea"], ["river", "rivers", "Rivers"], ["ant", "ants"], ["flow", "flows", "flowed"], ["Lyon"], ["2"]]

@@ -17,7 +17,7 @@ from index.live_model import differences
 from refusals import refused
 
 for package in ("Stemmer", "bm25s"):
-    pytest.importorskip(package, reason=f"words need {package} (extra lexical)")
+    pytest.importorskip(package, reason=f"words need {package} (extra text)")
 
 X, Y = hf.where(user="x"), hf.where(user="y")
 

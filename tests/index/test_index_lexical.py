@@ -164,8 +164,8 @@ def test_another_number_of_settings_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_leg_of_an_index_is_the_leg_that_it_was_given(tmp_path: Path) -> None:
-    pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
-    pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra lexical)")
+    pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra text)")
+    pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra text)")
     texts = ["Ada wrote a program.", "The sea.", "Programs of the engine, and the sea"]
     questions = ["Which program?", "the sea", "nothing", ""]
     bm25 = hf.lexical.BM25.build(texts)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from refusals import refused
 
 for package in ("Stemmer", "bm25s"):
-    pytest.importorskip(package, reason=f"words need {package} (extra lexical)")
+    pytest.importorskip(package, reason=f"words need {package} (extra text)")
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "text": "Ada wrote notes on the Engine.", "metadata": {"year": 1843}, "document": "x", "position": 2},

@@ -101,7 +101,7 @@ def test_a_store_that_is_followed_gives_the_index_of_its_rows(tmp_path: Path) ->
 
 
 def test_readers_keep_them(tmp_path: Path) -> None:
-    pytest.importorskip("Stemmer", reason="words need PyStemmer (extra lexical)")
+    pytest.importorskip("Stemmer", reason="words need PyStemmer (extra text)")
     assert labels_of(build_memory(WordReader().read(rows())).index()) == (DOCUMENTS, TAGS)
     file = tmp_path / "openie.jsonl"
     file.write_text('{"id": "p0", "entities": ["Ada"], "triples": []}\n', encoding="utf-8")

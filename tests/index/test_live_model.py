@@ -15,7 +15,7 @@ import variants
 from hopfuse.recipes import RECIPES
 from tiers import FULL
 
-pytest.importorskip("bm25s", reason="the model's lexical part is BM25's (extra lexical)")
+pytest.importorskip("bm25s", reason="the model's lexical part is BM25's (extra text)")
 
 from index.histories import answers_of, compare_recipe, questions, run_histories, searcher
 from index.live_model import Model, random_change

@@ -15,7 +15,7 @@ def test_the_examples_print_what_the_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for package in ("Stemmer", "bm25s"):
-        pytest.importorskip(package, reason=f"words need {package} (extra lexical)")
+        pytest.importorskip(package, reason=f"words need {package} (extra text)")
     monkeypatch.chdir(tmp_path)
     known: dict[str, Any] = {}
     for block, printed in re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", PAGE, re.DOTALL):

@@ -11,8 +11,8 @@ from hopfuse.extract import WordMatcher, WordReader, build_memory
 from hopfuse.lexical import BM25
 from hopfuse.text import NAME_RULE, RULE
 
-pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
-pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra lexical)")
+pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra text)")
+pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra text)")
 
 #: Written by hopfuse 0.1.0 from these texts, with words and BM25; its answers are below.
 FIRST = Path(__file__).parents[1] / "golden" / "rules" / "rule-1.hopfuse"

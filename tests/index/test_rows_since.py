@@ -13,7 +13,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 
-pytest.importorskip("bm25s", reason="the model's lexical part is BM25's (extra lexical)")
+pytest.importorskip("bm25s", reason="the model's lexical part is BM25's (extra text)")
 
 from index.live_model import Model, random_change
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from lexical.bm25_oracle import oracle_scores, terms_of
 from refusals import refused
 
-pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
-pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra lexical)")
+pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra text)")
+pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra text)")
 
 TEXTS = [
     "Ada Lovelace wrote notes on the Analytical Engine.",
@@ -216,7 +216,7 @@ def test_importing_the_room_loads_no_library() -> None:
 @pytest.mark.parametrize(("module", "options"), [("bm25s", {}), ("Stemmer", {"stemmer": "english"})])
 def test_a_missing_library_is_an_extra(monkeypatch: pytest.MonkeyPatch, module: str, options: dict[str, Any]) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with refused(MissingExtraError, "missing_extra", extra="lexical"):
+    with refused(MissingExtraError, "missing_extra", extra="text"):
         BM25.build(["one text"], **options)
 
 

@@ -16,8 +16,8 @@ from lexical.bm25_oracle import oracle_scores, terms_of
 
 from bench.data_sets import data_root
 
-pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
-Stemmer = pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra lexical)")
+pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra text)")
+Stemmer = pytest.importorskip("Stemmer", reason="the default stemmer is PyStemmer's (extra text)")
 DATA = data_root() / "hotpotqa"
 pytestmark = pytest.mark.skipif(
     not DATA.is_dir(), reason="no HotpotQA data; set HOPFUSE_DATA to the folder that has it"

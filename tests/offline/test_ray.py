@@ -337,7 +337,7 @@ def test_a_dataset_is_scored(cluster, queries, tmp_path) -> None:
 @pytest.mark.full
 @on_clusters
 def test_actors_take_a_retriever(cluster, tmp_path) -> None:
-    pytest.importorskip("bm25s", reason="the retriever counts words by bm25s (extra lexical)")
+    pytest.importorskip("bm25s", reason="the retriever counts words by bm25s (extra text)")
     rows = [{"text": f"A road to {name}."} for name in ("Ankara", "Bergen", "Cusco")]
     hf.Index.build(passages=rows).save(tmp_path / "index")
     queries = [Query(f"q{at}", f"the road to {('Ankara', 'Bergen', 'Cusco')[at % 3]}", None) for at in range(30)]

@@ -162,7 +162,7 @@ def test_the_cuda_kernels_give_the_cpus_answers(
 
 
 def test_bm25_is_a_leg(index: hf.Index, ask: dict[str, Any]) -> None:
-    pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
+    pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra text)")
     bm25 = hf.lexical.BM25.build(list(index.titles), stopwords=None, stemmer=None)
     asked = ["title", "Title 13 and 17", "13", "nothing", "", "title 39"]
     found = hf.recipes.PhaseGraph(index, lexical=bm25, lexical_k=3).search(asked, **ask)

@@ -138,7 +138,7 @@ def test_a_leg_and_a_matcher_that_know_the_whole_index_are_refused() -> None:
 
 
 def test_bm25_counts_the_words_of_allowed_passages() -> None:
-    pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra lexical)")
+    pytest.importorskip("bm25s", reason="BM25 needs bm25s (extra text)")
     index = random_world(5).index()
     bm25 = hf.lexical.BM25.build(list(index.titles), stopwords=None, stemmer=None)
     found = hf.recipes.PhaseGraph(index, lexical=bm25).search(["title 3"], **ASK, entities=[[]], allow=[3, 4])

@@ -23,7 +23,7 @@ DATA = data_root()
 def quality() -> ModuleType:
     pytest.importorskip("wordllama", reason="entity mentions are matched with WordLlama (extra demo)")
     for module in ("bm25s", "Stemmer"):
-        pytest.importorskip(module, reason="the lexical list is BM25's (extra lexical)")
+        pytest.importorskip(module, reason="the lexical list is BM25's (extra text)")
     return import_module("experiments.quality")
 
 

@@ -54,7 +54,7 @@ def test_an_encoder_that_the_index_does_not_record_steers_too() -> None:
 
 
 def test_stored_words_steer_a_walk_and_words_that_are_not_stored_do_not() -> None:
-    pytest.importorskip("bm25s", reason="stored words need the extra lexical")
+    pytest.importorskip("bm25s", reason="stored words need the extra text")
     stored = BOTH.with_lexical(BM25.build(BOTH.texts_to_index()).matrix)
     assert isinstance(hf.Retriever(stored).words, BM25)
     assert hf.Retriever(BOTH).words is None

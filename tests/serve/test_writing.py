@@ -87,7 +87,7 @@ def word_index(rows):
 @pytest.mark.parametrize("filtered", [False, True])
 def test_words_of_an_added_passage_are_read_like_those_of_the_index(tmp_path, filtered):
     for package in ("Stemmer", "bm25s"):
-        pytest.importorskip(package, reason=f"words need {package} (extra lexical)")
+        pytest.importorskip(package, reason=f"words need {package} (extra text)")
     key, digest = new_key()
     tenant = {"metadata": {"tenant": "a"}}
     rows = [{"id": f"p{at}", "title": "", "text": text, **tenant} for at, text in enumerate(TEXTS)]
@@ -106,7 +106,7 @@ def test_words_of_an_added_passage_are_read_like_those_of_the_index(tmp_path, fi
 
 def test_words_of_deleted_passages_are_not_counted(tmp_path):
     for package in ("Stemmer", "bm25s"):
-        pytest.importorskip(package, reason=f"words need {package} (extra lexical)")
+        pytest.importorskip(package, reason=f"words need {package} (extra text)")
     rows = [{"id": f"p{at}", "title": "", "text": text} for at, text in enumerate(TEXTS)]
     word_index(rows).save(tmp_path)
 

@@ -31,7 +31,7 @@ def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
     """
     require_card()
     if find_spec("pytest") is None:
-        raise UnavailableError("pytest is not installed; pip install 'hopfuse[dev]'")
+        raise UnavailableError("pytest is not installed; pip install -e '.[dev]'")
     file = folder / "outcomes.jsonl"
     file.unlink(missing_ok=True)
     pytest = (sys.executable, "-m", "pytest", "-m", "gpu", "-p", "no:cacheprovider", "-p", outcomes.__name__)

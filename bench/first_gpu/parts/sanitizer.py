@@ -16,7 +16,7 @@ from ..report import ROOT
 from ..sizes import Sizes
 
 PROGRAM = "compute-sanitizer"
-#: The wheel that the extra ``sanitizer`` installs; its programs are not on PATH.
+#: The wheel that the group ``sanitizer`` installs; its programs are not on PATH.
 WHEEL = "nvidia-cuda-sanitizer-api"
 #: Further options. Results are copied to the host as one block, with the gaps between arrays.
 MORE = {"initcheck": ("--check-api-memory-access", "no")}

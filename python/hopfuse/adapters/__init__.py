@@ -1,6 +1,6 @@
 """Interfaces of other libraries over hopfuse's kernels and recipes.
 
-The room imports the public API and :mod:`hopfuse.client`; each module imports its library when it is first used.
+The package imports the public API and :mod:`hopfuse.client`; each module imports its library when it is first used.
 """
 
 from importlib import import_module

@@ -22,9 +22,9 @@ except ModuleNotFoundError as _error:
 class HopfuseRetriever(dspy.Retrieve):
     """A DSPy retriever over an index here or over ``hopfuse serve``.
 
-    Called with a question it returns a ``dspy.Prediction`` with ``passages`` (texts, best first) and, in their order,
-    ``ids``, ``scores`` and ``metadata``, and with ``notes`` about the question; called with a list of questions, a list
-    of those, all found by one search. :meth:`rm` is what ``dspy.configure(rm=...)`` takes for programs that use
+    A call with a question returns a ``dspy.Prediction`` with ``passages`` (texts, best first) and, in their order,
+    ``ids``, ``scores`` and ``metadata``, and with ``notes`` about the question. A call with a list of questions returns
+    a list of predictions, from one search. :meth:`rm` is what ``dspy.configure(rm=...)`` takes for programs that use
     ``dspy.Retrieve``; it logs notes as warnings.
 
     Parameters

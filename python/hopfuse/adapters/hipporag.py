@@ -57,10 +57,10 @@ _logger = logging.getLogger(__name__)
 def accelerate(rag: Any) -> Any:
     """Make ``rag.retrieve`` answer questions in batches.
 
-    Results are those of HippoRAG's own code. The same facts go to the same language model, one question after the
+    Results equal those of HippoRAG's own code. The same facts go to the same language model, one question after the
     other. Passage scores agree to 1e-6, and so does the order, except among closer scores. The graph and the embeddings
     are read once, and again after HippoRAG prepares its retrieval anew or the number of nodes or edges changes.
-    ``rag_qa`` calls ``retrieve``, so it becomes faster, too. ``del rag.retrieve`` undoes the change.
+    ``rag_qa`` calls ``retrieve``, so it also becomes faster. ``del rag.retrieve`` undoes the change.
 
     Parameters
     ----------

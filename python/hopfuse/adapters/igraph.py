@@ -160,8 +160,8 @@ def personalized_pagerank_batch(
     Parameters
     ----------
     graph : igraph.Graph, or Graph
-        A :class:`hopfuse.Graph` of :func:`from_igraph` is used as it is; leave ``weights`` and ``directed`` out then.
-        An accelerated graph is read once, as in :func:`accelerate`; any other igraph graph in every call.
+        A :class:`hopfuse.Graph` of :func:`from_igraph` is used as it is; with it, leave out ``weights`` and
+        ``directed``. An accelerated graph is read once, as in :func:`accelerate`; any other igraph graph in every call.
     resets : array_like (B, N), scipy.sparse (B, N), Seeds, or list of {vertex: weight}
         A vertex is a number, or a name of an igraph graph.
     directed, weights

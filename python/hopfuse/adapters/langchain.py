@@ -313,7 +313,7 @@ class HopfuseVectorStore(VectorStore):
         ids: list[str] | None = None,
         **settings: Any,
     ) -> HopfuseVectorStore:
-        """Return a store with these texts added; ``source`` and the settings are those of the store."""
+        """Return a store with these texts added; ``source`` and the settings configure the store."""
         made = cls(source, embedding, **settings)
         made.add_texts(texts, metadatas, ids=ids)
         return made

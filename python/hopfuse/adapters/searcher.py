@@ -60,7 +60,7 @@ class Searcher:
     strict : bool
         Raise what would be a note beside the hits.
     per_document : int, optional
-        At most so many hits of a document, as in :meth:`hopfuse.Retriever.search`.
+        The largest number of hits of a document, as in :meth:`hopfuse.Retriever.search`.
     allow_scope : {"isolated", "results"}
         As in :meth:`hopfuse.Retriever.search`; a server supports only ``"isolated"``.
     index : str, optional

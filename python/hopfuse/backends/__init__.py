@@ -135,9 +135,9 @@ def backend_info() -> dict[str, Any]:
     -------
     dict
         ``auto``: the backend that ``backend="auto"`` selects, or None if HOPFUSE_BACKEND is invalid (then ``error``
-        says so). ``backends``: a dict per backend, with the last call of each op. That of ``cpu`` has the variant in
-        use, the variants built and runnable, why others are not used, threads and idle workspace bytes; that of
-        ``cuda`` the device, the driver and the origin of its kernels, or under ``error`` why it is not used.
+        says so). ``backends``: a dict per backend, with the last call of each op. ``cpu`` has the variant in use, the
+        variants built and runnable, why others are not used, threads and idle workspace bytes. ``cuda`` has the device,
+        the driver and the origin of its kernels, or under ``error`` why it is not used.
 
     Examples
     --------

@@ -31,7 +31,7 @@ GUIDED_SHARE = 7.0
 
 
 class Budget(NamedTuple):
-    """How many entries the local walks of a graph may read; a function of the graph alone."""
+    """How many entries the local walks of a graph may read; it depends only on the graph."""
 
     entries: int
     """The most entries of a query; 0: walks are by passes."""

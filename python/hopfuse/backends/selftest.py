@@ -92,7 +92,7 @@ def _difference_in_one_launch(device: Backend) -> str | None:
 def leaked_bytes(backend: Backend, times: int = 20) -> int | None:
     """Return the device memory lost by recording a search and dropping it ``times`` times; None without a device.
 
-    A first recording loads kernels, which stay. Memory that other programs allocate counts too.
+    A first recording loads kernels, which stay. Memory that other programs allocate also counts.
     """
     if backend.device is None:
         return None

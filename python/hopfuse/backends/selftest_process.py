@@ -1,4 +1,4 @@
-"""The quick self-test of a GPU in a process of its own: a kernel that crashes or hangs ends that process alone."""
+"""The quick self-test of a GPU in a process of its own: a kernel that crashes or hangs ends only that process."""
 
 from __future__ import annotations
 

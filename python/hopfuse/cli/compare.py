@@ -100,12 +100,11 @@ def compare(
     """Run all recipes and legs of an index on the same questions.
 
     Prints the quality of each and the significance of its difference from dense retrieval (in an index without vectors,
-    from words); with --time also the
-    milliseconds per question, alone and in batches of 32 (encoding and matching names excluded), and the memory of a
-    search. With --encoder, PolicyRAG also searches facts by vectors: all facts of the index are encoded, and --cache
-    keeps the vectors. TripleHybrid needs facts and entity vectors; it ranks passages by the entities that they
-    mention. With both --vectors and --encoder, passages are searched with the former, entities and facts with the
-    latter.
+    from words). With --time it also prints the milliseconds per question, alone and in batches of 32 (encoding and
+    matching names excluded), and the memory of a search. With --encoder, PolicyRAG also searches facts by vectors: all
+    facts of the index are encoded, and --cache keeps the vectors. TripleHybrid needs facts and entity vectors; it ranks
+    passages by the entities that they mention. With both --vectors and --encoder, passages are searched with the
+    former, entities and facts with the latter.
     """
     files = named_files(named)
     read: dict[str, Path | None] = {f"run {name}": path for name, path in files.items()}

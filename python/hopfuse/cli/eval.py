@@ -58,9 +58,9 @@ def evaluate_runs(
 ) -> None:
     """Evaluate runs against relevance judgements.
 
-    Prints means with 95 % intervals, overall and by number of hops. With --baseline also prints the queries that each
-    run wins and loses against it, the mean difference with its interval and p-value, the smallest difference that
-    these queries could show, and the ranks of the relevant passages of some queries won and lost.
+    Prints means with 95 % intervals, overall and by number of hops. With --baseline it also prints the queries that
+    each run wins and loses against it, and the mean difference with its interval and p-value. It adds the smallest
+    difference that these queries could show, and the ranks of the relevant passages of some queries won and lost.
     """
     whole = read_inputs(judgements, named, metrics, options)
     inputs = part(whole, split)

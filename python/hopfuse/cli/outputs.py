@@ -206,7 +206,7 @@ class FailedFile:
     Parameters
     ----------
     path : Path or None
-        None prints the passages alone.
+        None prints only the passages.
     inputs : mapping of str to Path or None
         The files that are read, by option.
 
@@ -288,7 +288,7 @@ class FailureList:
     Parameters
     ----------
     path : Path or None
-        None prints them alone.
+        None prints only them.
 
     Raises
     ------

@@ -258,7 +258,7 @@ _Row = dict[str, Any]
 
 
 def added_reader(index: Index, options: Mapping[str, Any]) -> AddedPassages:
-    """Return what reads added passages the way the index's own were read; ``options`` are those of the command."""
+    """Return what reads added passages the way the index's own were read; ``options`` come from the command."""
     given = {**options, "reader": () if options["reader"] is None else (options["reader"],)}
     check_reader({**given, "language": None, "tagger": None})
     names = index.num_entities if index.words is None else index.words.first

@@ -92,7 +92,7 @@ def bench(arguments: tuple[str, ...]) -> None:
 
     \b
     hopfuse bench --quick                    run every case once on tiny inputs
-    hopfuse bench --out rows.jsonl           measure everything (pip install -e '.[bench]')
+    hopfuse bench --out rows.jsonl           measure everything (pip install -e '.[dev]' --group bench)
     hopfuse bench --case NAME ...            measure some cases
     hopfuse bench --report rows.jsonl        write docs/performance.md from measured rows
     hopfuse bench --plots DIR rows.jsonl     plot measured rows
@@ -106,7 +106,7 @@ def bench(arguments: tuple[str, ...]) -> None:
             "missing",
             None,
             "the benchmarks are in the sources, not in the installed package, and this folder is not in a checkout; "
-            "change to a checkout, pip install -e '.[bench]' there, and run hopfuse bench again",
+            "change to a checkout, pip install -e '.[dev]' --group bench there, and run hopfuse bench again",
         )
     path = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
     command = (sys.executable, "-P", "-m", "bench", *arguments)  # -P: nothing of this folder shadows a module

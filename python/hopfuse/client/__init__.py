@@ -1,6 +1,6 @@
 """Clients of ``hopfuse serve`` (extra ``client``, and ``arrow`` for batches of vectors).
 
-The room imports the public API, httpx and pyarrow.
+The package imports the public API, httpx and pyarrow.
 """
 
 from __future__ import annotations

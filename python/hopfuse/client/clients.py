@@ -74,7 +74,7 @@ class Client:
         index, recipe, options : optional
             By default the server's.
         per_document : int, optional
-            At most so many hits of a document, and one of passages of equal text.
+            The largest number of hits of a document; passages of equal text count as one.
         strict : bool, optional
             Raise what would be a note of a result.
         trace : bool
@@ -220,7 +220,8 @@ class Client:
     def passages(self, **where: Unpack[ScrollOptions]) -> Iterator[PassagesPage]:
         """Read the passages that the key sees, page by page, in ascending order of their ids.
 
-        Each page is of the index as it is then. What is neither added nor deleted meanwhile is read once.
+        Each page shows the index as it is when the page is read. What is neither added nor deleted meanwhile is read
+        once.
 
         Parameters
         ----------

@@ -115,8 +115,8 @@ def compare_recipes(
     Parameters
     ----------
     retriever : Retriever or Index
-        The encoder, names and threads of a retriever are those of the rankings, its
-        options those of its own recipe. With an encoder, PolicyRAG also searches facts by vectors.
+        A retriever shares the encoder, names and threads of the rankings, and has the options of its own recipe. With
+        an encoder, PolicyRAG also searches facts by vectors.
     questions : sequence of str, B entries
     qrels : Qrels
         Judgements of the same questions, by rows of the index.
@@ -147,8 +147,8 @@ def compare_recipes(
     Raises
     ------
     InputError
-        The index has neither vectors nor words to rank, a ranking is unknown, a run has the name of a ranking, vectors
-        that the index has none to compare with, vectors or an encoder of another dimension than the index, or
+        The index has neither vectors nor words to rank, or none to compare given vectors with. A ranking is unknown, or
+        a run has the name of one. Vectors or an encoder have another dimension than the index, or
         :func:`hopfuse.evaluate.evaluate` raises it.
 
     Examples

@@ -79,10 +79,10 @@ class Fault:
 def find_faults(retriever: Retriever | Index) -> list[Fault]:
     """Return what is wrong with the data of an index.
 
-    Faults are empty texts, equal texts, passages of very unequal length, passages without vectors, vectors that the
-    encoder does not make again, texts in a language that BM25, the words or the encoder were not made for, texts in
-    scripts without spaces, passages in which no reader found anything, names that only one passage has, and function
-    words as entities.
+    Faults of texts are empty ones, equal ones, lengths that differ widely, languages that BM25, the words or the
+    encoder were not made for, and scripts without spaces. Faults of passages are missing vectors, vectors that the
+    encoder does not make again, and passages in which no reader found anything. Faults of entities are names that only
+    one passage has, and function words.
 
     Parameters
     ----------

@@ -155,9 +155,9 @@ def rank_biased_overlap(a: Hits, b: Hits, *, p: float = 0.9) -> Values:
 
     RBO is the share of passages that two lists have in common down to depth d, averaged over all depths with weights
     (1 - p) p^(d - 1). It is defined for infinite lists. For finite ones, the agreement at the end of the longer list is
-    extrapolated to all greater depths, and the shorter list is extrapolated at the rate of agreement at its end
-    (equation 32 of the reference, a point estimate between RBO's lower and upper bound). Lists of different lengths can
-    be compared, and equal lists have RBO 1.
+    extrapolated to all greater depths, and the shorter list is extrapolated at the rate of agreement at its end. This
+    is equation 32 of the reference, a point estimate between RBO's lower and upper bound. Lists of different lengths
+    can be compared, and equal lists have RBO 1.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ class Ranking(NamedTuple):
     words : bool
         Whether it reads the words of the retriever that is compared; else it reads none.
     leg : {"dense", "lexical", "graph"} or None
-        The leg that is ranked alone; None for the recipe's hits.
+        The leg to rank by itself; None for the recipe's hits.
     detail : bool
         Whether it shows a part of another ranking, which a comparison may leave out.
     """

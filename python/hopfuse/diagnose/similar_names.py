@@ -24,7 +24,7 @@ class LookAlikes(NamedTuple):
     Attributes
     ----------
     why : str
-        ``"name"``: a name or alias of one is that of another, but for case, punctuation and articles;
+        ``"name"``: a name or alias of one equals that of another, but for case, punctuation and articles;
         ``"accents"``; ``"signs"``: equal without spaces, apostrophes and hyphens; ``"order"``: of words; ``"letter"``:
         one letter more, less or another.
     entities : tuple of int

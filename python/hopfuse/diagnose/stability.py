@@ -95,8 +95,8 @@ def rank_stability(
     Raises
     ------
     InputError
-        No question was rewritten, the numbers of judgements or of rows of hits differ from that of questions, p is
-        outside (0, 1), or k is below 1 or above the width of a list.
+        No question was rewritten, there are not as many judgements, or rows of hits, as questions, p is outside (0, 1),
+        or k is below 1 or above the width of a list.
 
     Examples
     --------

@@ -250,7 +250,7 @@ class Reranker(Protocol):
     """
 
     def score(self, queries: Sequence[str], candidates: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
-        """Return a score for each of the n_b candidates of each of B queries: B arrays of float32, shape (n_b,)."""
+        """Return scores for B queries, for the n_b candidates of each: B arrays of float32, shape (n_b,)."""
         ...
 
 

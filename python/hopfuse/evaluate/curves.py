@@ -48,8 +48,8 @@ class Curve:
 def option_curves(sweep: Sweep) -> dict[str, tuple[Curve, ...]]:
     """Return a curve of the metric for each numeric option and each method.
 
-    A method's other options are those of its best trial, so the curve passes through that trial. All points are on the
-    tune half, where the best one is optimistic because it was chosen there.
+    A method has the other options of its best trial, so the curve passes through that trial. All points are on the tune
+    half, where the best one is optimistic because it was chosen there.
 
     Parameters
     ----------

@@ -160,7 +160,7 @@ class Evaluation:
     def losses(self, run: str, metric: str) -> tuple[str, ...]:
         """Return the queries for which a run has a lower value than the baseline, in order.
 
-        Errors are those of :meth:`wins`.
+        Errors are as for :meth:`wins`.
         """
         return self._where(self._difference(run, metric) < 0)
 
@@ -275,10 +275,10 @@ def evaluate(
     by_hops : bool
         Also evaluate each group of queries with the same number of hops, if any is known.
     baseline : str, optional
-        One of the runs. Every other run is compared with it under each metric: wins and losses, the mean
-        difference with its paired bootstrap interval, and the p-value of McNemar's exact test (values of 0 and 1)
-        or of the paired randomisation test, also corrected for the number of runs compared.
-        ``distractor_suppression@k`` uses its hits for runs without a baseline of their own.
+        One of the runs. Every other run is compared with it under each metric: wins and losses, the mean difference
+        with its paired bootstrap interval, and a p-value. The test is McNemar's exact one for values of 0 and 1, else
+        the paired randomisation test; p is also corrected for the number of runs compared. ``distractor_suppression@k``
+        uses its hits for runs without a baseline of their own.
     relevance_level : int, at least 1
         Passages of lower grades are not relevant, as with trec_eval's ``-l``. nDCG reads the grades of all.
     without_gold : {"skip", "zero"}
@@ -430,10 +430,10 @@ def query_trace(
     Returns
     -------
     dict
-        ``id``, ``question``, ``hops`` (their number, None if not known); ``gold``: for each gold passage, hop by hop,
-        ``id``, ``title``, ``hop`` (from 1, or None) and ``runs``, its rank (from 1) and score in each run or None;
-        ``first``: the first hits of each run with id, title and score; if there are runs with answers, ``accepted``
-        and ``answers``.
+        ``id``, ``question`` and ``hops`` (their number, None if not known). ``gold`` has for each gold passage, hop by
+        hop, ``id``, ``title``, ``hop`` (from 1, or None) and ``runs``: its rank (from 1) and score in each run, or
+        None. ``first`` has the first hits of each run with id, title and score. If there are runs with answers, there
+        are also ``accepted`` and ``answers``.
 
     Examples
     --------

@@ -46,7 +46,7 @@ class Metric:
     reads_texts, reads_baseline : bool
         True if the metric needs a :class:`Run` with the passages' texts, or with a baseline.
     counts_gold : bool
-        True if the value depends on the gold passages alone: trec_eval counts 0 for a query that has none.
+        True if the value depends only on the gold passages: trec_eval counts 0 for a query that has none.
     reads_grades : bool
         True if the grades of gold passages matter.
     """

@@ -56,7 +56,7 @@ def relevance(hits: Hits, judged: RelevantPairs, k: int | None = None) -> NDArra
 def gains(hits: Hits, judged: RelevantPairs, k: int | None = None) -> NDArray[np.int64]:
     """Return the grades of the first k hits of each query, 0 for passages that are not relevant.
 
-    Parameters and errors are those of :func:`relevance`.
+    Parameters and errors are as for :func:`relevance`.
 
     Returns
     -------
@@ -132,8 +132,8 @@ def recall(hits: Hits, qrels: Qrels, k: int) -> Values:
 def precision(hits: Hits, qrels: Qrels, k: int) -> Values:
     """Return the share of the first k hits that are gold passages.
 
-    As in trec_eval, the number is divided by k for lists of fewer hits, too. Parameters, returned shape and errors are
-    those of :func:`recall`.
+    As in trec_eval, the number is divided by k even for lists of fewer hits. Parameters, returned shape and errors are
+    as for :func:`recall`.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def precision(hits: Hits, qrels: Qrels, k: int) -> Values:
 def r_precision(hits: Hits, qrels: Qrels) -> Values:
     """Return the precision, and recall, of the first R hits of a query, where R is the number of its gold passages.
 
-    Parameters, returned shape and errors are otherwise those of :func:`recall`.
+    Parameters, returned shape and errors are otherwise as for :func:`recall`.
 
     References
     ----------
@@ -170,7 +170,7 @@ def r_precision(hits: Hits, qrels: Qrels) -> Values:
 def hit(hits: Hits, qrels: Qrels, k: int) -> Values:
     """Return 1 if at least one gold passage is among the first k hits, else 0.
 
-    Parameters, returned shape and errors are those of :func:`recall`.
+    Parameters, returned shape and errors are as for :func:`recall`.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def hit(hits: Hits, qrels: Qrels, k: int) -> Values:
 def full_support(hits: Hits, qrels: Qrels, k: int) -> Values:
     """Return 1 if all gold passages are among the first k hits, else 0.
 
-    Parameters, returned shape and errors are those of :func:`recall`.
+    Parameters, returned shape and errors are as for :func:`recall`.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def last_hop(hits: Hits, qrels: Qrels, k: int) -> Values:
     """Return 1 if at least one passage of the last hop is among the first k hits, else 0.
 
     NaN for a query whose last hop is not known (:attr:`Qrels.num_without_last_hop` counts them).
-    Parameters, returned shape and errors are those of :func:`recall`.
+    Parameters, returned shape and errors are as for :func:`recall`.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def last_hop_recall(hits: Hits, qrels: Qrels, k: int) -> Values:
     """Return the share of the last hop's passages that are among the first k hits.
 
     Unlike :func:`last_hop`, it is 1 only if all passages of the last hop are found, of which a comparison has several.
-    NaN for a query whose last hop is not known. Parameters, returned shape and errors are those of :func:`recall`.
+    NaN for a query whose last hop is not known. Parameters, returned shape and errors are as for :func:`recall`.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def reciprocal_rank(hits: Hits, qrels: Qrels, k: int | None = None) -> Values:
     """Return 1 / rank of the first gold passage among the first k hits, 0 if there is none.
 
     The mean over queries is the MRR. Without k, all hits count. Parameters, returned shape and
-    errors are otherwise those of :func:`recall`.
+    errors are otherwise as for :func:`recall`.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def ndcg(hits: Hits, qrels: Qrels, k: int | None = None) -> Values:
 
     The gain of a hit is its grade, its discount is 1 / log2(1 + rank). The ideal ranking has the gold passages in
     descending order of grade. Without k, all hits count, and all gold passages are in the ideal ranking. Parameters,
-    returned shape and errors are otherwise those of :func:`recall`.
+    returned shape and errors are otherwise as for :func:`recall`.
 
     References
     ----------
@@ -284,7 +284,7 @@ def average_precision(hits: Hits, qrels: Qrels, k: int | None = None) -> Values:
     """Return the average precision: the sum of the precisions at the ranks of gold passages, over their number.
 
     The mean over queries is the MAP. A gold passage that is not among the hits adds 0. Without k, all hits
-    count. Parameters, returned shape and errors are otherwise those of :func:`recall`.
+    count. Parameters, returned shape and errors are otherwise as for :func:`recall`.
 
     References
     ----------
@@ -422,8 +422,8 @@ _ASCII_PUNCTUATION = str.maketrans("", "", string.punctuation)
 def normalise_answer(answer: str) -> str:
     """Return an answer folded, without punctuation and English articles, and with single spaces.
 
-    :func:`hopfuse.text.fold` makes case and other spellings of the same characters equal. Punctuation is that of ASCII,
-    as published, and that of other scripts; typographic quotes and dashes stay.
+    :func:`hopfuse.text.fold` makes case and other spellings of the same characters equal. Punctuation means ASCII's, as
+    published, and other scripts'; typographic quotes and dashes stay.
 
     References
     ----------
@@ -478,7 +478,7 @@ def token_f1(answer: str, accepted: Sequence[str]) -> float:
 
     Tokens are the words after :func:`normalise_answer`, in scripts without spaces single characters, counted with
     multiplicity. If either side has none (an answer
-    such as "The"), the score is 1 if both have none, else 0. Parameters and errors are those of :func:`exact_match`.
+    such as "The"), the score is 1 if both have none, else 0. Parameters and errors are as for :func:`exact_match`.
 
     Returns
     -------

@@ -31,7 +31,7 @@ SPLITS = ("tune", "test", "all")
 def in_test_half(ids: Iterable[str]) -> NDArray[np.bool_]:
     """Return True for the queries of the test half, False for those of the tune half.
 
-    A query is in the test half if the MD5 hash of its id in UTF-8 is odd. The half depends on the id alone: not on the
+    A query is in the test half if the MD5 hash of its id in UTF-8 is odd. The half depends only on the id: not on the
     order of the queries, on which others there are, or on a seed.
 
     Parameters
@@ -220,7 +220,7 @@ def sweep(
 ) -> Sweep:
     """Run every combination of options on the tune half, and the best one once on the test half.
 
-    The halves are those of :func:`in_test_half`. No query of the test half is run before the choice is made.
+    The halves are made by :func:`in_test_half`. No query of the test half is run before the choice is made.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def sweep(
         Values of each option: the trials are their product, the last option varying fastest. Or the options of each
         trial, if trials differ in which options they have (:func:`fusion_trials`). Duplicates are run once.
     baseline : mapping of str to value
-        Options of the run with which all others are compared; run once, even if the grid has it too.
+        Options of the run with which all others are compared; run once, even if the grid also has it.
     metric : str
         The metric to choose by, a name of :func:`parse_metric`.
 

@@ -154,8 +154,8 @@ def sweep_sets(
     """Run every combination of options on the tune half of several sets, and the best for all on the test halves.
 
     Options that are best on one set of questions often lose on another. The trial is selected whose largest loss
-    against the best trial of each set is smallest. The halves are those of :func:`in_test_half`; no query of a test
-    half is run before the choice is made, and each finalist is run there once.
+    against the best trial of each set is smallest. The halves are made by :func:`in_test_half`; no query of a test half
+    is run before the choice is made, and each finalist is run there once.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class EndpointReader:
     skip_failed : float in [0, 100]
         Per cent of the passages that may be left out, because the endpoint refuses them, or the model gives no usable
         answer about them; one passage always may be, unless this is 0. A passage that is left out has ``failure``, and
-        no facts. With a cache, another run asks about these alone.
+        no facts. With a cache, another run asks only about these.
 
     Raises
     ------

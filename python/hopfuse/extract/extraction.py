@@ -67,7 +67,7 @@ class Extraction:
     title, text : str
         ``title`` may be empty.
     entities : tuple of str
-        Names as written in the passage. The ends of triples and links count as mentioned too.
+        Names as written in the passage. The ends of triples and links also count as mentioned.
     triples : tuple of (str, str, str)
         Head, relation and tail.
     malformed : int
@@ -243,7 +243,7 @@ def listed_extractions(source: Any) -> list[Extraction]:
 def listed_passages(source: Any) -> list[Passage]:
     """Return passages from a path, an Arrow table or mappings, as for :meth:`hopfuse.Index.build`.
 
-    The column ``position`` is read too.
+    The column ``position`` is also read.
 
     Raises
     ------

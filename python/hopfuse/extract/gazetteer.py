@@ -263,7 +263,7 @@ class Gazetteer:
         return [self._mentions(text) for text in checked_texts(texts)]
 
     def part(self, part: IndexPart) -> Gazetteer:
-        """Return the gazetteer of a part of an index; the names must be those of the index's entities.
+        """Return the gazetteer of a part of an index; the names must equal the index's entities.
 
         Raises
         ------

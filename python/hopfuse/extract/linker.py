@@ -57,9 +57,9 @@ class EntityLinker:
       name must be written as in the index: "Reading" is the town, "reading" is not. Otherwise (in a question in one
       case or in Title Case, or for its first word), the mention is uncertain. Its ``confidence`` is the link
       probability: the share of the entity's passages among these and the index's passages that contain the words in
-      lower case; after a prefix, the words are also those with the prefix, so that "Lebanon" is not "to Banan".
-      Mentions with a confidence below ``least`` are dropped: "time" is not the town if a thousand passages contain
-      the word and two the town.
+      lower case. After a prefix, the words with the prefix count as well, so that "Lebanon" is not "to Banan". Mentions
+      with a confidence below ``least`` are dropped: "time" is not the town if a thousand passages contain the word and
+      two the town.
     - Function words ("of", "it", "where is") are not names, unless they are written as names: "the country where Of
       is".
     - A code, an alias of up to three capitals, with a vowel, that are not the initials of the entity's name, must be
@@ -69,10 +69,10 @@ class EntityLinker:
     - Of overlapping mentions that remain, the longest wins, then the leftmost.
     - A question in one case that names nothing so far probably has a name that is a common word: "where is time". The
       most probable of the dropped words is found, however small its link probability is. It must stand where a name
-      can: first, or after a function word other than a determiner ("in time", not "what time" or "local time"), and
-      not before a word that it forms a phrase with in the index's passages, in lower case ("time zone"). A preposition
-      is found only where it cannot be one: "the country where of is"; and a determiner only without its noun: "where
-      same lies".
+      can: first, or after a function word other than a determiner ("in time", not "what time" or "local time"). Nor may
+      a word follow with which it forms a phrase in the index's passages, in lower case ("time zone"). A preposition is
+      found only where it cannot be one: "the country where of is"; and a determiner only without its noun: "where same
+      lies".
 
     Parameters
     ----------

@@ -214,10 +214,11 @@ class Memory:
     ) -> Graph:
         """Return the undirected graph: nodes 0 .. P-1 are the passages, P .. P+E-1 the entities.
 
-        Edge types: ``"context"`` (an entity and a passage that mentions it, weight 1), the families of facts (weight:
-        number of statements of such facts between the two entities), the types of :attr:`links` (weight: number of
-        passages that link the two entities), ``"synonym"``, ``"word"`` (a word and a passage that contains it, weight
-        1) and ``"sequence"`` (consecutive passages, weight 1). If all entities are words, there is no ``"context"``.
+        Edge types: ``"context"`` (an entity and a passage that mentions it, weight 1). The families of facts (weight:
+        number of statements of such facts between the two entities), and the types of :attr:`links` (weight: number of
+        passages that link the two entities). Further types are ``"synonym"``, ``"word"`` (a word and a passage that
+        contains it, weight 1) and ``"sequence"`` (consecutive passages, weight 1). If all entities are words, there is
+        no ``"context"``.
 
         Parameters
         ----------

@@ -150,7 +150,7 @@ class SpacyReader:
         ------
         InputError
             The argument is not a table of passages, or more texts than ``skip_failed`` allows are longer than the
-            model's ``max_length``. No text is read then.
+            model's ``max_length``. In that case no text is read.
         """
         listed = listed_passages(passages)
         skips = skips or Skips(self._skip_failed, len(listed))

@@ -286,7 +286,7 @@ def abbreviations(texts: Iterable[str]) -> dict[tuple[str, str], int]:
     A short form has 2 to 10 characters and at most two words, begins with a letter or digit, and contains a letter. Its
     long form ends right before the parenthesis and has at most ``min(|A| + 5, 2 |A|)`` words, where ``|A|`` is the
     length of the short form. Read from the right, the long form contains the letters and digits of the short form in
-    order, the first one at the beginning of a word. "IMF (International Monetary Fund)" is recognised too.
+    order, the first one at the beginning of a word. "IMF (International Monetary Fund)" is also recognised.
 
     Raises
     ------

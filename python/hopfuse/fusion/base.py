@@ -147,7 +147,7 @@ class FusionMethod(KeepsKernelOptions):
 
     @property
     def adds_up(self) -> bool:
-        """Return whether a fused score is the weighted sum of the scores from fusing each list alone."""
+        """Return whether a fused score is the weighted sum of the scores from fusing each list by itself."""
         return False
 
     def kernel_options(self, num_lists: int) -> KernelOptions:

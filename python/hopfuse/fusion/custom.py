@@ -19,7 +19,7 @@ class Custom(FusionMethod):
     """Scores by a Python function, which is called once a query, on the host: slow, for trying a method.
 
     ``hf.fuse(lists, method=function, **options)`` makes one. Weights are ones unless given. The consensus bonus, the
-    prior and the order of ties are those of every method; scores are rounded to float32.
+    prior and the order of ties are as for every method; scores are rounded to float32.
 
     Parameters
     ----------

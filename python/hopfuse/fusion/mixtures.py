@@ -146,7 +146,7 @@ class Quantum(UnitWeights):
 
     The interference is a_l a_m cos(theta) with ``form="product"`` (PhaseGraph), and 2 sqrt(a_l a_m) cos(theta) with
     ``form="sqrt"`` (the quantum probability ranking principle; Zuccon, Azzopardi & van Rijsbergen, ICTIR 2009). Every
-    pair of lists interferes. For a document that a list lacks, a_l = 0. Calibrations are those of :class:`Boltzmann`.
+    pair of lists interferes. For a document that a list lacks, a_l = 0. Calibrations are as for :class:`Boltzmann`.
     Default weights: 1 each.
 
     Parameters
@@ -202,7 +202,7 @@ class LogLinear(FusionMethod):
     """score = prod_l (P_l + epsilon)^w_l, with the probabilities P_l of :class:`Boltzmann`.
 
     For two lists it is P_v^w P_g^(1 - w) (PhaseGraph). A list that lacks the document has P_l = 0, so its factor is
-    epsilon^w_l. Calibrations and default weights are those of Boltzmann.
+    epsilon^w_l. Calibrations and default weights are as for Boltzmann.
 
     Parameters
     ----------

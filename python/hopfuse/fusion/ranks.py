@@ -233,9 +233,9 @@ class Condorcet(UnitWeights):
     A document beats another if the lists that rank it higher have a larger total weight than those that rank it lower.
     A list ranks the documents that it holds above those that it lacks, and does not rank two that it lacks. Majorities
     need not be transitive: documents of a cycle, in which ties count in both directions, are ordered by how many others
-    they beat, then by id. Otherwise the order is that of Condorcet fusion, where the order within a cycle depends on
-    the sort's starting point (Montague & Aslam, CIKM 2002). Weights are rounded to float32 once and then summed
-    exactly, so that equal votes tie. Default weights: 1 each.
+    they beat, then by id. Otherwise the order follows Condorcet fusion, where the order within a cycle depends on the
+    sort's starting point (Montague & Aslam, CIKM 2002). Weights are rounded to float32 once and then summed exactly, so
+    that equal votes tie. Default weights: 1 each.
 
     Only ranks matter, so a calibration is an error. The cost of a query is the square of its union's size times the
     number of lists.
@@ -327,8 +327,9 @@ def strengths(n: int, steps: int) -> NDArray[np.float64]:
     """Return the Plackett-Luce strengths of one ranking of n items, with sum 1, by Hunter's MM algorithm.
 
     It starts with equal strengths. A step sets the strength of the item of rank r to
-    [r < n] / sum_(t <= min(r, n - 1)) 1/S_t, where S_t is the sum of the strengths of rank t and below (Hunter, "MM
-    Algorithms for Generalized Bradley-Terry Models", Annals of Statistics 32, 2004, eq. 30, for one ranking).
+    [r < n] / sum_(t <= min(r, n - 1)) 1/S_t, where S_t is the sum of the strengths of rank t and below. This is
+    equation 30, for one ranking, of Hunter, "MM Algorithms for Generalized Bradley-Terry Models", Annals of Statistics
+    32, 2004.
 
     Examples
     --------

@@ -367,9 +367,10 @@ class Gumbel(FusionMethod):
     ----------
     theta : "auto" or float in [1, 100]
         The assumed dependence of the lists: 1 means none (the product of all u_l = c_l + epsilon), larger values
-        approach the minimum of u_l. "auto" is 1/(1 - tau) per query, where tau, clipped to [0, 0.95], is Kendall's rank
-        correlation over the documents that two lists share, over all pairs of lists; pairs with equal scores count as
-        neither concordant nor discordant (Genest & Rivest, JASA 88, 1993). It is 1 if no two lists share two documents.
+        approach the minimum of u_l. With "auto" it is 1/(1 - tau) per query, where tau, clipped to [0, 0.95], is
+        Kendall's rank correlation over the documents that two lists share, over all pairs of lists. Pairs with equal
+        scores count as neither concordant nor discordant (Genest & Rivest, JASA 88, 1993). It is 1 if no two lists
+        share two documents.
     epsilon : "auto" or float > 0
         Added to scores, which may be 0. "auto" is 1e-9, or exp(-87/L) for L >= 5 lists, so that the score of a document
         that only one list holds does not underflow float32. A number for which it would is an error.

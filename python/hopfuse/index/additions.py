@@ -247,7 +247,7 @@ def merged_slots(names: Names, merged: Sequence[tuple[str, str]]) -> dict[int, i
     Raises
     ------
     InputError
-        A name of no entity or of several, a word, an entity that goes twice or into one that goes too.
+        A name of no entity or of several, a word, an entity that goes twice, or into one that itself goes.
     """
     heirs: dict[int, int] = {}
     for kept, other in merged:
@@ -289,7 +289,7 @@ class Deleted(NamedTuple):
 def restated(names: Names, heirs: Mapping[int, int], deleted: Deleted) -> Additions:
     """Return the aliases, edges and facts of entities, stated of others.
 
-    An edge with a passage counts once if both have one of its type: the weight is that of the entity that stays. Edges
+    An edge with a passage counts once if both have one of its type: its weight comes from the entity that stays. Edges
     and facts between merged entities are left out, and so are equal statements of facts by one passage.
 
     Parameters

@@ -110,8 +110,8 @@ class Change:
         """Delete passages by their ids, by a filter or by their document.
 
         Their edges, the edges that they state and their statements of facts go with them. So do names and words that a
-        reader made of texts (those that are not :attr:`Index.stated`), with their aliases and vectors, if no passage of
-        the index has an edge with them or states an edge or a fact about them any more.
+        reader made (those that are not :attr:`Index.stated`), with their aliases and vectors, once no passage of the
+        index has an edge with them, or states one or a fact about them.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ class Change:
         stated : bool
             The user states the entities (:attr:`Index.stated`); False if a reader found them in passages: they go with
             the last passage that has an edge with them or states something about them. The entities of a change's
-            aliases are stated too.
+            aliases are also stated.
         """
         given = checked_texts(names, "names")
         if words and self._base.words is None:
@@ -321,8 +321,8 @@ class Change:
         Entities of the index are matched by the keys of :func:`hopfuse.extract.build_memory`, then by aliases that one
         entity alone has, and another spelling of a name becomes an alias, except in a change with a filter, which adds
         none. New ones are not stated, and a stated one stays so (:attr:`Index.stated`). The result equals an index
-        built from all passages, except for what a build derives from all of them together: the spelling of names, words
-        and relations (here the first one), conflicts between facts (here all are kept), and synonyms (here none).
+        built from all passages, except for what a build derives from all of them together. The spelling of names, words
+        and relations is the first one, conflicting facts are all kept, and no synonyms are found.
 
         Parameters
         ----------

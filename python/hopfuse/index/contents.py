@@ -105,16 +105,22 @@ class Contents:
         Returns
         -------
         dict
-            ``format_version``, ``generation`` (None for an index that was not opened from a directory), ``seq``,
-            ``num_passages``, ``documents`` (how many there are), ``languages`` (their tags), ``num_entities``,
-            ``num_stated`` (entities that a user stated), ``num_aliases``, ``name_rule``, ``dim``, ``entity_dim`` (None
-            without vectors), ``metric``, ``storage``, ``bytes`` (of all sections) and ``sections`` (dtype, shape and
-            bytes of each). The following are None if the part is absent, else a dict: ``encoder`` (``name``, ``dim``,
-            ``normalize``), ``graph`` (``nodes``, ``stored``, ``directed``, ``weighted``, and ``edge_types``: the number
-            of merged edges of each type, undirected ones counted once), ``words`` (numbers of ``words`` and
-            ``stopwords``, ``stemmer``, ``tagger``, ``rule``), ``lexical`` (``method``, ``k1``, ``b``, ``stemmer``,
-            ``rule``, and the numbers of ``stopwords``, ``terms`` and ``entries``), ``facts`` (numbers of ``facts``,
-            ``relations`` and ``statements``) and ``metadata`` (the type of each column).
+            - ``format_version``, ``seq``, and ``generation``: None for an index that was not opened from a directory;
+            - ``num_passages``, ``documents`` (how many there are), ``languages`` (their tags);
+            - ``num_entities``, ``num_stated`` (entities that a user stated), ``num_aliases``, ``name_rule``;
+            - ``dim`` and ``entity_dim`` (None without vectors), ``metric``, ``storage``;
+            - ``bytes`` of all sections, and ``sections``: dtype, shape and bytes of each.
+
+            The following are dictionaries, or None if the part is absent:
+
+            - ``encoder``: ``name``, ``dim``, ``normalize``;
+            - ``graph``: ``nodes``, ``stored``, ``directed``, ``weighted``, and ``edge_types``: the number of merged
+              edges of each type, undirected ones counted once;
+            - ``words``: numbers of ``words`` and ``stopwords``, ``stemmer``, ``tagger``, ``rule``;
+            - ``lexical``: ``method``, ``k1``, ``b``, ``stemmer``, ``rule``, numbers of ``stopwords``, ``terms`` and
+              ``entries``;
+            - ``facts``: numbers of ``facts``, ``relations`` and ``statements``;
+            - ``metadata``: the type of each column.
 
         Examples
         --------
@@ -345,7 +351,7 @@ class Contents:
         return np.array(found, np.int64)
 
     def texts_to_index(self) -> list[str]:
-        """Return the texts that words and vectors are made from: title, line feed and text, or the text alone.
+        """Return the texts that words and vectors are made from: title, line feed and text, or only the text.
 
         Examples
         --------
@@ -400,7 +406,7 @@ class Contents:
 
     @property
     def stated(self) -> NDArray[np.bool_]:
-        """Which entities a user stated, shape (E,); the others were made by a reader of the passages alone."""
+        """Which entities a user stated, shape (E,); only a reader of the passages made the others."""
         return self._cached("stated", lambda: parts.entities.load_stated(self._sections, self.num_entities))
 
     @property

@@ -105,24 +105,24 @@ class Index(Contents):
         Parameters
         ----------
         passages : path, Arrow table, iterable of mappings, Source or Index
-            P rows, possibly none, with ``text`` (str) and, optionally, ``title`` (str, by default empty), ``id``, which
-            BEIR names ``_id`` (distinct, all str or all int; by default the row number), ``document`` (the document or
-            conversation that contains the passage: all str or all int; blank or absent is none), ``language`` (a BCP 47
-            tag such as ``"en"``; absent is not known), and ``metadata`` (a mapping of column names to values: bool,
-            int, float, str, a datetime with a time zone or a list of str; absent or None is missing; in a file a JSON
-            object or a Parquet struct). Other columns are ignored. A path has the suffix ``.jsonl`` (blank lines are
-            skipped), ``.tsv`` (fields may be in double quotes, as csv writes them; a first line that contains a column
-            name is a header; without one the columns are id, text, title; ids are str) or ``.parquet``. Parquet and
-            Arrow tables need the extra ``arrow``. A database or another store of ``hopfuse.stores`` has vectors, graph,
-            entities, aliases and facts, too; its texts and vectors go to temporary files, from which :meth:`save`
-            copies them. Of an Index, its passages are taken, with their metadata, and with their vectors, encoder,
-            metric and storage if no vectors are given.
+            P rows, possibly none, with ``text`` (str) and, optionally, ``title`` (str, by default empty) and ``id``,
+            which BEIR names ``_id`` (distinct, all str or all int; by default the row number). ``document`` is the
+            document or conversation that contains the passage: all str or all int; blank or absent is none.
+            ``language`` is a BCP 47 tag such as ``"en"``; absent is not known. ``metadata`` maps column names to
+            values: bool, int, float, str, a datetime with a time zone or a list of str; absent or None is missing. In a
+            file it is a JSON object or a Parquet struct. Other columns are ignored. A path has the suffix ``.jsonl``,
+            ``.tsv`` or ``.parquet``. Blank lines of ``.jsonl`` are skipped. Fields of ``.tsv`` may be in double quotes,
+            as csv writes them, and ids are str. Its first line is a header if it contains a column name; without one
+            the columns are id, text, title. Parquet and Arrow tables need the extra ``arrow``. A database or another
+            store of ``hopfuse.stores`` also has vectors, graph, entities, aliases and facts; its texts and vectors go
+            to temporary files, from which :meth:`save` copies them. Of an Index, its passages are taken, with their
+            metadata, and with their vectors, encoder, metric and storage if no vectors are given.
         reader : {"words", "spacy"}, a reader, or a list of both kinds, optional
             Makes entities, graph and facts from the texts: ``"words"`` is :class:`hopfuse.extract.WordReader`, which
             needs no model, ``"spacy"`` :class:`hopfuse.extract.SpacyReader`; an object has a method ``read`` as these
-            have. At most one of them may be a reader of facts, and at most one of words. Rows may have the column
-            ``position`` then: consecutive passages of a document are joined. Of a store, readers read the passages; it
-            may have no other table, and ``position`` is a column of its metadata.
+            have. At most one of them may be a reader of facts, and at most one of words. Consecutive passages of a
+            document are joined, in the order of the column ``position`` if rows have it. Of a store, readers read the
+            passages; it may have no other table, and ``position`` is a column of its metadata.
         language : str, optional
             With ``reader="words"``: the language of its stems and stop words, by name or code; ``"none"`` for neither.
             By default the main language of the passages, by their tags, words and scripts.
@@ -136,9 +136,9 @@ class Index(Contents):
             (:func:`hopfuse.extract.synonym_bounds`), and abbreviations with their long forms.
         metadata_types : mapping of str to str, optional
             Types of metadata columns: ``"bool"``, ``"int64"``, ``"float64"``, ``"string"``, ``"timestamp"`` or
-            ``"strings"`` (a list of strings). These columns come first, in this order. The type of any other column is
-            that of its first value. Every value must have its column's type. ``"flatten"`` makes columns of a column's
-            objects: ``loc.page`` of ``page`` in ``loc``; for the name ``"*"``, of all objects.
+            ``"strings"`` (a list of strings). These columns come first, in this order. Any other column has the type of
+            its first value. Every value must have its column's type. ``"flatten"`` makes columns of a column's objects:
+            ``loc.page`` of ``page`` in ``loc``; for the name ``"*"``, of all objects.
         vectors : array_like of float, shape (P, d), or path of an .npy file, optional
             An array with the dtype ``storage`` is referenced, not copied: do not change it. Under ``"int8"``, this
             holds for float32 and float16, which are saved unchanged.
@@ -169,7 +169,7 @@ class Index(Contents):
         encoder : EncoderInfo, or an encoder or its name, optional
             The encoder that made ``vectors``, stored as :attr:`encoder`. Without ``vectors``, an encoder makes those of
             the passages, from the texts of :meth:`texts_to_index`, and those of named entities, unless
-            ``entity_vectors`` are given; an EncoderInfo describes ``entity_vectors`` then. Names are those of
+            ``entity_vectors`` are given; in that case an EncoderInfo describes ``entity_vectors``. Names are as for
             :func:`hopfuse.encoders.open_encoder`, such as ``"wordllama"``.
         metric : {"ip", "cosine"}
         storage : {"float32", "float16", "bfloat16", "int8"}
@@ -336,7 +336,7 @@ class Index(Contents):
             Return a LiveIndex that takes changes. It holds the directory's lock until it is closed; there can be one at
             a time.
         encoder : Encoder or its name, optional
-            With ``writable``, encodes additions that are given without vectors. Names are those of
+            With ``writable``, encodes additions that are given without vectors. Names are as for
             :func:`hopfuse.encoders.open_encoder`, such as ``"wordllama:64"``.
 
         Returns
@@ -388,7 +388,7 @@ class Index(Contents):
         Parameters
         ----------
         directory : path
-            Created if absent. Files that do not belong to an index are left alone.
+            Created if absent. Files that do not belong to an index are kept.
 
         Returns
         -------
@@ -441,7 +441,7 @@ class Index(Contents):
         FormatError
             This index is mapped from a damaged file; the directory keeps the copy before.
         InputError
-            The directory is that of this index, or has an index at a later seq.
+            The directory contains this index, or one at a later seq.
 
         Examples
         --------
@@ -642,9 +642,9 @@ class Index(Contents):
 
         Its passages, entities, edges and facts are in the order of this index. It contains the entities that an edge
         joins to one of the passages, or about which a passage states an edge or a fact, with all their names and
-        aliases; the edges at these passages, those that they state, and those that no passage states; the facts that
-        they state; all edge types; and BM25's scores among these passages, if this index keeps counts. Its strings are
-        read from this index. The last used parts are cached, up to the bytes of :meth:`keep_parts`.
+        aliases. It has the edges at these passages, those that they state, and those that no passage states; their
+        facts; all edge types; and BM25's scores among these passages, if this index keeps counts. Its strings are read
+        from this index. The last used parts are cached, up to the bytes of :meth:`keep_parts`.
 
         Parameters
         ----------

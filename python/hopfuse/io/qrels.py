@@ -30,7 +30,7 @@ class QrelsFile(NamedTuple):
 def read_qrels_file(path: str | PathLike[str], *, split: str = "test") -> QrelsFile:
     """Read judgements from a file or folder; the suffix and the first line determine the format.
 
-    Formats and errors are those of :func:`hopfuse.evaluate.read_qrels`.
+    Formats and errors are as for :func:`hopfuse.evaluate.read_qrels`.
 
     Examples
     --------

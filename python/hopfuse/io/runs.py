@@ -44,7 +44,7 @@ class Numbers(dict[Name, int]):
 class Rankings(NamedTuple):
     """The passages and scores of many queries, best first, query after query.
 
-    ``sizes`` has the number of passages of each of ``queries``, and ``passages`` and ``scores`` those of all.
+    ``sizes`` has the number of passages of each query, and ``passages`` and ``scores`` have them for all queries.
     ``answers`` and ``notes`` have a query's answer and the first of its notes, if it has any.
     """
 
@@ -102,7 +102,7 @@ def ranked(
 def read_run_file(path: str | PathLike[str]) -> Rankings:
     """Read the rankings of a run file; the suffix determines the format.
 
-    Formats and errors are those of :func:`hopfuse.evaluate.read_run`.
+    Formats and errors are as for :func:`hopfuse.evaluate.read_run`.
 
     Examples
     --------

@@ -62,7 +62,7 @@ class Snapshot(Protocol):
 
     All tables are from the same state, if the store supports that. Every call reads again. Read a table to its end
     before the next, since a store may have a single connection. All batches of a table have the same columns and types,
-    which an empty batch states too. Values may be null only where noted.
+    which even an empty batch states. Values may be null only where noted.
 
     ============= ======================================================================================================
     passages      ``id`` (string or integer, distinct), ``text`` (string); optionally ``title`` (string or null),

@@ -44,8 +44,8 @@ class Spec:
 
     ``positional`` is their order in a TSV file without a header. If ``others`` is True, unknown columns are ignored;
     else they are an error. ``aliases`` are other names of columns: the column's own name for each. If ``stated`` is
-    True, the source states its columns, and one without a value is there nonetheless. ``key`` is the column whose
-    value describes a row, too.
+    True, the source states its columns, and one without a value is there nonetheless. ``key`` is the column whose value
+    also describes a row.
     """
 
     what: str
@@ -80,7 +80,7 @@ class Table:
     labels : mapping of str to str
         The names of columns in their store, where they have others.
     key : str
-        A column whose value describes a row, too.
+        A column whose value also describes a row.
     types : mapping of str to str
         The types of metadata columns, where the source states them.
     """
@@ -398,7 +398,7 @@ def texts(table: Table, name: str, *, default: str | None = None) -> list[str]:
 def keys(
     table: Table, name: str, before: Placed | None = None, *, allowed: str = KEYS, blank: bool = True
 ) -> list[str | int | None]:
-    """Return a column of strings or of integers of 64 bits; missing values become None.
+    """Return a column of strings or 64-bit integers; missing values become None.
 
     Parameters
     ----------
@@ -591,7 +591,7 @@ def objects(table: Table, name: str) -> list[Mapping[str, Any] | None]:
 
 
 def vectors(table: Table, name: str, dim: int | None) -> NDArray[Any]:
-    """Return an Arrow column of lists of floats as an array (n, d); if ``dim`` is None, d is that of the first row."""
+    """Return an Arrow column of lists of floats as an array (n, d); if ``dim`` is None, the first row decides d."""
     column = table.columns[name]
     counts = component_counts(column)
     if counts is None:

@@ -25,11 +25,11 @@ class BM25:
     by the rule of the matrix; :class:`Tokenizer` says what a term is.
 
     A passage's score is Σ_t idf(t) · tf / (tf + k1·(1 − b + b·L/L̄)) over the question's terms, each as often as it
-    occurs there. tf is the count of the term in the passage, L the passage's length in terms and L̄ the mean length.
-    With N passages, of which df have the term, idf(t) is ln(1 + (N − df + ½)/(df + ½)) for ``"lucene"``, max(ln((N − df
-    + ½)/(df + ½)), 0) for ``"robertson"``, and ln(N/df) for ``"atire"``, which also multiplies tf by k1 + 1. Scores of
-    terms are rounded to float32 at build and summed in float32 in the order of the question's terms, so results depend
-    only on the question and the passages.
+    occurs there. Here tf is the count of the term in the passage, L the passage's length in terms and L̄ the mean
+    length. With N passages, of which df have the term, idf(t) is ln(1 + (N − df + ½)/(df + ½)) for ``"lucene"``,
+    max(ln((N − df + ½)/(df + ½)), 0) for ``"robertson"``, and ln(N/df) for ``"atire"``. The last one also multiplies tf
+    by k1 + 1. Scores of terms are rounded to float32 at build and summed in float32 in the order of the question's
+    terms, so results depend only on the question and the passages.
 
     Parameters
     ----------

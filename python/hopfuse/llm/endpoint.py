@@ -144,9 +144,9 @@ class ChatEndpoint:
             Prompts that are not as above, a schema that is not a JSON Schema of an object, or another number of names
             than prompts.
         EndpointError
-            A prompt has no usable answer after all tries, or the endpoint refused it. Nothing more is sent then;
-            earlier answers are in the cache. With ``failed``, only a wrong key, address or model, or a server that
-            answers none of twice ``concurrency`` prompts in a row, at least six.
+            A prompt has no usable answer after all tries, or the endpoint refused it. Nothing more is sent; earlier
+            answers are in the cache. With ``failed``, only a wrong key, address or model, or a server that answers none
+            of twice ``concurrency`` prompts in a row, at least six.
         MissingExtraError
             ``jsonschema`` is not installed.
         """

@@ -1,7 +1,7 @@
 """Offline scoring: a plan of parts, which any number of processes make, and which are merged into one result.
 
-The room imports the public API, and Ray in the package ``ray`` alone. docs/offline.md has the contract: a part's bytes
-depend on the plan alone, so making a part twice gives the same part, and a killed run can be continued.
+The package imports the public API; only its package ``ray`` imports Ray. The contract is in docs/offline.md: a part's
+bytes depend only on the plan, so making a part twice gives the same part, and a killed run can be continued.
 """
 
 from .database import HitsTable, write_file, write_run

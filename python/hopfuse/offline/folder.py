@@ -132,8 +132,8 @@ class Folder:
     def lock(self, *, alone: bool) -> Iterator[None]:
         """Hold the folder's lock: shared, or exclusively if ``alone``.
 
-        Several processes may make parts of a plan at once; merging and removing need the folder alone. The next process
-        that is alone removes drafts that killed processes left.
+        Several processes may make parts of a plan at once; merging and removing need the folder for themselves. The
+        next process that is alone removes drafts that killed processes left.
 
         Raises
         ------

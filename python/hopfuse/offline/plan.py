@@ -218,7 +218,7 @@ def make_plan(
 
 
 def with_rows(plan: Plan, queries: Path, rows: int, part_rows: int | None) -> Plan:
-    """Return a plan with the parts for so many checked rows."""
+    """Return a plan with the parts for that many checked rows."""
     size = rows_a_part(rows) if part_rows is None else check_whole(part_rows, "part_rows")
     return replace(plan, rows=rows, part_rows=size, offsets=query_file(queries).offsets(size))
 

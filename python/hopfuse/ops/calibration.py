@@ -71,8 +71,8 @@ def calibrate(
         ``three_sigma``: 1/2 + (s - mean)/(6 sample standard deviations), clipped to [0, 1], 1/2 if all are equal
         (distribution-based score fusion). ``sum``: (s - min)/sum(s - min), 1/n if all are equal.
         ``gaussian``: the standard normal quantile of the mid-rank (l + g)/(2n), where l scores are less than s and g
-        are at most s; it is the optimal transport of the list to N(0, 1), 0 if all are equal.
-        ``softmax``: exp(s/T)/sum exp(s/T). ``none``: s.
+        are at most s. It is the optimal transport of the list to N(0, 1), 0 if all are equal. ``softmax``: exp(s/T)/sum
+        exp(s/T). ``none``: s.
     ties : {"strict", "weak", "mean", "rank"}, optional
         For ``pit`` only, named as in scipy.stats.percentileofscore. The default "strict", as in PhaseGraph, is the
         share of lower scores, so the minimum of a list gets 0.

@@ -137,7 +137,7 @@ def _on_host(corpus: Corpus | None) -> dict[str, int]:
 def free_device_memory(held: Graph | Corpus | LabelSets | Incidence | None = None, *, backend: str = "auto") -> None:
     """Free the device memory of a graph, corpus, label sets or incidence; the next call there uploads it again.
 
-    Memory that is cached for later calls is given back to the device too. A captured core that uses ``held`` keeps the
+    Memory that is cached for later calls is also given back to the device. A captured core that uses ``held`` keeps the
     memory until the core is dropped. Does nothing on the CPU.
 
     Parameters

@@ -59,9 +59,9 @@ def dice_scores(
     Notes
     -----
     APOC's ``apoc.text.sorensenDiceSimilarity`` compares multisets of bigrams, as ``repeats=True`` of :class:`LabelSets`
-    does. Differences remain: APOC converts texts to upper case, without normalising them; splits at ASCII white space
-    only; counts UTF-16 units, so a character beyond U+FFFF counts as two; and gives two texts without bigrams 1 if
-    their words are equal and NaN otherwise, where this function gives 0.
+    does. Differences remain. APOC converts texts to upper case, without normalising them, and splits only at ASCII
+    white space. It counts UTF-16 units, so a character beyond U+FFFF counts as two. It gives two texts without bigrams
+    1 if their words are equal and NaN otherwise, where this function gives 0.
 
     References
     ----------

@@ -54,7 +54,7 @@ def ising_rerank(
         fused lists can be used directly.
     graph : Graph
         Undirected, such as ``index.graph``. Memory beyond the graph: 12 n² bytes per thread and 16 per stored entry of
-        a query's candidates (fewer threads are used if that exceeds 1 GiB); on a GPU 4 n² + 64 n per query, in batches
+        a query's candidates; fewer threads are used if that exceeds 1 GiB. On a GPU: 4 n² + 64 n per query, in batches
         of at most 256 MiB.
     coupling : float
         J, at least 0. With 0 the order is unchanged.

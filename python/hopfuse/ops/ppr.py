@@ -52,13 +52,13 @@ def ppr(
     restart : array_like (N,) or (B, N), scipy.sparse (B, N), Seeds, or list of {node: weight}
         Weights >= 0, normalised to sum 1 per query; each row needs at least one above 0. On a GPU: Seeds only.
     damping : float or array_like (B,)
-        Probability of continuing the walk, in [0, 1). The default 0.5 is that of HippoRAG 2 and PolicyRAG, whose walks
+        Probability of continuing the walk, in [0, 1). The default 0.5 follows HippoRAG 2 and PolicyRAG, whose walks
         stay near the seeds; igraph and NetworkX default to 0.85. Papers that call the restart probability alpha mean
-        1 - damping.
+        ``1 - damping``.
     tol : float
         A query stops when the bound of its L1 error is at most this. If float32 cannot prove it on the graph,
         ``converged`` is False after a pass limit derived from the convergence theory. The actual error may well be
-        smaller: the bound is that of roundings which all add up, 1 / (1 - damping) times their sum. It is largest where
+        smaller: the bound assumes roundings that all add up, 1 / (1 - damping) times their sum. It is largest where
         most of the mass passes through a hub: around a node with 1,000 neighbours and a damping of 0.85, the bound is
         about 2e-6 and the error 2e-7.
     max_iter : int, optional
@@ -174,27 +174,27 @@ def ppr_topk(
         for many calls, and so is a ``range``. If given per query, queries with different candidates are computed
         separately.
     stop : {"proven", "tol"}
-        "proven" stops a query as soon as the set and order of its hits are proven to be those of the exact scores. A
+        "proven" stops a query as soon as the set and order of its hits are proven to equal those of the exact scores. A
         query that is not proven runs to ``tol``. Then, if a bound per node holds (an undirected graph with ``joint``,
         no restart at a node without edges) and ``max_iter`` permits, it gets one step of iterative refinement
         (Wilkinson 1963) and tighter bounds from the neighbourhoods of nodes. A list of 10 then takes about as long as
-        :func:`ppr`, a set of 100 half as long again, and an order of 100 twice as long.
-        Nodes with the same edges tie exactly and are proven to; other ties remain unproven. The ids of a smaller k are
-        a prefix of those of a larger k. Scores of a query that stopped early differ from the exact ones by at most
-        ``score_bounds``.
+        :func:`ppr`, a set of 100 half as long again, and an order of 100 twice as long. Nodes with the same edges tie
+        exactly and are proven to; other ties remain unproven. The ids of a smaller k are a prefix of those of a larger
+        k. Scores of a query that stopped early differ from the exact ones by at most ``score_bounds``.
     prove : {"order", "set"}
         What ``proven`` asserts and what stops a query: "order" is the set of the hits and their order, "set" the set
         only, which takes fewer passes. With "set", hits are ordered by the returned scores, so the hits of a smaller k
         are a subset of those of a larger k, not a prefix.
     walk : {"auto", "passes", "local"}
-        How hits are found. "passes" reads the whole graph in every pass and has the same bits on every backend; a GPU
-        walks so. "local", on a CPU, pushes mass from the seeds and reads only the rows that it needs, until the list is
-        proven or three tenths of the graph's entries (at least 32,768) are read; then ``proven`` is False and the list
-        is the best so far. It needs an undirected graph, ``joint``, ``stop="proven"``, and neither ``allow``,
-        ``max_iter`` nor node weights of 0; these, and a ``tol`` above 1e-4, walk by passes with "auto". "auto"
-        walks locally where a sample of the graph says that this pays, and by passes where it does not, or where a
-        local walk has not proven the list. Proven lists have the same ids in the same order with every ``walk``;
-        scores differ by less than their bounds. ``walks`` of the result says how each query walked.
+        How hits are found. By "passes", every pass reads the whole graph, and scores have the same bits on every
+        backend; a GPU walks so. A "local" walk, on a CPU, pushes mass from the seeds and reads only the rows that it
+        needs, until the list is proven. If it has read three tenths of the graph's entries (at least 32,768),
+        ``proven`` is False and the list is the best so far. It needs an undirected graph, ``joint``, ``stop="proven"``,
+        and neither ``allow``, ``max_iter`` nor node weights of 0. With these, and with a ``tol`` above 1e-4, "auto"
+        walks by passes. Otherwise "auto" walks locally where a sample of the graph says that this pays, and by passes
+        where it does not, or where a local walk has not proven the list. Proven lists have the same ids in the same
+        order with every ``walk``; scores differ by less than their bounds. ``walks`` of the result says how each query
+        walked.
     empty : {"error", "skip"}
         What a query without seeds gets: an error that names it, or an empty list (proven, 0 iterations).
 

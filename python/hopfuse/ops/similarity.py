@@ -37,8 +37,8 @@ def similarity_weights(
     standard deviation s over the query's allowed passages. The most similar passage has weight 1. τ is in units of s,
     so the same τ suits encoders whose cosines differ little and those whose cosines differ much.
 
-    Cosines are those of :func:`dense_topk` with ``metric="cosine"``; the maximum and s do not depend on the order of
-    the passages. So a query's weights are the same bits on every kernel variant, in every batch, and with any passages
+    Cosines are as for :func:`dense_topk` with ``metric="cosine"``; the maximum and s do not depend on the order of the
+    passages. So a query's weights are the same bits on every kernel variant, in every batch, and with any passages
     present that are not allowed. No (B, P) matrix other than the result is allocated.
 
     Parameters

@@ -54,7 +54,7 @@ def note_data(notes: Iterable[HopfuseError], name: Callable[[str], str] | None =
 
 
 class HitTables:
-    """Base class of rankings that print as tables, in a notebook too: of each question's best hits, with its notes.
+    """Base class of rankings that print as tables, also in a notebook: of each question's best hits, with its notes.
 
     A subclass has ``notes`` and defines ``__len__``, the number of questions, and ``_hits(query, most)``.
 

@@ -1,8 +1,8 @@
 """The float64 oracle: the definition of every operation, in plain NumPy.
 
 Kernels are tested against these functions, which are written for clarity: each implements the formula of its docstring,
-one query at a time. No other room calls them. May import ``fusion`` (its formulas),
-``types``, ``errors``, the checks and ``_arrays``.
+one query at a time. No other package calls them. May import ``fusion`` (its formulas), ``types``, ``errors``, the
+checks and ``_arrays``.
 """
 
 from . import calibration, canonical, dense, fusion, ising, pagerank, passages, ranking, seeding

@@ -102,10 +102,13 @@ def calibrate(
 
     References
     ----------
-    pit: PhaseGraph (percentile-rank calibration). theoretical_min_max: TM2C2 of Bruch, Gai & Ingber, "An Analysis
-    of Fusion Functions for Hybrid Retrieval", TOIS 2023. three_sigma: distribution-based score fusion. sum:
-    Montague & Aslam, "Relevance Score Normalization for Metasearch", CIKM 2001. gaussian: the monotone
-    rearrangement of a list's ranks is the optimal transport to a normal distribution on the line.
+    - pit: PhaseGraph (percentile-rank calibration).
+    - theoretical_min_max: TM2C2 of Bruch, Gai & Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS
+      2023.
+    - three_sigma: distribution-based score fusion.
+    - sum: Montague & Aslam, "Relevance Score Normalization for Metasearch", CIKM 2001.
+    - gaussian: the monotone rearrangement of a list's ranks is the optimal transport to a normal distribution on the
+      line.
 
     Examples
     --------

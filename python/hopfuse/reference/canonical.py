@@ -29,7 +29,7 @@ def fma32(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[np.float32]:
 
     Examples
     --------
-    With u the unit in the last place of 1, the exact value is just below 1 + 1.5 u; rounding twice gives 1 + 2 u:
+    With u the unit in the last place of 1, the exact value is slightly below 1 + 1.5 u; rounding twice gives 1 + 2 u:
 
     >>> import numpy as np
     >>> u = 2.0**-23

@@ -48,9 +48,9 @@ def ppr(
 ) -> NDArray[np.float64]:
     """Compute the Personalized PageRank of a batch of restart vectors.
 
-    It is the fixed point of x = d Pᵀx + (1 - d + d m) s, where m is the mass of x that P loses (at nodes without
-    outgoing edges, and in rows of P that sum to less than 1), which returns to s. Equivalently, it is the solution of y
-    = d Pᵀy + (1 - d) s, divided by its sum. As a series of non-negative terms, y = (1 - d) (s + d Pᵀs + d² PᵀPᵀs +
+    It is the fixed point of x = d Pᵀx + (1 - d + d m) s, where m is the mass of x that P loses, which returns to s. P
+    loses mass at nodes without outgoing edges, and in rows that sum to less than 1. Equivalently, it is the solution of
+    y = d Pᵀy + (1 - d) s, divided by its sum. As a series of non-negative terms, y = (1 - d) (s + d Pᵀs + d² PᵀPᵀs +
     ...); it is summed until the rest is below 1e-17 of the sum, which takes about 39/(1 - d) passes.
 
     Parameters
@@ -67,7 +67,7 @@ def ppr(
         "joint": P = rownorm(sum_t eta_t W_t). "per_type" (PolicyRAG): P = sum_t eta_t rownorm(W_t),
         where eta sums to at most 1 (a sum up to 1 + 1e-6 is taken for rounding and divided out).
     allow : bool (N,) or (B, N), ids (m,), or a sequence of B id arrays, optional
-        Nodes that may hold mass: the result is that of the induced subgraph, and 0 elsewhere.
+        Nodes that may hold mass: the result equals that on the induced subgraph, and is 0 elsewhere.
     node_weights : array_like (B, N), or (B, M) with ``weighted_nodes``, optional
         z >= 0 per query and node: w_uv is replaced by w_uv z_v before rows are normalised ("per_type": in each W_t).
         z = 0 excludes the node. Only ratios matter. A query's weights are divided by the smallest power of two that is
@@ -85,7 +85,7 @@ def ppr(
     ------
     InputError
         A restart row that sums to 0; a seed outside the graph, excluded by `allow` or with z = 0; a row of node weights
-        that are all 0; weights that are negative or not finite; damping outside [0, 1); wrong shapes.
+        that are all 0. Weights that are negative or not finite; damping outside [0, 1); wrong shapes.
 
     References
     ----------
@@ -123,7 +123,7 @@ def ppr_residual(
 ) -> NDArray[np.float64]:
     """Return the L1 norm of r = d Pᵀx + (1 - d + d m) s - x, with m the mass of x that P loses.
 
-    The L1 distance to the exact solution is at most this norm divided by 1 - d. Options are those of :func:`ppr`.
+    The L1 distance to the exact solution is at most this norm divided by 1 - d. Options are as for :func:`ppr`.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """HTML pages of an evaluation and of a PolicyRAG trace: self-contained, without scripts or network access.
 
-The templates are in ``templates/`` and escape all text. The extra ``report`` installs Jinja2 and matplotlib.
+The templates are in ``templates/`` and escape all text. The extra ``eval`` installs Jinja2 and matplotlib.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def arrow(step: Mapping[str, Any]) -> str:
     Parameters
     ----------
     step : mapping
-        A step of one of the ``paths`` of a hit, except the first.
+        A step of a path of a hit (``paths``), except the first.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class Node(NamedTuple):
 class Link(NamedTuple):
     """An edge from a node to one further right.
 
-    ``edge`` is its type, or ``"in"`` from an entity to the hit that mentions it; ``strength`` is that of the strongest
+    ``edge`` is its type, or ``"in"`` from an entity to the hit that mentions it; ``strength`` belongs to the strongest
     path along it; ``words`` is its arrow; ``through`` has the rows reserved for it in the columns between.
     """
 

@@ -1,6 +1,6 @@
 """Plots as inline SVG that takes its colours from the page, in one style.
 
-Matplotlib is imported at the first plot; the extra ``report`` installs it.
+Matplotlib is imported at the first plot; the extra ``eval`` installs it.
 """
 
 from __future__ import annotations

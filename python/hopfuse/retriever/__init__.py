@@ -1,6 +1,6 @@
-"""An index together with what searches it: the only room that chooses a recipe, an encoder, names or words.
+"""An index together with what searches it: the only package that chooses a recipe, an encoder, names or words.
 
-May import the rooms around the API; ``cli``, ``serve``, ``offline``, ``adapters`` and ``diagnose`` import it.
+May import the packages around the API; ``cli``, ``serve``, ``offline``, ``adapters`` and ``diagnose`` import it.
 """
 
 from .collaborators import NAMES, WORDS, recipe_class

@@ -1,4 +1,4 @@
-"""At most so many hits of a document, from the ranking as far as it reaches."""
+"""At most a given number of hits of a document, from the ranking as far as it reaches."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class FactVectors:
         With facts.
     encoder : Encoder
     earlier : (Index, FactVectors), optional
-        An earlier state, and its vectors by the same encoder: only the texts of new facts are read then.
+        An earlier state, and its vectors by the same encoder: only the texts of new facts are read.
 
     Attributes
     ----------

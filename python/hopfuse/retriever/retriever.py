@@ -323,7 +323,7 @@ class Retriever:
         allow : Where, ids of passages, bool (P,) or (B, P), or a sequence of B of these or None, optional
             Passages that a question may find.
         allow_scope : {"isolated", "results"}
-            As of the recipes: by default the answer is that of an index of the allowed passages alone.
+            As of the recipes: by default the answer equals that of an index with only the allowed passages.
         at : datetime, np.datetime64, str, int or float, optional
             Allow only passages that are valid at this time (:meth:`hopfuse.Index.valid_at`), of those in ``allow``.
         at_least : int or "latest", optional
@@ -332,7 +332,7 @@ class Retriever:
         timeout : float
             Seconds to wait for ``at_least``.
         per_document : int, optional
-            At most so many hits of a document (:attr:`hopfuse.Index.documents`), and one of equal texts, from the
+            The largest number of hits of a document (:attr:`hopfuse.Index.documents`), and one of equal texts, from the
             ranking as far as it reaches; ``counts`` says how many there are.
         trace : bool
             Adds ``traces``, as of the recipe.
@@ -428,7 +428,7 @@ class Retriever:
     def check_question(self, text: str | None = None, vector: Any = None, entities: Any = None) -> None:
         """Refuse a question that a search would refuse, such as one without an input that cannot be made.
 
-        The field of an error is that of one question: ``"text"``, ``"vector"`` or ``"entities[2]"``.
+        Fields of errors are named as for one question: ``"text"``, ``"vector"`` or ``"entities[2]"``.
         """
         state = self._now()
         if self._settings.strict:

@@ -156,7 +156,7 @@ class RetrieverState:
         return None if lack is None else ("entities", lack)
 
     def check_question(self, text: str | None, vector: Any, entities: Any) -> None:
-        """Refuse a question that a search would refuse; fields of errors are those of one question."""
+        """Refuse a question that a search would refuse; fields of errors are named as for one question."""
         self.check_inputs(text, vector, entities)
         lack = self.lack(vector, entities)
         if lack is not None:

@@ -1,7 +1,7 @@
 """A server of indexes over HTTP and MCP, which searches the queries of many callers together.
 
-The room imports the public API, Starlette, msgspec and uvicorn (extra ``serve``). Answers equal those of the library.
-``hopfuse serve INDEX`` runs it; see docs/serving.md.
+The package imports the public API, Starlette, msgspec and uvicorn (extra ``serve``). Answers equal those of the
+library. ``hopfuse serve INDEX`` runs it; see docs/serving.md.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ corrects them. One whose deadline passes in the queue is not searched.
 A batch may call something outside, such as an encoder, and wait for its turn at it. Another thread then takes its
 place, with batches that do not, so there are twice as many threads as batches at a time. While batches wait so, others
 are predicted without them. A call is charged to the owners of its batch, and waiting for a turn to nobody. An owner has
-one batch at a call, or before it, while other owners send such work too.
+one batch at a call, or before it, while other owners also send such work.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class Batcher:
         Parameters
         ----------
         seconds : float, optional
-            Most seconds to wait for them; work of batches that take longer is refused, too. By default as long as it
+            Most seconds to wait for them; work of batches that take longer is also refused. By default as long as it
             takes.
 
         Returns
@@ -418,7 +418,7 @@ class Batcher:
         Returns
         -------
         float
-            The estimated seconds of these queries alone.
+            The estimated seconds of only these queries.
         """
         now, given = time.monotonic(), (owner, size, parts, outside)
         left = deadline - now

@@ -46,10 +46,9 @@ def pieces_of(
 ) -> list[Piece]:
     """Return the pieces of a request's queries, each of at most ``limit``.
 
-    Queries with filters and queries without are in different pieces, and so are queries with vectors and without, and
-    those for which the encoder is called: so no query with a vector waits for a text, and the texts that the encoder
-    gets are those of the piece, in its order. The queries of a filter whose part of the index has to be made are
-    pieces of their own.
+    Queries with filters and queries without are in different pieces. So are queries with vectors and without, and those
+    for which the encoder is called: no query with a vector waits for a text, and the encoder gets the texts of the
+    piece, in its order. The queries of a filter whose part of the index has to be made are pieces of their own.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ def check_values(body: bytes, limits: Limits) -> None:
     """Refuse a JSON body of more values than are allowed, by its punctuation, before it is decoded.
 
     A comma stands before each value but the first of a list or an object. A list and a member of an object, which has a
-    colon, take longer than other values, and count as ``HEAVY`` of them. Punctuation in texts counts, too.
+    colon, take longer than other values, and count as ``HEAVY`` of them. Punctuation in texts also counts.
     """
     if HEAVY * len(body) > limits.values:
         text = np.frombuffer(body, np.uint8)

@@ -88,7 +88,7 @@ def accepted(header: str) -> str | None:
 
 
 class CompressedSend:
-    """Sends an answer compressed, if it has at least so many bytes; it compresses each part as it is sent.
+    """Sends an answer compressed, if it has at least that many bytes; it compresses each part as it is sent.
 
     Parameters
     ----------

@@ -61,14 +61,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     conditions, condition_values : int
         Conditions of a filter, and values in the list of one.
     passages, writes : int
-        Passages of a change and of a page of ``GET /v1/passages``, and changes that wait for the disk.
+        Passages of a change, also of a page from ``GET /v1/passages``, and changes that wait for the disk.
     traced : int
         Queries times k of a request with a trace, which takes many times as long as its search.
     batch : int
         Most queries that are searched together. A batch gathers requests up to half of it; the other half is left to
         requests of many queries.
     encoder_seconds : float
-        Time of an encoder's call, for a batch of questions or 16 passages. One that takes longer is left alone.
+        Time of an encoder's call, for a batch of questions or 16 passages. One that takes longer is left to itself.
     encoder_threads : int
         Threads of each encoder, and so the number of calls that may hang before texts are refused.
     option_sets : int
@@ -237,7 +237,7 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     texts : bool
         Also log the texts of queries.
     slow_ms : float, optional
-        Log requests that take so long as warnings, even without ``requests``.
+        Log requests that take that long as warnings, even without ``requests``.
     most : int
         Lines of requests in a second, and as many of slow ones; of further ones, only their number is logged.
 
@@ -347,7 +347,7 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     port : int
         Port to listen on; 0 for any free one.
     public : bool
-        Allow a host beyond loopback without keys; ``--public`` is needed on the command line, too.
+        Allow a host beyond loopback without keys; ``--public`` is also needed on the command line.
     threads : int, optional
         Kernel threads; by default all processors, shared by the workers.
     workers : int
@@ -365,8 +365,8 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     mcp : bool
         Also answer the Model Context Protocol at ``/mcp`` (extra ``mcp``).
     compress_bytes : int, optional
-        Compress answers of at least so many bytes, by gzip or deflate, for clients that accept it. By default none is,
-        since that costs processor time, and many clients on the same network accept it.
+        Compress answers of at least that many bytes, by gzip or deflate, for clients that accept it. By default none
+        is, since that costs processor time, and many clients on the same network accept it.
     compact_at : float
         A writable index is compacted when the log of its changes reaches this share of its size.
     origins : sequence of str

@@ -105,7 +105,7 @@ class BatchTimes:
         self._means[key] = averaged(mean, seconds, corrects=corrects), ended
 
     def of(self, queries: int, since: float = -math.inf) -> float:
-        """Return the estimated seconds for so many queries, in batches of the limit; 0 before any batch.
+        """Return the estimated seconds for that many queries, in batches of the limit; 0 before any batch.
 
         With ``since``, only averages with a batch since then count, and no size is estimated from another one.
         """

@@ -140,7 +140,7 @@ class Metrics:
         self._changes.set_function(count)
 
     def answered(self, route: str, status: int, code: str | None = None) -> None:
-        """Count a response; ``code`` is that of a refusal."""
+        """Count a response; ``code`` names a refusal."""
         self._requests.labels(route, str(status)).inc()
         if code is not None:
             self._refusals.labels(code).inc()

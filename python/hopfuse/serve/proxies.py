@@ -44,7 +44,7 @@ class Proxies:
         self._fields = _forwarded if config.header == "forwarded" else _x_forwarded
 
     def trusts(self, address: str) -> bool:
-        """Return whether an address is that of one of the proxies."""
+        """Return whether an address belongs to one of the proxies."""
         if not self._networks:
             return False
         try:

@@ -29,7 +29,7 @@ class Search:
     snapshot : IndexSnapshot
     queries : list of SearchQuery
     is_long : bool
-        Whether the queries take so long to check that the event loop should not wait for it.
+        Whether checking the queries takes too long for the event loop to wait.
     k : int
     recipe : str, optional
     options : mapping
@@ -89,7 +89,7 @@ class SearchAnswer:
 
     @cached_property
     def is_large(self) -> bool:
-        """Whether it takes so long to read and encode that the event loop should not wait for it."""
+        """Whether reading and encoding it takes too long for the event loop to wait."""
         return (
             self.nbytes > SMALL_BYTES
             or sum(map(len, self.found)) > SMALL_HITS

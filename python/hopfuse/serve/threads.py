@@ -110,7 +110,7 @@ def contained(error: BaseException) -> Exception:
 
 
 def join(threads: Sequence[threading.Thread], seconds: float | None = None) -> list[threading.Thread]:
-    """Wait for threads for at most so many seconds in total, and return those that have not ended.
+    """Wait for threads for at most that many seconds in total, and return those that have not ended.
 
     Examples
     --------

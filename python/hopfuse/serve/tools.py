@@ -50,7 +50,7 @@ class SearchArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=
 
 
 class ExplainArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """The arguments of ``explain_hit``: those of a search of all passages of each document, and the id of a hit."""
+    """The arguments of ``explain_hit``: as for a search without ``per_document``, and the id of a hit."""
 
     text: Annotated[str, msgspec.Meta(description=TEXT)]
     id: Annotated[str | int, msgspec.Meta(description="The id of a passage that search returned for this text.")]

@@ -1,7 +1,7 @@
 """Sources that read other databases and file formats in bulk, as Arrow record batches.
 
-The room imports the public API; each store's library is imported when it is used. A store is a :class:`Source`, which
-:meth:`hopfuse.Index.build` takes; docs/stores.md lists them.
+The package imports the public API; each store's library is imported when it is used. A store is a :class:`Source`,
+which :meth:`hopfuse.Index.build` takes; docs/stores.md lists them.
 """
 
 from ..io.source import Snapshot, Source

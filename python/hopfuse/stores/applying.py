@@ -79,7 +79,7 @@ class KnownRows:
     ----------
     index : Index
     reads : bool
-        Readers made the entities, edges and facts; the store has passages alone.
+        Readers made the entities, edges and facts; the store has only passages.
     """
 
     def __init__(self, index: Index, *, reads: bool = False) -> None:

@@ -66,7 +66,7 @@ def _batches(given: Any, what: str) -> list[Any]:
 class ParquetSource:
     """A folder of ``passages.parquet`` and, optionally, ``entities.parquet``, ``edges.parquet`` and ``facts.parquet``.
 
-    Their columns are those of :class:`hopfuse.io.source.Snapshot`. One row group is in memory at a time. It is not a
+    Their columns are listed by :class:`hopfuse.io.source.Snapshot`. One row group is in memory at a time. It is not a
     snapshot if files are replaced during the read.
 
     Parameters

@@ -26,9 +26,9 @@ from .tables import (
 class DuckDBSource:
     """A DuckDB database file, read by one query for each table.
 
-    The columns of a query are those of its table (:class:`hopfuse.io.source.Snapshot`), named by ``AS``. A column
-    ``FLOAT[n]`` is the vector; further columns of passages become metadata. The file is opened read-only, and DuckDB
-    then admits no writer: all queries see one state.
+    A query has the columns of its table (:class:`hopfuse.io.source.Snapshot`), named by ``AS``. A column ``FLOAT[n]``
+    is the vector; further columns of passages become metadata. The file is opened read-only, and DuckDB then admits no
+    writer: all queries see one state.
 
     Parameters
     ----------

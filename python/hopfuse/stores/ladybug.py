@@ -17,9 +17,9 @@ from .tables import ROWS, TableReader, cannot_open, check_queries, existing, rej
 class LadybugSource:
     """A ladybug database, read by one Cypher query for each table, all in one read-only transaction.
 
-    The columns of a query are those of its table (:class:`hopfuse.io.source.Snapshot`), named by ``AS``. A column
-    ``FLOAT[n]`` is the vector; further columns of passages become metadata. ladybug does not stream results: all rows
-    of a query are in memory at once.
+    A query has the columns of its table (:class:`hopfuse.io.source.Snapshot`), named by ``AS``. A column ``FLOAT[n]``
+    is the vector; further columns of passages become metadata. ladybug does not stream results: all rows of a query are
+    in memory at once.
 
     Parameters
     ----------

@@ -31,9 +31,9 @@ from .tables import (
 class SQLiteSource:
     """An SQLite database file, read by one query for each table, all in one transaction.
 
-    The columns of a query are those of its table (:class:`hopfuse.io.source.Snapshot`), named by ``AS``. The column of
-    BLOBs is the vector, as little-endian float32 (the format of sqlite-vec); further columns of passages become
-    metadata. A column has one type in all rows, or integers and real numbers.
+    A query has the columns of its table (:class:`hopfuse.io.source.Snapshot`), named by ``AS``. The column of BLOBs is
+    the vector, as little-endian float32 (the format of sqlite-vec); further columns of passages become metadata. A
+    column has one type in all rows, or integers and real numbers.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Text as readers see it: spellings of a word that are equal, its words in any script, and the rules for both.
 
-Names, words, BM25 and metrics read texts and questions by this package alone. May import the errors.
+Names, words, BM25 and metrics read texts and questions only by this package. May import the errors.
 """
 
 from __future__ import annotations

@@ -191,8 +191,8 @@ def unaccented(folded: str) -> str:
     """Return a folded text as it is typed without accents.
 
     Marks on Latin and Greek letters are dropped. Letters that have no such form become the usual ones: ø o, đ d, ł l, ı
-    i, æ ae, œ oe, þ th, ё е; in Arabic the alef with hamza the bare one, and the letters that Persian or the end of a
-    word writes in another way those of Arabic. Marks of other scripts remain.
+    i, æ ae, œ oe, þ th, ё е. In Arabic the alef with hamza becomes the bare one, and letters that Persian or the end of
+    a word writes in another way become those of Arabic. Marks of other scripts remain.
 
     Examples
     --------

@@ -102,7 +102,7 @@ for _language, _words_of in _FUNCTION.items():
 
 
 def language_named(given: str, field: str = "language") -> str:
-    """Return the English name of a language, in lower case, which is that of its Snowball stemmer if there is one.
+    """Return the English name of a language, in lower case, as its Snowball stemmer is named if there is one.
 
     Parameters
     ----------

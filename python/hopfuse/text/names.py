@@ -470,7 +470,7 @@ def may_stand(folded: str, start: int, end: int) -> bool:
       but not within a syllable, and never inside a run of Katakana, which is one word;
     - before a Korean particle, which a second one may follow, if it has at least two characters: 서울의, 서울에서는;
     - after the Arabic prefixes و ف ب ك ل ال or the Hebrew ו ש ה ב כ ל מ, from the head of the word, if the name has at
-      least four letters: والقاهرة, בירושלים; after the Arabic و ب ل also if it has three: ومصر.
+      least four letters: والقاهرة, בירושלים. After the Arabic و ب ل also if it has three: ومصر.
 
     A single Han character needs a word boundary on both sides, such as a space, a quote or a comma: 「沪」.
 

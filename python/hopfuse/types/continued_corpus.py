@@ -30,7 +30,7 @@ class CorpusPart(NamedTuple):
 class ContinuedCorpus(Corpus):
     """The vectors that remain of a corpus and of others behind it, without a copy. Immutable.
 
-    It is equal to a corpus of these vectors alone. On the CPU, all corpora that continue the same one share its vectors
+    It is equal to a corpus of only these vectors. On the CPU, all corpora that continue the same one share its vectors
     and its codes, and have codes of the vectors behind it.
 
     Parameters

@@ -249,7 +249,7 @@ class Graph(KeepsDerived):
     def continued(self, change: Change) -> Graph:
         """Return the graph after a change of some nodes and edges, equal in every bit to one built of all its edges.
 
-        The time is that of one copy of the arrays. The graph is to have the caller's own node order (``keeps_order``).
+        It takes the time of one copy of the arrays. The graph is to have the caller's own node order (``keeps_order``).
 
         Parameters
         ----------

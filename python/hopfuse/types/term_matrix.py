@@ -53,7 +53,7 @@ class TermMatrix:
         passages are added or removed (:meth:`from_counts`). A score may then be 0, as ``"robertson"`` gives to common
         words.
     rule : int
-        The number of the rule by which texts are folded and cut into words. Questions must be read under it too.
+        The number of the rule by which texts are folded and cut into words. Questions must also be read under it.
 
     Raises
     ------
@@ -192,7 +192,7 @@ class TermMatrix:
 
     @cached_property
     def lengths(self) -> NDArray[np.float64]:
-        """The number of terms of each passage, repeated ones too: float64, shape (P,).
+        """The number of terms of each passage, with repetitions: float64, shape (P,).
 
         Raises
         ------

@@ -81,8 +81,8 @@ class PprHits(Hits):
     score_bounds : ndarray of float32, shape (B, k)
         Upper bound of ``|score - exact score|``, per hit.
     proven : ndarray of bool, shape (B,)
-        Whether the set and order of the hits are proven to be those of the exact scores; with ``prove="set"``, whether
-        the set is.
+        Whether the set and order of the hits are proven to equal those of the exact scores; with ``prove="set"``,
+        whether the set is.
     iterations : ndarray of int64, shape (B,)
         Passes over the graph spent on the query.
     residual, bound : ndarray of float64, shape (B,)

@@ -109,7 +109,7 @@ class HopfuseVectorStore(BasePydanticVectorStore):
         self._store.delete(self._store.ids_of([ref_doc_id]))
 
     def delete_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **_: Any) -> None:
-        """Delete nodes by their ids, as far as they exist, or by filters, or by both, which must hold then."""
+        """Delete nodes by their ids, as far as they exist, or by filters, or by both, which must all hold."""
         if node_ids is None and filters is None:
             raise InputError("missing", "node_ids", "{field} is missing, and so is {@filters}; clear() deletes all")
         if filters is None:

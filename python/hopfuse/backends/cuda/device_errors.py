@@ -58,7 +58,7 @@ def driver_memory(what: str, error: str) -> DeviceMemoryError:
 
 
 def failed(what: str, error: str, final: bool) -> BackendError:
-    """Return the error of a failed call of the driver; if it is final, all later calls of this process fail too."""
+    """Return the error of a failed call of the driver; if it is final, all later calls of this process also fail."""
     if not final:
         return BackendError(
             "failed",

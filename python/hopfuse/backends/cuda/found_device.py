@@ -35,7 +35,7 @@ class CudaOps(DeviceOps):
     runtime : Runtime
     code : KernelCode
     at : callable, optional
-        Returns the ops of another device by its number; without it, calls use this device alone.
+        Returns the ops of another device by its number; without it, calls use only this device.
     """
 
     def __init__(self, runtime: Runtime, code: KernelCode, at: Callable[[int], Any] | None) -> None:
@@ -71,9 +71,9 @@ def make_backend(ordinal: int | None, at: Callable[[int], Any] | None = None) ->
     Parameters
     ----------
     ordinal : int, optional
-        The device's number; by default that of the device which is current on this thread, else 0.
+        The device's number; by default the current device of this thread, else 0.
     at : callable, optional
-        Returns the ops of another device by its number; without it, calls use this device alone.
+        Returns the ops of another device by its number; without it, calls use only this device.
     """
     driver = _native.driver_version()
     count = _native.count_devices()

@@ -1,7 +1,7 @@
 """NVRTC, NVIDIA's compiler of CUDA C++, by ctypes. It needs neither a driver nor a toolkit.
 
 The build of a wheel runs this file, too (``kernels/cuda/build_images.py``), before NumPy and the native module are
-there; so it imports the standard library alone.
+there; so it imports only the standard library.
 """
 
 from __future__ import annotations

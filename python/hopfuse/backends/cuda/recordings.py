@@ -69,7 +69,7 @@ class RecordedCore:
 class Recordings:
     """Recordings of a core by batch size. Calls must not overlap.
 
-    ``shapes`` are those of one query; ``sizes`` are the batch sizes of recordings, ascending.
+    ``shapes`` describe one query; ``sizes`` are the batch sizes of recordings, ascending.
     """
 
     def __init__(

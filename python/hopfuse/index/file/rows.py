@@ -23,7 +23,7 @@ class GrownRows:
     """Rows of a generation, and rows appended to them, in memory that grows in place.
 
     Snapshots share the memory: each has a prefix of it, and appending copies only the new rows. The pages of a mapped
-    generation are shared too. Thread-safe.
+    generation are also shared. Thread-safe.
     """
 
     def __init__(self, base: Section) -> None:
@@ -92,7 +92,7 @@ def is_whole(order: NDArray[np.int64], count: int) -> bool:
 
 
 def take_rows(rows: NDArray[Any], order: NDArray[np.int64]) -> NDArray[Any]:
-    """Return rows in an order; if it is that of all rows, the array itself."""
+    """Return rows in an order; for the order of all rows, the array itself."""
     if is_whole(order, len(rows)):
         return rows
     if rows.ndim == 1:

@@ -21,7 +21,7 @@ _NEVER = np.iinfo(np.int64).max
 class AliasDelta:
     """The aliases of a generation and of its log: whose they are, and which batch deletes them.
 
-    The aliases of earlier batches are in the arrays of later ones; a deletion by a later batch counts for those alone.
+    The aliases of earlier batches are in the arrays of later ones; a deletion by a later batch counts only for those.
     """
 
     def __init__(self, rows: Rows) -> None:

@@ -43,7 +43,7 @@ def read_records(payloads: Sequence[bytes | memoryview], before: Slots, first: i
     Raises
     ------
     FormatError
-        A payload violates FORMAT.md; the message names its seq, where ``first`` is that of the first payload.
+        A payload violates FORMAT.md; the message names its seq, where ``first`` belongs to the first payload.
     """
     if len(payloads) == 1 and (read := read_one_batch(payloads[0], before)) is not None:
         return read

@@ -141,7 +141,7 @@ class MetadataRows(NamedTuple):
 class LogRecords:
     """Joined batches. Each array holds the rows of all batches in order; an absent array is empty.
 
-    Offsets of strings, and ``lexical.indptr``, are those of the joined rows.
+    Offsets of strings, and ``lexical.indptr``, belong to the joined rows.
     """
 
     arrays: dict[str, NDArray[Any]]

@@ -83,12 +83,12 @@ class DeltaRows:
         return StringColumn(*(Section(part, self.whole(part)) for part in parts))
 
     def strings(self, name: str) -> list[str]:
-        """Return the strings of the batches alone."""
+        """Return only the strings of the batches."""
         column = self.column(name)
         return column.read(len(column) - self.added(f"{name}.offsets"), len(column))
 
     def taken(self, name: str, order: Rows) -> dict[str, Section]:
-        """Return the sections of the strings of the generation and of the batches in an order."""
+        """Return sections with the strings of the generation and the batches, in an order."""
         offsets, data = f"{name}.offsets", f"{name}.bytes"
         if offsets in self.columns:  # whose offsets were checked
             return take_strings(name, self.whole(offsets), self.whole(data), order)
@@ -154,7 +154,7 @@ class Places(NamedTuple):
 
 
 def places(rows: DeltaRows, first_word: int, before: tuple[DeltaRows, Places] | None = None) -> Places:
-    """Return the maps between slots and rows after the records; ``first_word`` is that of the generation's words.
+    """Return the maps between slots and rows after the records; ``first_word`` is the first of the generation's words.
 
     ``before`` are those after fewer records of the same log.
     """

@@ -44,9 +44,9 @@ def metadata_arrays(
     rows : sequence of mapping or None, P entries
         A value of None is missing. A column without a type and without a value is left out, with a UserWarning.
     types : mapping of str to str, optional
-        Types of some columns; the type of any other column is that of its first value. An object under a name of the
-        type :data:`FLATTEN`, or with columns of its entries already, becomes columns: ``loc.page`` for ``page`` in
-        ``loc``. The name :data:`ALL` stands for every name.
+        Types of some columns; any other column has the type of its first value. An object under a name of the type
+        :data:`FLATTEN`, or with columns of its entries already, becomes columns: ``loc.page`` for ``page`` in ``loc``.
+        The name :data:`ALL` stands for every name.
     where : callable
         Describes a row in error messages.
 

@@ -123,7 +123,7 @@ def merge(
 
 
 def number_entries(known: CommonNumbers, records: LogRecords) -> Arrays:
-    """Return the number of the term of each entry of records, and the slot of its passage."""
+    """Return each entry's number of its term, and the slot of its passage."""
     numbers = np.array([known.number(term)[0] for term in records.strings("lexical.term")], np.int32)
     new, rows = records.count("passage.length"), records.rows["lexical.passage"]
     first = records.before.passages + np.cumsum(new) - new
@@ -317,7 +317,7 @@ class MergedTerms(TermMatrix):
 
     @cached_property
     def lengths(self) -> NDArray[np.float64]:
-        """The number of terms of each passage, repeated ones too."""
+        """The number of terms of each passage, with repetitions."""
         return self._lengths_of(self._row_slots)
 
     # ---- Columns ----

@@ -124,7 +124,7 @@ def moved(words: WordInfo, at: Places) -> tuple[WordInfo, Arrays]:
 
 
 def merge(words: WordInfo, sections: Sections, at: Places) -> tuple[WordInfo, ArraysOrSections]:
-    """Return the words after changes, and their sections: all but the first one are those of the generation."""
+    """Return the words after changes, and their sections: all but the first one come from the generation."""
     found = words.with_first(at.num_names)
     same = {name: section for name, section in sections.items() if name in _KEPT}
     own = {"word.rule": np.array([words.rule], np.int64), "word.first": np.array([found.first], np.int64)}

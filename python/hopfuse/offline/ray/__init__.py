@@ -1,6 +1,6 @@
 """Make parts by Ray Data: a pool of actors over the same plan, on one machine or a cluster.
 
-The contract is that of :mod:`hopfuse.offline`: a part exists whole or not at all, and its bytes do not depend on its
+The contract is the one of :mod:`hopfuse.offline`: a part exists whole or not at all, and its bytes do not depend on its
 maker. So no row is lost or repeated: the death of an actor, a node or the driver costs only the parts in progress.
 """
 

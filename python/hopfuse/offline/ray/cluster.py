@@ -139,7 +139,7 @@ def cpus_of_actor(nodes: Sequence[Mapping[str, float]], actors: int, num_gpus: f
 
 
 def fitting(nodes: Sequence[Mapping[str, float]], cpus: float, gpus: float) -> int:
-    """Return how many actors of so many CPUs and GPUs fit on the nodes."""
+    """Return how many actors with these numbers of CPUs and GPUs fit on the nodes."""
 
     def of(node: Mapping[str, float]) -> int:
         rooms = [int(node.get(name, 0.0) / one + 1e-9) for name, one in (("CPU", cpus), ("GPU", gpus)) if one]

@@ -163,18 +163,25 @@ class GuidedWalkResult(SearchResult):
     starts : Seeds
         The guided walk's restart: the seeds, and then the second seeds.
     traces : list of dict, or None
-        One per question if ``trace=True``: ``ranked_by`` (``"guided walk"``, or ``"dense"`` where it has no seeds, or
-        ``"words"`` beside it), ``seeds`` (entity, surface, how it matched, weight), ``left_out`` (likewise, those that
-        it may not see), ``allowed`` (how many passages it may find, or None), ``second_seeds`` (entity, share of the
-        restart, and the passages of the first answer that it is from), ``direct`` unless weights are given (the
-        ``weight``, as of the attribute, and the ``reason`` in words), each list with ranks and raw scores, and for
-        each hit its ``ranks``, ``contributions``, ``kept`` (True for the best direct hit if it was moved up),
-        ``weight`` (of the passage in the walk, 1 for the most similar one
-        before any boost), ``attribution`` (what each seed gives to the walk's score there: ``named`` of it and
-        ``second``) and ``paths`` (the strongest ones from a few seeds: nodes, the type of the edge to each, the path's
-        strength there and, between two entities, their ``facts``). With a lexical leg whose words raise weights, also
-        ``other_words`` (the question without the names that it mentions; None if nothing is left, as without a text),
-        and for each hit ``boost`` (the factor of its weight for these words).
+        One per question if ``trace=True``. A trace has:
+
+        - ``ranked_by``: ``"guided walk"``, or ``"dense"`` where it has no seeds, or ``"words"`` beside it;
+        - ``seeds``: entity, surface, how it matched, weight; ``left_out``: likewise, those that it may not see;
+        - ``allowed``: how many passages it may find, or None;
+        - ``second_seeds``: entity, share of the restart, and the passages of the first answer that it is from;
+        - ``direct``, unless weights are given: the ``weight``, as of the attribute, and the ``reason`` in words;
+        - each list, with ranks and raw scores;
+        - with a lexical leg whose words raise weights, ``other_words``: the question without the names that it
+          mentions; None if nothing is left, as without a text.
+
+        A hit of a trace has:
+
+        - ``ranks``, ``contributions``, and ``kept``: True for the best direct hit if it was moved up;
+        - ``weight`` of the passage in the walk: 1 for the most similar one before any boost; with ``other_words`` also
+          ``boost``, the factor of its weight for these words;
+        - ``attribution``: what each seed gives to the walk's score there, ``named`` of it and ``second``;
+        - ``paths``, the strongest ones from a few seeds: nodes, the type of the edge to each, the path's strength there
+          and, between two entities, their ``facts``.
     """
 
     seeds: Seeds

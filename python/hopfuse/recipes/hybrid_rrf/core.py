@@ -129,8 +129,8 @@ class HybridRRF(BaseRecipe[SearchResult]):
     whose title the question names). Where ``fell_back`` is True, the graph list is the beginning of the dense list.
 
     A trace has ``seeds``, ``left_out`` (entities that the question names but may not see), ``allowed`` (the number of
-    passages that it may find, or None), ``fell_back`` (whether the dense list replaces its graph list), each list with
-    ranks and raw scores, and for each hit its ranks, the prior's factor, under RRF the contribution of each rank, and,
+    passages that it may find, or None), and ``fell_back`` (whether the dense list replaces its graph list). Each list
+    has ranks and raw scores. Each hit has its ranks, the prior's factor, under RRF the contribution of each rank, and,
     if it is in the graph list, its ``paths`` as in :class:`GuidedWalkResult`. Over a graph, unless weights are given,
     it has ``direct``: the ``weight`` w, how far the question is left to words and vectors, and the ``reason`` in words.
 
@@ -244,8 +244,8 @@ class HybridRRF(BaseRecipe[SearchResult]):
 class PlainHybrid(HybridRRF):
     """The hybrid that other systems have: words and vectors of equal weight, fused by RRF with k = 60, without a walk.
 
-    The bar that a graph is held to on ordinary questions. Parameters, errors, lists and traces are those of
-    :class:`HybridRRF`; the options are :class:`PlainHybridConfig`.
+    What a graph has to beat on ordinary questions. Parameters, errors, lists and traces are as for :class:`HybridRRF`;
+    the options are :class:`PlainHybridConfig`.
 
     References
     ----------

@@ -164,7 +164,7 @@ class PhaseGraphConfig:
 
     @property
     def adds_up(self) -> bool:
-        """Return whether a fused score is the weighted sum of the scores from fusing each list alone."""
+        """Return whether a fused score is the weighted sum of the scores from fusing each list by itself."""
         return self.fusion.adds_up
 
     @property
@@ -175,7 +175,7 @@ class PhaseGraphConfig:
     def fusing(self, legs: tuple[str, ...], direct: NDArray[np.float64] | None = None) -> dict[str, Any]:
         """Return the arguments of :func:`hopfuse.fuse` for the lists of these legs.
 
-        Without ``direct``, the weights are those of all questions.
+        Without ``direct``, all questions have the same weights.
         """
         weights = self.weights(legs, np.zeros(1) if direct is None else direct)
         stacked = np.stack(list(weights.values()), axis=1)

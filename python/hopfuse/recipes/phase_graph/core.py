@@ -109,19 +109,25 @@ class PhaseGraphResult(SearchResult):
     lists : mapping of str to Hits
         ``"dense"``, ``"graph"`` (a :class:`~hopfuse.PprHits`) and, with a lexical leg, ``"lexical"``: the fused lists
         with their raw scores. Where ``fell_back`` is True, the graph list holds hits of the dense list, and its
-        evidence is that of a walk without a pass.
+        evidence describes a walk without a pass.
     seeds : Seeds
         The entities that each question's walk started from, as nodes of the graph; a row of padding if there are none.
     traces : list of dict, or None
-        One per question if ``trace=True``, with ``seeds`` (entity, surface, kind of match, weight); ``left_out`` (the
-        entities that it may not see); ``allowed`` (the number of passages that it may find, or None); ``fell_back``
-        (whether the dense list replaces its graph list); ``direct``, unless weights are given (the ``weight`` w, for
-        how far the question is left to vectors and words, and the ``reason``); the lists ``dense``, ``graph`` and, if
-        given, ``lexical`` (rank, raw score, ``percentile`` or, for another calibration, ``calibrated``, and
-        ``probability`` or ``share``); ``temperatures``; and for each hit its ``ranks``, ``contributions`` and
-        ``consensus`` and, if it is in the graph list, its ``paths`` as in :class:`GuidedWalkResult`. Shares and
-        contributions exist if a fused score is the weighted sum of the scores from fusing each list alone; temperatures
-        exist if the method has one for each list.
+        One per question if ``trace=True``. A trace has:
+
+        - ``seeds``: entity, surface, kind of match, weight; ``left_out``: the entities that it may not see;
+        - ``allowed``: the number of passages that it may find, or None;
+        - ``fell_back``: whether the dense list replaces its graph list;
+        - ``direct``, unless weights are given: the ``weight`` w, for how far the question is left to vectors and words,
+          and the ``reason``;
+        - the lists ``dense``, ``graph`` and, if given, ``lexical``: rank, raw score, ``percentile`` or, for another
+          calibration, ``calibrated``, and ``probability`` or ``share``;
+        - ``temperatures``, if the method has one for each list;
+        - for each hit ``ranks``, ``contributions`` and ``consensus`` and, if it is in the graph list, ``paths`` as in
+          :class:`GuidedWalkResult`.
+
+        Shares and contributions exist if a fused score is the weighted sum of the scores from fusing each list by
+        itself.
     """
 
     seeds: Seeds

@@ -286,7 +286,7 @@ class Policy:
 
     @property
     def reads_passages(self) -> bool:
-        """Return whether a passage's score is that of its node."""
+        """Return whether a passage has the score of its node."""
         return self.projection.source == "passages" and self.switches.passage_nodes
 
     @property

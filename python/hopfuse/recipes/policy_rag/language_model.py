@@ -1,4 +1,4 @@
-"""Calls of a language model: which facts to keep, and answers from passages alone."""
+"""Calls of a language model: which facts to keep, and answers based only on passages."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ class PolicyRAGResult(SearchResult):
     seeds : list of dict of int to float
         The entities that each walk started from, and their shares of the restart mass on entities.
     traces : list of dict, or None
-        One per question if ``trace=True``, with the candidate ``seeds`` and the factors of their weights, the kept and
-        dropped ``facts`` with reasons, and for each hit the ``terms`` of its score, the exact ``attribution`` of its
+        One per question if ``trace=True``, with the candidate ``seeds`` and the factors of their weights, and the kept
+        and dropped ``facts`` with reasons. Each hit has the ``terms`` of its score, the exact ``attribution`` of its
         projected score to the seeds (PPR is linear in its restart) and the strongest ``paths`` to it, with the facts
         behind their steps.
     """
@@ -75,7 +75,7 @@ class PolicyRAG(BaseRecipe[PolicyRAGResult]):
         Such as ``Policy.from_toml(text)``; by default the defaults of :class:`Policy`.
     encoder : optional
         Object with ``encode_queries(texts)``, in the space of the entities' vectors. It aligns entities with a
-        question, and finds entities for mentions that match no name or alias. Without it, alignment is by names alone.
+        question, and finds entities for mentions that match no name or alias. Without it, alignment is only by names.
     fact_vectors : Corpus or array_like of float (F, d), optional
         Vectors of the index's facts, in the encoder's space. Without them, the score of a fact is the mean Dice
         coefficient of its labels with the question.
@@ -262,7 +262,7 @@ class PolicyRAG(BaseRecipe[PolicyRAGResult]):
         )
 
     def answer(self, queries: Sequence[str], found: PolicyRAGResult) -> list[str]:
-        """Return the language model's answers from the first passages of a search alone.
+        """Return the language model's answers based only on the first passages of a search.
 
         Parameters
         ----------

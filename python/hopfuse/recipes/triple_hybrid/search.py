@@ -67,8 +67,8 @@ class TripleHybrid(BaseRecipe[TripleHybridResult]):
     Notes
     -----
     With ``allow``, entities that occur in no allowed passage are not listed. An entity occurs in a passage if the graph
-    joins them or if the passage states a fact about the entity. With ``allow_scope="results"``, seeds and facts are
-    those of the whole index.
+    joins them or if the passage states a fact about the entity. With ``allow_scope="results"``, seeds and facts come
+    from the whole index.
 
     References
     ----------

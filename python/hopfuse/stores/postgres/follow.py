@@ -51,8 +51,8 @@ class PostgresFollower:
     encoder : Encoder, optional
         Encodes passages whose table has no vectors.
     reader : {"spacy"}, or a reader of facts, optional
-        The reader of facts that the index was built with, if its tables have passages alone. Words are read as they
-        were at the build.
+        The reader of facts that the index was built with, if its tables have only passages. Words are read as they were
+        at the build.
     skip_failed : float in [0, 100]
         Per cent of the passages that may be lacking, wholly or in part, before a step ends with an error; one may be,
         unless it is 0.

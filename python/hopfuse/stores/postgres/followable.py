@@ -66,7 +66,7 @@ class FollowState:
         return FollowState(self.slot, position, self.queries, shape, failures)
 
     def reads(self, index: Index) -> bool:
-        """Return whether readers made the graph, since the tables have passages alone."""
+        """Return whether readers made the graph, since the tables have only passages."""
         return index.graph is not None and not any(self.queries.get(name) for name in ("entities", "edges", "facts"))
 
     @property
