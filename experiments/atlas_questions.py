@@ -1,7 +1,7 @@
 """Draw questions over the atlas as people type them, from its facts, and count those that methods answer.
 
 python -m experiments.atlas_questions [--out FILE] [--seed N] [--count N]
-python -m experiments.atlas_questions --measure INDEX [--questions FILE …] [--failures] [--results FILE]
+python -m experiments.atlas_questions --measure INDEX [--questions FILE …] [--failures] [--out FILE]
 
 INDEX is written by ``python examples/atlas --save INDEX``. A question is answered if each of its groups of passages
 has one among the first five hits: one group for a question about one thing, two for "Peru or Chile", and one for each
@@ -472,18 +472,17 @@ def is_answered(row: Mapping[str, Any], hits: Sequence[Any]) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.atlas_questions", description=__doc__)
     parser.add_argument(
-        "--out", type=Path, default=DRAWN, help="where drawn questions are written [default: the tests']"
+        "--out", type=Path, help="where drawn questions are written [default: the tests'], or counts as CSV"
     )
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--measure", type=Path, metavar="INDEX", help="a saved index of the atlas, to be asked")
     parser.add_argument("--questions", type=Path, nargs="+", default=[DRAWN, WRITTEN])
-    parser.add_argument("--results", type=Path, metavar="FILE", help="write the counts as CSV")
     parser.add_argument("--failures", action="store_true", help="print the questions that the default does not answer")
     args = parser.parse_args()
     if args.measure is None:
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in draw(args.seed, args.count))
-        args.out.write_text("".join(lines), encoding="utf-8")
+        (args.out or DRAWN).write_text("".join(lines), encoding="utf-8")
         return
     retriever, counts = hf.Retriever.open(args.measure), []
     file = ResultFile("python -m experiments.atlas_questions --measure INDEX")
@@ -497,7 +496,7 @@ def main() -> None:
                 if not answered:
                     print(json.dumps(row, ensure_ascii=False))
     print(table(["questions", "number", *METHODS], counts))
-    file.write(args.results)
+    file.write(args.out)
 
 
 if __name__ == "__main__":

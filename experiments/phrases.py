@@ -113,18 +113,9 @@ def main() -> None:
         passages = passages_of(file)
         phrases = phrases_of(passages)
         index = hf.Index.build([{"text": text} for text in passages], reader="words", lexical=True)
-        walk = hf.Retriever(index).search(phrases, k=FIRST)
-        found = [
-            [[passage for passage, _ in walk.hits.row(b)] for b in range(len(phrases))],
-            *(
-                [[passage for passage, _ in leg.search(phrases, FIRST).row(b)] for b in range(len(phrases))]
-                for leg in (
-                    hf.lexical.BM25(index.lexical),
-                    FTS5.build(passages),
-                    FTS5.build(passages, tokenizer="trigram"),
-                )
-            ),
-        ]
+        legs = (hf.lexical.BM25(index.lexical), FTS5.build(passages), FTS5.build(passages, tokenizer="trigram"))
+        hits = [hf.Retriever(index).search(phrases, k=FIRST).hits, *(leg.search(phrases, FIRST) for leg in legs)]
+        found = [[[passage for passage, _ in one.row(b)] for b in range(len(phrases))] for one in hits]
         counted = [recall(passages, phrases, rows) for rows in found]
         counts = " | ".join(map(str, counted))
         words = index.words
