@@ -47,10 +47,10 @@ calls name {call_commits}. It is [bench/results/h200-first-gpu.json](../bench/re
 - Every answer had the CPU's bits: {checks} checks and {kernels} kernels of the self-test, {tests:,} tests marked `gpu`,
   600 answers of two threads, 200 of torch's streams, and the searches below.
 - compute-sanitizer found nothing: memcheck and initcheck 0 errors, racecheck 0 hazards.
-- {recordings}; {out_of_memory}.
+- Of memory, {recordings}; a live one holds {held:g} MiB. Where it ran out, {out_of_memory}.
 - The first use compiled and loaded the kernels in {build_seconds:.1f} s ({build_cpu:.0f} s of processors).
 - **What failed or was left out.** 40 files of tests lacked a package. One test failed, because it asked for every
-  library of the CPU's benchmarks, which were not installed. The part `bench` ended with the time on the machine.
+  library of the CPU's benchmarks, which were not installed. The part `bench` was cut off when GPU time ran out.
 
 Searches (a dense list, a walk, and their fusion, as one recording; random graphs and vectors), from arrays on the host
 to arrays on the host, by CUDA events, medians of 20:
@@ -86,7 +86,8 @@ def section() -> str:
         day=report["began"][:10], commit=report["machine"]["commit"], tests=details["tests"]["outcomes"]["passed"],
         out_of_memory=parts["out_of_memory"]["about"], checks=details["selftest"]["checks"],
         kernels=len(details["selftest"]["kernels"]),
-        recordings=parts["recordings"]["about"].replace("on cuda", "of memory"),
+        recordings=parts["recordings"]["about"].split(" on cuda")[0],
+        held=details["recordings"]["recording_bytes"] / 2**20,
         build_seconds=details["build"]["seconds"], build_cpu=details["build"]["cpu_seconds"],
         searches=_searches(rows), sizes=_sizes(), parts=_parts(rows),
         calls=_calls(details["bench"]["rows"]), call_commits=_call_commits(details["bench"]["rows"]),

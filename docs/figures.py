@@ -27,7 +27,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 #: The pages on which every figure needs a source: those that a reader decides by.
-STRICT = ("docs/index.md", "docs/start.md", "docs/compare.md", "docs/guides/hipporag.md")
+STRICT = ("README.md", "docs/index.md", "docs/start.md", "docs/compare.md", "docs/guides/hipporag.md")
 UNITS = r"(?:[µmn]?s|×(?! ?\d)|%|percent|points?|[KMGT]i?B|minutes?|hours?|seconds?|milliseconds?)"
 NUMBER = r"(?<![\w.,])[-−]?\d+(?:,\d{3})*(?:\.\d+)?"
 MARKED = re.compile(rf"({NUMBER})[*_]*(?: ?{UNITS})?[*_]*\s*<!--\s*from\s+(.*?)\s*-->", re.DOTALL)
@@ -39,6 +39,12 @@ RELEASE = re.compile(r"(?:Python|GCC|Clang|CUDA|glibc|macOS|CMake|version|RFC|[<
 GENERATED = re.compile(r"<!-- ([\w-]+): python docs/tables\.py -->.*?<!-- end of \1 -->", re.DOTALL)
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
+#: A page or a part of one that a command writes.
+WRITTEN = re.compile(
+    r"This page is written by|Measured by `python -m|<!-- ([\w-]+)(?:: [^>]*)? -->.*?<!-- end of \1 -->", re.S
+)
+FILE = re.compile(r"\b(?:bench|experiments|docs)/results/[\w.-]+\.(?:jsonl?|csv)\b")
 
 
 @dataclass(frozen=True)
@@ -176,6 +182,14 @@ def without_source(page: str, text: str) -> list[str]:
     return [f"{page}:{at}: {found[0]}" for at, line in enumerate(lines, 1) for found in FIGURE.finditer(line)]
 
 
+def named_without_figure(page: str, text: str) -> list[str]:
+    """Return the result files that a page names, if neither a figure nor a generated part comes from them."""
+    if WRITTEN.search(text):
+        return []
+    used = {figure.source.file for figure in figures_of(page, text)}
+    return [f"{page} has no figure from {file}" for file in sorted(set(FILE.findall(COMMENT.sub("", text))) - used)]
+
+
 def from_two_files(figures: Sequence[Figure]) -> list[str]:
     """Return the measures that pages take from different files."""
     files: dict[str, dict[str, str]] = {}
@@ -237,6 +251,7 @@ def check(root: Path = ROOT) -> list[str]:
     return [
         *filter(None, (wrong(figure, root) for figure in figures)),
         *(said for page, text in texts.items() for said in comments_without_figure(page, text)),
+        *(said for page, text in texts.items() for said in named_without_figure(page, text)),
         *(said for page in STRICT for said in without_source(page, texts[page])),
         *from_two_files(figures),
         *contradictions(texts),

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import readme_tables
 from hopfuse.recipes import RECIPES
 from measured import MEASURED
 
@@ -164,7 +165,9 @@ def scale_network() -> str:
 TIMES = {"one question, median": "median ms", "mean": "mean ms", "95 %": "p95 ms", "64 questions": "B=64 ms"}
 #: The lists of each page, by their markers.
 LISTS: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {"extras": extras, "recipes": lambda: recipes("docs/")},
+    "README.md": {"quality": readme_tables.quality, "speed": readme_tables.speed, "drop-in": readme_tables.drop_in},
+    "docs/dependencies.md": {"sizes": readme_tables.sizes, "extras": extras},
+    "docs/guides/hipporag.md": {"drop-in": readme_tables.drop_in},
     "docs/retriever.md": {"recipes": lambda: recipes("")},
     "docs/scale.md": {
         "scale-memory": scale_memory,

@@ -2,7 +2,7 @@
 
 python -m experiments.ablations [--data FOLDER]
 
-Prints a section of docs/quality.md; python -m experiments.quality writes the whole page.
+Writes experiments/results/ablations.json, which python -m experiments.pages reads.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import hopfuse as hf
 import numpy as np
@@ -23,11 +24,13 @@ from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.evaluate import Qrels, Run, evaluate
 from hopfuse.extract import Gazetteer
 
-from bench.markdown import table
+from bench.machine import commit
 
 from . import side_by_side
 from .folders import add_data_option, asked, load_index
+from .record import RECORDED, figures, write_results
 
+RESULTS = RECORDED / "ablations.json"
 FOLDERS = ("hotpotqa", "musique-openie")
 CANDIDATES = (10, 20)  # facts for the gate
 WHOLE, PAPER, DENSE = "policy rag", "policy rag, paper", "dense"
@@ -67,16 +70,15 @@ def policies() -> dict[str, hf.recipes.Policy]:
     return {WHOLE: whole, **without, **others, **facts, PAPER: hf.recipes.Policy.paper()}
 
 
-def section(data: Path, encoder: WordLlamaEncoder) -> str:
-    """Return the section of docs/quality.md, with both tables of each folder."""
-    parts = [_HEAD]
+def measured(data: Path, encoder: WordLlamaEncoder) -> dict[str, Any]:
+    """Return the quality and the rank stability of every run on each folder that exists."""
+    found = {}
     for name in FOLDERS:
         if (data / name).is_dir():
             index, asked = loaded(data / name, encoder)
             spoken = index if asked.vectors is None else with_vectors_of(index, encoder)
-            parts += [f"### {name}, PolicyRAG\n", quality_table(index, asked, encoder)]
-            parts.append(stability_table(spoken, asked, encoder))
-    return "\n".join(parts)
+            found[name] = {**quality(index, asked, encoder), "stability": stability(spoken, asked, encoder)}
+    return found
 
 
 def loaded(folder: Path, encoder: WordLlamaEncoder) -> tuple[hf.Index, Questions]:
@@ -131,78 +133,45 @@ def searches(index: hf.Index, encoder: WordLlamaEncoder, vectors: np.ndarray | N
     return {DENSE: dense, "phasegraph": of(hf.recipes.PhaseGraph(index, **given)), **made}
 
 
-def quality_table(index: hf.Index, asked: Questions, encoder: WordLlamaEncoder) -> str:
-    """Return a table of all metrics of all runs, with questions won and lost against the default policy."""
+def quality(index: hf.Index, asked: Questions, encoder: WordLlamaEncoder) -> dict[str, Any]:
+    """Return all metrics of all runs, with questions won and lost against the default policy."""
     by_name = searches(index, encoder, asked.vectors)
     found = {name: search(asked.texts, asked.mentions) for name, search in by_name.items()}
     texts = index.texts_to_index()
     runs = {name: Run(hits, texts=texts, baseline=found[DENSE]) for name, hits in found.items()}
-    result = evaluate(asked.qrels, runs, METRICS, by_hops=False, baseline=WHOLE)
-    rows = []
-    for name in result.runs:
-        against = ["", "", ""]
-        if name != WHOLE:
-            c = result.comparison(name, AGAINST)
-            against = [str(c.wins), str(c.losses), f"{c.p_holm:.2g}"]
-        rows.append([name, *(_percent(result.estimate(name, metric).mean) for metric in METRICS), *against])
-    return table(["run", *METRICS, "won", "lost", "p"], rows)
+    return figures(evaluate(asked.qrels, runs, METRICS, by_hops=False, baseline=WHOLE), (AGAINST,))
 
 
-def stability_table(index: hf.Index, asked: Questions, encoder: WordLlamaEncoder) -> str:
-    """Return a table of how much each ranking changes if questions are reworded."""
+def stability(index: hf.Index, asked: Questions, encoder: WordLlamaEncoder) -> dict[str, Any]:
+    """Return how much each ranking changes if questions are reworded: the number of questions, and means by run."""
     made = {
         "other name": substitute_aliases(asked.texts, index, asked.mentions),
         "paraphrase": paraphrase(asked.texts, asked.mentions),
     }
-    rows = []
-    for name, search in searches(index, encoder, None).items():
-        cells = []
-        for rewriting in made.values():
-            cells += _stability(search, rewriting, asked.qrels)
-        rows.append([name, *cells])
-    counts = [f"{int(one.changed.sum())} of {len(one)} questions by {kind}" for kind, one in made.items()]
-    columns = [f"{kind}: {value}" for kind in made for value in ("rbo", f"jaccard@{K}", "first gold kept")]
-    return f"Rewritten: {', '.join(counts)}.\n\n" + table(["run", *columns], rows)
+    changed = {kind: [int(one.changed.sum()), len(one)] for kind, one in made.items()}
+    runs = {
+        name: {kind: of_rewriting(search, one, asked.qrels) for kind, one in made.items() if one.changed.any()}
+        for name, search in searches(index, encoder, None).items()
+    }
+    return {"rewritten": changed, "runs": runs}
 
 
-def _stability(search: Search, rewriting: Rewriting, qrels: Qrels) -> list[str]:
-    if not rewriting.changed.any():
-        return ["-"] * 3
+def of_rewriting(search: Search, rewriting: Rewriting, qrels: Qrels) -> dict[str, float]:
+    """Return the mean agreement of a search's lists before and after."""
     found = rank_stability(search, rewriting, k=K, qrels=qrels)
-    return [_percent(float(np.nanmean(values))) for values in (found.rbo, found.jaccard, found.first_gold_kept)]
-
-
-def _percent(mean: float) -> str:
-    return "-" if np.isnan(mean) else f"{100 * mean:.1f}"
-
-
-_HEAD = """## Ablations of PolicyRAG
-
-Written by `python -m experiments.ablations`: the default policy (`policy rag`); without each of its parts (except
-re-ranking, whose weights are 0 by default); with seeds by the question's vector (`seeds: question`) or by both, instead
-of by names in the question; and with 10 or 20 facts for the gate (`facts: 10`) instead of 5. For comparison,
-`policy rag, paper` is `Policy.paper()`, and `dense` and `phasegraph` have their defaults. Facts have WordLlama's
-vectors. *won*, *lost* and *p* compare with the default policy by ndcg@10 (paired randomisation test, after Holm's
-correction over the runs of the table). `distractor_suppression@5` counts the distractors of `dense`, whose own value is
-0. The defaults were chosen on the tune halves of hotpotqa, musique-train and 2wiki-dev300; musique-openie was not used
-for that. [evaluation.md](evaluation.md) defines the metrics.
-
-The second table is rank stability. Each question is rewritten with another name of one of its entities (an alias, an
-abbreviation, or the name at the other end of a synonym edge of at least 0.95), and paraphrased by rules; its list of
-ten is compared with that of the original question. For this table, hotpotqa has WordLlama's vectors too, because the
-folder has none of rewritten questions. hotpotqa: mentions are those of the folder, renamed with the question.
-musique-openie: the index is built by `hopfuse build --from openie.jsonl --synonyms 0.8`, and names are found in the
-questions.
-"""
+    measured = {"rbo": found.rbo, f"jaccard@{K}": found.jaccard, "first gold kept": found.first_gold_kept}
+    return {name: float(np.nanmean(values)) for name, values in measured.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.ablations", description=__doc__)
     add_data_option(parser)
+    parser.add_argument("--out", type=Path, default=RESULTS, help="file of results")
     args = parser.parse_args()
     if not any((args.data / name).is_dir() for name in FOLDERS):
         parser.error(f"{args.data} has none of the folders {', '.join(FOLDERS)}; give --data")
-    print(section(args.data, WordLlamaEncoder()), end="")
+    write_results(args.out, {**commit(), "folders": measured(args.data, WordLlamaEncoder())})
+    print(f"wrote {args.out}")
 
 
 if __name__ == "__main__":

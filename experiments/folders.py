@@ -1,4 +1,9 @@
-"""Read question folders: an index of each, and its questions as arguments of recipes."""
+"""Read question folders: an index of each, and its questions as arguments of recipes.
+
+python -m experiments.folders [--data FOLDER]
+
+Writes the sizes of the shared folders to experiments/results/folders.json, which python -m experiments.pages reads.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,12 @@ from hopfuse.encoders import Encoder
 from hopfuse.lexical import BM25
 
 from bench.data_sets import data_root
+
+from .record import RECORDED, write_results
+
+#: Folders of questions over passages.
+NAMES = ("hotpotqa", "musique-train", "2wiki-dev300", "musique-openie")
+QUANTILES = {"10 %": 0.1, "median": 0.5, "90 %": 0.9}
 
 
 def add_data_option(parser: argparse.ArgumentParser) -> None:
@@ -67,3 +78,29 @@ def asked(folder: Path) -> dict[str, Any]:
 def questions_of(folder: Path) -> list[str]:
     """Return the texts of a folder's questions."""
     return [row["question"] for row in read_lines(folder / "queries.jsonl")]
+
+
+def size_of(folder: Path) -> dict[str, Any]:
+    """Return the number of passages and of questions, and how long a passage is."""
+    lengths = [len(row["text"].split()) for row in read_lines(folder / "passages.jsonl")]
+    gold = [len(row["gold"]) for row in read_lines(folder / "queries.jsonl")]
+    return {
+        "passages": len(lengths),
+        "questions": len(gold),
+        "words of a passage": dict(
+            zip(QUANTILES, np.quantile(lengths, (0.1, 0.5, 0.9)).astype(int).tolist(), strict=True)
+        ),
+        "gold passages of a question": float(np.mean(gold)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m experiments.folders", description=__doc__)
+    add_data_option(parser)
+    args = parser.parse_args()
+    found = {name: size_of(args.data / name) for name in NAMES if (args.data / name).is_dir()}
+    write_results(RECORDED / "folders.json", found)
+
+
+if __name__ == "__main__":
+    main()

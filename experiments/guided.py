@@ -2,7 +2,7 @@
 
 python -m experiments.guided [--data FOLDER] [--newcomers]
 
-Writes experiments/results/guided.json, from which python -m experiments.quality makes a section of docs/quality.md.
+Writes experiments/results/guided.json, which python -m experiments.pages reads.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ import numpy as np
 from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.evaluate import compare, in_test_half
 from hopfuse.extract import EntityLinker
-from hopfuse.recipes import GuidedWalkConfig
 from numpy.typing import NDArray
 
-from bench.markdown import table
 from examples.atlas import build_atlas
 from examples.atlas.data import atlas_data
 
@@ -33,7 +31,6 @@ from .similarity import vectors_of
 RESULTS = ROOT / "experiments" / "results" / "guided.json"
 FOLDERS = ("hotpotqa", "musique-train", "2wiki-dev300")
 WHOLE, K = "GuidedWalk", 5
-SETTINGS = ("second_top", "second_mass", "depth", "floor", "damping")
 UNGUIDED: dict[str, Any] = {"floor": 1.0}  # every passage weighs 1
 WORDLESS: dict[str, Any] = {"word_boost": 0.0}
 #: Options that differ from the defaults, by name of the run.
@@ -215,67 +212,6 @@ def summed_up(folders: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         "runs": rows(lambda one: one["runs"]),
         "encoders": {name: rows(lambda one, name=name: one["encoders"][name]) for name in encoders},
     }
-
-
-def section(results: Path = RESULTS) -> str:
-    """Return the section of docs/quality.md about the recorded results."""
-    found = json.loads(results.read_text(encoding="utf-8"))
-    sizes = ", ".join(f"{name} {tune} and {test}" for name, (tune, test) in found["questions"].items())
-    config = GuidedWalkConfig()
-    settings = ", ".join(f"{name} {getattr(config, name):g}" for name in SETTINGS)
-    settings += f", tau {config.decay(has_words=True):g}, word_boost {config.boost:g}"
-    columns = [*(f"{name}, {half}" for name in found["questions"] for half in ("tune", "test")), "test, all"]
-    parts = [_HEAD.format(sizes=sizes, settings=settings)]
-    parts.append(table(["run", *columns, "95 %"], [_row(run, one) for run, one in found["runs"].items()]))
-    parts.append(_ENCODERS)
-    rows = [[name, *_row(run, one)] for name, runs in found["encoders"].items() for run, one in runs.items()]
-    parts.append(table(["vectors", "run", *columns, "95 %"], rows))
-    found = found["newcomers"]
-    parts.append(_NEWCOMERS.format(questions=found["questions"]))
-    parts.append(table(["run", "found"], [[name, str(count)] for name, count in found["found"].items()]))
-    return "\n".join(parts)
-
-
-def _row(run: str, one: Mapping[str, Any]) -> list[str]:
-    halves = [f"{100 * mean:.1f}" for pair in one["halves"].values() for mean in pair]
-    if run == WHOLE:
-        return [run, *halves, "", ""]
-    low, high = (f"{100 * one[end]:+.1f}" for end in ("low", "high"))
-    return [run, *halves, f"{100 * one['difference']:+.1f}", f"{low} to {high}"]
-
-
-_HEAD = """## Ablations of GuidedWalk
-
-Written by `python -m experiments.guided`: last_hop_recall@5 in percent of the recipe with its defaults
-({settings}) and BM25, and with one of these options changed, over the folders' own graphs and question entities.
-Questions with a known last hop, tune and test half: {sizes}. *test, all* is the difference from `GuidedWalk` over all
-questions of the test halves, with its paired bootstrap 95 % interval. No defaults were chosen by this table, and
-nothing is corrected for the number of rows.
-
-- A: edges into a passage are weighted by its similarity to the question; `without A`: all passages have weight 1
-  (`floor` 1).
-- B: the walk also starts at entities of a first answer; `without B`: `second_mass` 0.
-- Words: passages with words of the question other than its names weigh more; `without words`: `word_boost` 0, and
-  its default of `tau`, 1.4.
-- C: edges from the entity in a passage's title to the other entities in the passage, which the folders' graphs lack.
-
-Every part helps: over all test halves, B gains 4.3 points, words 2.9, A 1.6, and all of them together 13.3 over the
-plain walk. Second seeds of the best passage alone (`second_top` 1) lose 1.6. Weights that are alike for all questions
-(`dense_weight` 0.001: the walk leads) gain 1.4 here, within chance; where one passage answers, they lose more than
-they gain here. A floor below 0.01, another damping and finding second seeds twice (`depth` 2, a third step) make no
-difference; edges between a title's entity and the others gain nothing.
-"""
-
-_ENCODERS = """With the vectors of other encoders: WordLlama's, and MiniLM's projected to 128 random orthogonal
-directions. Differences are from `GuidedWalk` with the same vectors.
-"""
-
-_NEWCOMERS = """Over the atlas (`examples/atlas`), whose questions chose none of these options; but the weight of an
-alias among entities of one name was chosen, and larger values of `word_boost` were tried, with their results in view.
-The number of {questions} newcomers' questions, each
-answered by one passage, that have it among the first five hits. Names are found by `EntityLinker`; vectors are
-WordLlama's.
-"""
 
 
 def main() -> None:

@@ -2,8 +2,8 @@
 
 python -m experiments.metaqa [--data FOLDER] [--questions 1000] [--speed]
 
-Prints the section of docs/quality.md, which python -m experiments.quality writes. With --speed, writes times to
-experiments/results/metaqa-speed.json, for docs/quality.md too.
+Writes experiments/results/metaqa.json, which python -m experiments.pages reads. With --speed, writes times to
+experiments/results/metaqa-speed.json instead.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from hopfuse.lexical import BM25
 from numpy.typing import NDArray
 
 from bench.machine import commit, machine
-from bench.markdown import table
 
 from .folders import add_data_option
+from .record import RECORDED, figures, write_results
 
 METRICS = ("recall@10", "hit@10", "mrr", "ndcg@10")
 HOPS = (1, 2, 3)
-SPEED = Path(__file__).parent / "results" / "metaqa-speed.json"
+COMPARED = "hit@10"
+RESULTS, SPEED = RECORDED / "metaqa.json", RECORDED / "metaqa-speed.json"
 BATCH = 32
 #: Maximum number of facts in an entity's text; genres and years have thousands.
 FACTS_OF_A_TEXT = 20
@@ -154,28 +155,6 @@ def evaluation(collection: Collection, runs: dict[str, tuple[str, dict[str, Any]
     return evaluate(collection.qrels, found, METRICS, baseline="vector")
 
 
-def section(folder: Path, encoder: WordLlamaEncoder, most: int = QUESTIONS) -> str:
-    """Return the section of docs/quality.md about MetaQA."""
-    result = evaluation(Collection.read(folder, encoder, most), RUNS)
-    parts = [_HEAD.format(most=most)]
-    for group in result.groups[1:]:
-        rows = [
-            [name, *(f"{100 * result.estimate(name, m, group=group.label).mean:.1f}" for m in METRICS)] for name in RUNS
-        ]
-        parts.append(f"{group.label}\n\n" + table(["run", *METRICS], rows))
-    rows = []
-    for name in ("bm25", "graph", "hybrid", "hybrid, min_max"):
-        c, e = result.comparison(name, "hit@10"), result.estimate(name, "hit@10")
-        interval = f"{100 * (e.low or 0):.1f} to {100 * (e.high or 0):.1f}"
-        rows.append([name, interval, str(c.wins), str(c.losses), f"{c.p_value:.2g}"])
-    parts.append(
-        "hit@10 compared with `vector` over all questions: Wilson 95 % interval of the run, questions won and lost, "
-        "and p of the exact two-sided McNemar test, not corrected for the number of comparisons.\n\n"
-        + table(["run", "95 %", "wins", "losses", "p"], rows)
-    )
-    return "\n".join(parts)
-
-
 def speed(collection: Collection) -> dict[str, Any]:
     """Return the seconds per batch of 32, median and 95th percentile, without encoding."""
     taken_by = {}
@@ -192,57 +171,17 @@ def speed(collection: Collection) -> dict[str, Any]:
     return {"machine": machine(), "commit": commit(), "batch": BATCH, "seconds": taken_by}
 
 
-def speed_section() -> str:
-    """Return the section of docs/quality.md about the recorded times."""
-    numbers = json.loads(SPEED.read_text(encoding="utf-8"))
-    host = numbers["machine"]
-    return (
-        f"### metaqa, times\n\n`python -m experiments.metaqa --speed`: batches of {numbers['batch']} questions, "
-        f"without encoding; {host['cpu']}, {host['cores']} cores.\n\n" + speed_table(numbers)
-    )
-
-
-def speed_table(numbers: dict[str, Any]) -> str:
-    rows = [
-        [
-            name,
-            *(f"{1000 * taken[part]:.1f}" for part in ("median", "p95")),
-            f"{numbers['batch'] / taken['median']:,.0f}",
-        ]
-        for name, taken in numbers["seconds"].items()
-    ]
-    return table(["run", "ms, median", "ms, 95 %", "questions/s"], rows)
-
-
 def _tsv(path: Path) -> Iterator[list[str]]:
     with path.open(encoding="utf-8", newline="\n") as lines:
         for line in lines:
             yield line.rstrip("\n").split("\t")
 
 
-_HEAD = """## metaqa
-
-Questions over a film knowledge graph (129,235 triples, 43,235 entities, 9 relations), {most:,} of each number of hops:
-those whose texts have the smallest MD5 hash. Answers are entities. An entity's text is its name and the first 20 facts
-about it; vectors are WordLlama's (256 dimensions), and BM25 reads the same texts. `python -m experiments.metaqa` prints
-this section.
-
-- `graph`: triples of the 10 nearest entities are scored by the mean Dice coefficient of the question's bigrams with
-  those of head, relation and tail; the entity at the other end gets the score of its best triple. `words`: the same
-  with words; `multisets`: bigrams with multiplicity, as APOC counts them; `2 hops`: also the triples of the entities
-  reached.
-- `hybrid`: `TripleHybrid.paper()` ([triple-hybrid.md](triple-hybrid.md)), max(cosine, Dice + 1e-6) over both lists
-  of 100, as in the paper. Most of these cosines are above a question's best Dice coefficient, so the vectors decide.
-  `min_max`, the recipe's default, scales each list to [0, 1] before the maximum.
-- `hit@10`: at least one answer is among ten hits, which the paper calls Recall@10; `recall@10`: the share of a
-  question's answers among them.
-"""
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.metaqa", description=__doc__)
     add_data_option(parser)
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="questions of each number of hops")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="file of results")
     parser.add_argument("--speed", action="store_true", help=f"time batches of 32, and write {SPEED.name}")
     args = parser.parse_args()
     folder = args.data / "metaqa"
@@ -252,9 +191,11 @@ def main() -> None:
     if args.speed:
         numbers = speed(Collection.read(folder, encoder, args.questions))
         SPEED.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
-        print(speed_table(numbers))
+        print(f"wrote {SPEED}")
     else:
-        print(section(folder, encoder, args.questions))
+        result = evaluation(Collection.read(folder, encoder, args.questions), RUNS)
+        write_results(args.out, {**commit(), "of each number of hops": args.questions, **figures(result, (COMPARED,))})
+        print(f"wrote {args.out}")
 
 
 if __name__ == "__main__":

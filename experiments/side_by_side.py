@@ -4,8 +4,7 @@ python -m experiments.side_by_side [--data FOLDER] [--set NAME ...] [--graph NAM
 
 Sets are question folders: those of shared data, or with --data those that python -m experiments.corpora writes.
 Builds indexes of each folder with ``hopfuse build``, with the folder's own graph and with those of this project's
-readers. Writes experiments/results/side-by-side.json, from which python -m experiments.quality makes the first section
-of docs/quality.md.
+readers. Writes experiments/results/side-by-side.json, which python -m experiments.pages reads.
 """
 
 from __future__ import annotations
@@ -52,11 +51,6 @@ LEGS = {
     "policy-rag": ("dense", WALK, PLAIN),
     "triple-hybrid": ("triple-vector", "triple-graph", PLAIN),
 }
-#: What docs/quality.md shows: rankings, and metrics with their titles.
-COLUMNS = (
-    "dense", "words", PLAIN, WALK, "guided-walk", "guided-walk+words", "phase-graph+words", "hybrid-rrf", "policy-rag",
-)  # fmt: skip
-SHOWN = {"recall@5": "### recall@5", "last_hop_recall@5": "### last_hop_recall@5", "mrr": "### MRR"}
 BATCH = 32
 
 
@@ -113,7 +107,7 @@ def graphs_of(folder: Path) -> Sequence[str]:
 
 
 def run(folder: Path, graph: str, work: Path, *, timed: bool = True) -> dict[str, Any]:
-    """Build an index, unless ``work`` has it, and compare; return the figures for the page."""
+    """Build an index, unless ``work`` has it, and compare; return the figures of the test half."""
     program, index, out = [sys.executable, "-m", "hopfuse"], work / "index", work / "numbers.json"
     if not index.exists():
         subprocess.run([*program, "build", *build_arguments(folder, work, graph), "--out", str(index)], check=True)
@@ -160,44 +154,6 @@ def to_best_leg(values: Mapping[str, Mapping[str, NDArray[np.float64]]], run: st
     return {"leg": best, "difference": c.difference, "low": c.low, "high": c.high}
 
 
-def section(results: Path = RESULTS) -> str:
-    """Return the first section of docs/quality.md, of the recorded comparisons."""
-    recorded = json.loads(results.read_text(encoding="utf-8"))
-    parts = [(name, graph, recorded[name][graph]) for name in recorded for graph in recorded[name]]
-    commits = " or ".join(dict.fromkeys(found["commit"] for _, _, found in parts))
-    behind = [row for name, graph, found in parts for row in _losses(name, graph, found)]
-    left = sorted({f"{run} ({why})" for _, _, found in parts for run, why in found["left out"].items()})
-    return "\n".join(
-        [
-            _HEAD.format(commits=commits),
-            *(f"{title}\n\n{_by_metric(parts, metric)}" for metric, title in SHOWN.items() if _has(parts, metric)),
-            _LOSSES.format(recipes=sum(len(found["legs"]) for _, _, found in parts)),
-            table(["set", "graph", "recipe", "best leg", "difference", "95 %"], behind) if behind else "None.\n",
-            *([f"Left out of some graphs: {'; '.join(left)}.\n"] if left else []),
-        ]
-    )
-
-
-def _by_metric(parts: Sequence[tuple[str, str, Mapping[str, Any]]], metric: str) -> str:
-    """Return a table of every ranking by one metric, a row for each index; the best of a row is bold."""
-    rows = []
-    for name, graph, found in parts:
-        values = {run: found["means"][run].get(metric, np.nan) for run in COLUMNS if run in found["means"]}
-        if not _has([(name, graph, found)], metric):
-            continue
-        best = max(values, key=lambda run: values[run])
-        cells = {run: f"{100 * value:.1f}" for run, value in values.items()}
-        cells[best] = f"**{cells[best]}**"
-        rows.append([name, graph, str(found["questions"]), *(cells.get(run, "") for run in COLUMNS)])
-    return table(["set", "graph", "questions", *COLUMNS], rows)
-
-
-def _has(parts: Sequence[tuple[str, str, Mapping[str, Any]]], metric: str) -> bool:
-    """Return whether a metric was measured; that of the last hop is shown for questions of several hops alone."""
-    means = [one for _, _, found in parts for one in found["means"].values()]
-    return any(metric in one and (metric != JUDGED or one[metric] != one["recall@5"]) for one in means)
-
-
 def _means(rows: list[list[str]]) -> str:
     return table(["set", "graph", "run", *METRICS, "ms for 32", *(f"p to {name}" for name in BASELINES)], rows)
 
@@ -210,39 +166,6 @@ def _rows(name: str, graph: str, found: Mapping[str, Any]) -> list[list[str]]:
         milliseconds = f"{found['ms'][run]:.0f}" if run in found["ms"] else ""
         made.append([name, graph, run, *means, milliseconds, *p])
     return made
-
-
-def _losses(name: str, graph: str, found: Mapping[str, Any]) -> list[list[str]]:
-    """Return the recipes that are behind their best leg beyond chance."""
-    made = []
-    for run, one in found["legs"].items():
-        if one["high"] < 0:
-            low, high = (f"{100 * one[end]:+.1f}" for end in ("low", "high"))
-            made.append([name, graph, run, one["leg"], f"{100 * one['difference']:+.1f}", f"{low} to {high}"])
-    return made
-
-
-_HEAD = """Measured by `python -m experiments.side_by_side`, which builds indexes with `hopfuse build` and runs
-`hopfuse compare` on them, with every leg and every recipe's defaults. Figures are percentages over the test halves, by
-the MD5 hash of a question's id; defaults were chosen on the other halves. hotpotqa, musique-train and 2wiki-dev300 are
-questions of several hops; the others are those of `python -m experiments.corpora` ([experiments](experiments.md)):
-questions that one passage, or one section, answers, and of conversations (office, propellor). *graph* is the folder's
-own, with the question entities of the folder, or that of `hopfuse build --reader`, with names found in the questions.
-Passages and questions have all-MiniLM-L6-v2 vectors, given as files, entities and facts WordLlama's; so no encoder of
-the passages steers a walk. metaqa has WordLlama's vectors, a passage about each entity with the first facts that name
-it, and the entity marked in each question. Commit {commits}; experiments/results/side-by-side.json has more metrics.
-
-- `words`: BM25; `plain-hybrid`: RRF of `words` and `dense`, k = 60, without a walk: the bar that every recipe is held
-  to; `graph-else-dense`: the walk alone, with the dense list for questions without seeds.
-- `guided-walk+words`: with BM25, the default for an index with vectors, a graph and words.
-"""
-
-_LOSSES = """### Recipes behind their best leg
-
-Of {recipes} comparisons of a recipe with the best of its legs and of the plain hybrid, by last_hop_recall@5, those
-whose paired bootstrap 95 % interval is below 0. `policy-rag` is for people who edit its rules; `triple-hybrid` ranks
-entities.
-"""
 
 
 def main() -> None:
@@ -279,7 +202,7 @@ def main() -> None:
                     numbers.setdefault(name, {})[graph] = found
                     rows += _rows(name, graph, numbers[name][graph])
                 args.out.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
-    print(f"\nThe test half, as in docs/quality.md:\n\n{_means(rows)}\nWrote {args.out}")
+    print(f"\nThe test half:\n\n{_means(rows)}\nWrote {args.out}")
 
 
 if __name__ == "__main__":

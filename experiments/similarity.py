@@ -2,7 +2,7 @@
 
 python -m experiments.similarity [--data FOLDER]
 
-``python -m experiments.quality`` makes a section of docs/quality.md from it. Each question's walk is run once on a grid
+``python -m experiments.pages`` reads it. Each question's walk is run once on a grid
 of temperatures; a unit then gives each question the temperature tau times the spread of its similarities.
 """
 
@@ -19,8 +19,6 @@ from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.evaluate import in_test_half
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-
-from bench.markdown import table
 
 from .folders import add_data_option, read_lines, read_tsv
 from .walks import guided_walk, potentials
@@ -209,51 +207,6 @@ def tried(unit_name: str, tau: float, encoders: Mapping[str, Encoder], own: Mapp
         for half in HALVES
     }
     return {"tau": tau, **losses}
-
-
-def section() -> str:
-    """Return the section of docs/quality.md about the recorded results."""
-    results = json.loads(RESULTS.read_text(encoding="utf-8"))
-    names, folders = list(results["own"]), results["questions"]
-    best = []
-    for name, one in results["own"].items():
-        cells = [
-            f"{np.mean(one['tune']):.1f}",
-            f"{np.mean(one['test']):.1f}",
-            *(f"{value:.1f}" for value in one["test"]),
-        ]
-        best.append([name, f"{one['temperature']:.2f}", *cells])
-    losses = []
-    for name, one in results["units"].items():
-        worst = [f"{max(one[half].values()):+.1f}" for half in HALVES]
-        losses.append([name, f"{one['tau']:.2g}", *worst, *(f"{one['test'][encoder]:+.1f}" for encoder in names)])
-    return "\n".join(
-        [
-            _HEAD.format(questions=", ".join(f"{name} {' and '.join(map(str, n))}" for name, n in folders.items())),
-            table(["encoder", "own temperature", "tune", "test", *(f"{name}, test" for name in folders)], best),
-            _LOSSES,
-            table(["unit", "tau", "worst, tune", "worst, test", *(f"{name}, test" for name in names)], losses),
-        ]
-    )
-
-
-_HEAD = """## The unit of tau
-
-Written by `python -m experiments.similarity`: the loss of three encoders if they share one tau, by its unit. Walks are
-guided as by `similarity_weights` (damping 0.5, floor 1e-4), from the entities in a question, for the questions with an
-entity and a known last hop (tune and test half:
-{questions}). `MiniLM on 128` is MiniLM projected to 128
-random orthogonal directions. The first table has each encoder with its own temperature t, exp((c - max)/t), the best on
-its tune halves: last_hop_recall@5 in percent, the mean over the folders.
-"""
-
-_LOSSES = """The second table has, for each unit, the tau shared by all encoders whose worst loss on the tune halves is
-smallest, and the points that it loses on the test halves relative to the first table (below 0, it gains). The distances
-from the maximum to the mean and to the median lose least on the tune halves, the standard deviation and the 80 % range
-on the test halves. They are within half a point of each other, less than these questions can distinguish.
-`similarity_weights` uses standard deviations, with tau 1.4: the sums are exact in any order, so that filters and empty
-places change no bit, and a single passage far above all others does not change the scale much.
-"""
 
 
 def main() -> None:

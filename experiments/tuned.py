@@ -2,9 +2,9 @@
 
 python -m experiments.tuned [--data FOLDER] [--recipe NAME ...]
 
-Writes experiments/results/tuned.json, from which python -m experiments.quality makes a section of docs/quality.md. The
-choice is the trial with the smallest worst loss against each folder's best (:func:`hopfuse.evaluate.sweep_sets`) by
-last_hop_recall@5; the legs by themselves are trials too. Each leg's lists are computed once.
+Writes experiments/results/tuned.json, which python -m experiments.pages reads. The choice is the trial with the
+smallest worst loss against each folder's best (:func:`hopfuse.evaluate.sweep_sets`) by last_hop_recall@5; the legs by
+themselves are trials too. Each leg's lists are computed once.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from hopfuse.encoders import WordLlamaEncoder
 from hopfuse.evaluate import JudgedSet, Qrels, SetsSweep, sweep_sets
 from hopfuse.lexical import BM25
 from hopfuse.recipes import PhaseGraphConfig, Policy
-
-from bench.markdown import table
 
 from .folders import add_data_option, asked, load_index, questions_of
 from .side_by_side import ROOT
@@ -315,70 +313,6 @@ def recorded(found: SetsSweep) -> dict[str, Any]:
     """Return a sweep as plain data, with the baseline as its only trial."""
     made = found.to_dict()
     return {**made, "trials": made["trials"][:1]}
-
-
-def section(results: Path = RESULTS) -> str:
-    """Return the section of docs/quality.md about the recorded results."""
-    recorded = json.loads(results.read_text(encoding="utf-8"))
-    parts = [_HEAD]
-    for recipe, found in recorded.items():
-        chosen, price = found["selected"], 100 * (found["selected"]["mean_loss"] - found["by_mean"]["mean_loss"])
-        parts.append(
-            f"### {recipe}\n\nOf {found['num_trials']} trials: {_text(chosen['options'])}. On the tune halves it is "
-            f"at most {100 * chosen['worst_loss']:.1f} points below a folder's best, {100 * chosen['mean_loss']:.1f} "
-            f"on average. The trial with the smallest average loss ({_text(found['by_mean']['options'])}) loses "
-            f"{price:.1f} less on average.\n" + "".join(map(_baseline, found.get("trials", ())))
-        )
-        rows = []
-        for name, one in found["test"].items():
-            means = [_percent(one["estimates"][who]["mean"]) for who in ("baseline", "selected", "by mean", "best")]
-            against = [_interval(one[f"against_{who}"]) for who in ("baseline", "best")]
-            rows.append([name, str(one["against_best"]["n"]), *means, *against])
-        columns = ["test half", "n", "baseline", "selected", "smallest mean loss", "folder's best"]
-        parts.append(table([*columns, "selected − baseline", "selected − folder's best"], rows))
-    return "\n".join(parts)
-
-
-def _baseline(trial: Mapping[str, Any]) -> str:
-    worst, mean = (f"{100 * trial[loss]:.1f}" for loss in ("worst_loss", "mean_loss"))
-    return f"The baseline ({_text(trial['options'])}) is at most {worst} points below, {mean} on average.\n"
-
-
-def _text(options: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in options.items())
-
-
-def _percent(mean: float) -> str:
-    return f"{100 * mean:.1f}"
-
-
-def _interval(compared: Mapping[str, float]) -> str:
-    difference, low, high = (100 * compared[part] for part in ("difference", "low", "high"))
-    return f"{difference:+.1f} ({low:+.1f} to {high:+.1f})"
-
-
-_HEAD = f"""## How the defaults were chosen
-
-Written by `python -m experiments.tuned`. Options that are best on one set of questions lose on another, so they are
-chosen on {", ".join(FOLDERS)} together. On each folder's tune half (by the MD5 hash of the question's id), the loss of
-a trial is the distance of its {CHOSEN_BY} below that of the best trial, where the legs by themselves are trials too.
-The selected trial is the one whose largest loss is smallest. Only the finalists are run on the test halves, and
-differences have paired bootstrap 95 % intervals. *folder's best* is the best trial on that folder's tune half.
-*baseline* is the recipe as published; for GuidedWalk it is its defaults before this sweep.
-
-The test halves were seen before in three cases. PhaseGraph: finalists of a first grid, which had lists of ten, so that
-questions without a walk had only ten passages. PolicyRAG: finalists of a first grid, which had only damping 0.7, only
-beta 0.25 and no share of the passages below 0.05. GuidedWalk: finalists of two smaller grids, at whose edges the
-best settings were, its earlier defaults, and damping 0.85, which the grid leaves out because of its time.
-
-The defaults are the selected options, except where a recipe has since weighed its lists by each question's rarest name
-([GuidedWalk](guided-walk.md#the-hits), [HybridRRF](hybrid-rrf.md#legs), [PhaseGraph](phase-graph.md#fusion)), and for
-GuidedWalk's `second_top`, which since counts the passages of the question's names. Those constants were set by hand on
-the tune halves of all sets of the first section together, several hops, one passage and conversations alike, so that
-the worst set loses least against its best leg; none of them is sharp. GuidedWalk's trials have BM25, whose words raise
-weights in the walk, and some a lexical list in the hits, too. Its options without words are the same; they were not
-chosen by themselves.
-"""
 
 
 def main() -> None:

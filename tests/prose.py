@@ -98,6 +98,13 @@ RULES = (
         "If the encoder says that a text has no vector, it is refused.",
     ),
     Rule(
+        "is no",
+        r"\b(?:what|that|which|and|who) (?:is|are|was|were) no (?!longer|more|less|other|such|one|better|worse)\w+",
+        "“is not a …”",
+        "What is no row is skipped.",
+        "What is not a row is skipped, and there is no other.",
+    ),
+    Rule(
         "word of the workshop",
         r"(?<!no )(?<!for )(?<!make )(?<!more )(?<!is )\brooms?\b(?! for| to)|\blanes?\b|\bbar: |^bar$"
         r"|\bbars? (?:is|are|was|were) (?:met|missed)|\b(?:meets?|met|miss|missed|misses) (?:the|its|a|each) bars?\b",

@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 import figures  # noqa: E402
+import plot  # noqa: E402
 
 PAGES = {page: (ROOT / page).read_text(encoding="utf-8") for page in figures.pages(ROOT)}
 
@@ -19,6 +20,7 @@ def test_figures_are_those_of_their_files() -> None:
     stated = [figure for page, text in PAGES.items() for figure in figures.figures_of(page, text)]
     assert [fault for figure in stated if (fault := figures.wrong(figure))] == []
     assert [fault for page, text in PAGES.items() for fault in figures.comments_without_figure(page, text)] == []
+    assert [fault for page, text in PAGES.items() for fault in figures.named_without_figure(page, text)] == []
     assert figures.from_two_files(stated) == []
 
 
@@ -29,6 +31,19 @@ def test_every_figure_of_the_first_pages_has_a_source(page: str) -> None:
 
 def test_no_two_pages_say_the_same_with_other_figures() -> None:
     assert figures.contradictions(PAGES) == []
+
+
+def test_the_plot_is_current() -> None:
+    assert plot.OUT.read_text(encoding="utf-8") == plot.draw(), "run: python docs/plot.py"
+
+
+def test_the_plots_times_and_qualities_are_of_the_same_searches() -> None:
+    """Times were taken later than qualities; recall over all questions is near that of the half that is published."""
+    times, quality = figures.content(plot.TIMES), figures.content(plot.QUALITY)
+    for name, (graph, _) in plot.PANELS.items():
+        for run in plot.RANKINGS:
+            everything, half = times["sets"][name]["recall@5"][run], quality[name][graph]["means"][run]["recall@5"]
+            assert abs(everything - half) < 0.04, (name, run)
 
 
 # ---- The checks find planted errors -----------------------------------------------------------------------
@@ -93,6 +108,14 @@ def test_a_source_without_one_path_is_refused(source: str) -> None:
 def test_a_source_behind_no_number_is_found() -> None:
     text = "fast<!-- from results/rows.jsonl case=walk batch=64 time/median -->"
     assert figures.comments_without_figure("page.md", text) == ["page.md: a source stands behind no number"]
+
+
+def test_a_result_file_without_a_figure_is_found() -> None:
+    text = "The rows are in `bench/results/rows.jsonl`."
+    assert figures.named_without_figure("page.md", text) == ["page.md has no figure from bench/results/rows.jsonl"]
+    marked = f"{text} 1 s<!-- from bench/results/rows.jsonl case=walk time/median -->"
+    assert figures.named_without_figure("page.md", marked) == []
+    assert figures.named_without_figure("page.md", f"This page is written by `python -m bench`. {text}") == []
 
 
 @pytest.mark.parametrize("figure", ["19.4 ms", "79×", "3 points", "93.6", "210 MB", "6,694", "12 minutes", "40 %"])

@@ -55,22 +55,18 @@ def test_every_page_with_python_is_run() -> None:
     assert [page for page in sorted(pages - HERE) if f'"{page}"' not in others and f"docs/{page}" not in others] == []
 
 
-def test_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_files_of_start_are_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert len(blocks("README.md")) == 3
-    known = run("README.md", 0, {})
-    assert known["fused"].ids.shape == (2, 2)
-    pytest.importorskip("wordllama", reason="the README's encoder is WordLlama")
-    run("README.md", 1, known)
-    assert "Babbage designed the Analytical Engine in London." in capsys.readouterr().out
+    pytest.importorskip("bm25s", reason="the index has BM25")
+    (text,) = re.findall(r"```py\n(.*?)```", (ROOT / "docs/start.md").read_text(encoding="utf-8"), re.DOTALL)
     Path("passages.jsonl").write_text('{"text": "Ada wrote notes."}\n{"text": "The Engine computes."}\n')
     Path("edges.tsv").write_text("src\tdst\ttype\tweight\n0\t2\tcontext\t1\n1\t3\tcontext\t1\n")
     np.save("passage_vectors.npy", np.eye(2, dtype=np.float32))
-    known |= {"questions": ["Who wrote notes?"], "question_vectors": np.ones((1, 2), np.float32)}
-    pytest.importorskip("bm25s", reason="the README's index has BM25")
-    run("README.md", 2, known)
-    assert known["found"][0][0].text == "Ada wrote notes."
-    assert known["found"].traces[0]["seeds"][0]["name"] == "Ada Lovelace"
+    known = {"hf": hf, "questions": ["Who wrote notes?"], "question_vectors": np.ones((1, 2), np.float32)}
+    exec(compile(text, "docs/start.md", "exec"), known)
+    found: Any = known["found"]
+    assert found[0][0].text == "Ada wrote notes."
+    assert found.traces[0]["seeds"][0]["name"] == "Ada Lovelace"
 
 
 def test_fusion_runs(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "docs"))  # tables.py imports from its own folder
+import readme_tables  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +88,31 @@ def test_the_tables_of_scale_by_hand(tables: ModuleType, monkeypatch: pytest.Mon
     assert larger == "| 100,000,000 | 12,500,000 | 1.1 GB | 3 GB | 1.2 GB | 8 GB |"
     first = tables.scale_network().splitlines()[2]
     assert first.startswith("| 1,000,000,000 | 8 | 4 GB | 3.2 s | 0.32 s | ")  # 4 bytes of 1.25e8 nodes for 8 queries
+
+
+def test_the_strongest_other_library_is_the_one_with_the_least_ratio(tmp_path: Path) -> None:
+    rows = [
+        {"case": case, "status": "ok", "peer": peer, "sizes": {"batch": batch}, "ratio": {"of_medians": ratio}}
+        | {"hopfuse": {"median": 0.002}, "peer_time": {"median": 0.002 * ratio}}
+        for _, case, batch, today in readme_tables.COMPARED
+        for peer, ratio in (("earlier-commit", 1.1), ("scipy", 4.0), ("numba", 3.0), (today, 600.0))
+    ]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    shown = readme_tables.speed(file).splitlines()[2:]
+    assert len(shown) == len(readme_tables.COMPARED)
+    assert all("| 2.0 ms | numba: 6.0 ms | **3.0×** |" in line and "1.2 s | **600×** |" in line for line in shown)
+
+
+def test_a_changed_result_changes_its_table(tmp_path: Path) -> None:
+    found = json.loads(readme_tables.QUALITY.read_text(encoding="utf-8"))
+    assert (
+        f"**{100 * found['hotpotqa']['folder']['means'][readme_tables.DEFAULT]['recall@5']:.1f}**"
+        in readme_tables.quality()
+    )
+    found["hotpotqa"]["folder"]["means"][readme_tables.DEFAULT]["recall@5"] = 0.7
+    file = tmp_path / "side-by-side.json"
+    file.write_text(json.dumps(found), encoding="utf-8")
+    first = readme_tables.quality(file).splitlines()[2]
+    assert "**70.0**" in first
+    assert "−14.7" in first

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 
@@ -15,6 +15,8 @@ class Row(NamedTuple):
     own_ms: float
     ours_ms: float
     difference: float
+    turns: int
+    sizes: Mapping[str, int]
 
     def __str__(self) -> str:
         ratio = self.own_ms / self.ours_ms
@@ -29,6 +31,7 @@ def compared(
     *,
     most: float,
     turns: int,
+    sizes: Mapping[str, int] | None = None,
 ) -> Row:
     """Return a row; exit before timing if the difference is above ``most``."""
     gap = difference(own(), ours())
@@ -40,4 +43,4 @@ def compared(
             begin = time.process_time()
             call()
             taken.append(1e3 * (time.process_time() - begin))
-    return Row(case, statistics.median(times[0]), statistics.median(times[1]), gap)
+    return Row(case, statistics.median(times[0]), statistics.median(times[1]), gap, turns, sizes or {})

@@ -11,6 +11,8 @@ from ..cases.base import Workload
 #: Threads that a peer runs on: those that it is given, one only, all for a product and one for the rest, or as many as
 #: it chooses.
 ALL, ONE, MIXED, CHOSEN = "all", "one", "mixed", "chosen"
+#: Where the batched walks stop, which power_iteration computes.
+SAME_TEST = "float32, an L1 residual of (1 − d) · 10⁻⁶"
 
 
 class Peer(ABC):

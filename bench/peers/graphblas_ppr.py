@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..cases.ppr import Ppr
-from .base import Peer
-from .walk import SAME_TEST, damped_operator, most_passes, restart_columns
+from .base import SAME_TEST, Peer
+from .walk import damped_operator, most_passes, restart_columns
 
 
 class GraphblasPpr(Peer):

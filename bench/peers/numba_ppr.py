@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..cases.ppr import Ppr
-from .base import Peer
-from .walk import SAME_TEST, damped_operator, most_passes, restart_columns
+from .base import SAME_TEST, Peer
+from .walk import damped_operator, most_passes, restart_columns
 
 
 class NumbaPpr(Peer):

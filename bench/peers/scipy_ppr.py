@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..cases.ppr import Ppr
-from .base import ONE, Peer
-from .walk import SAME_TEST, damped_operator, power_iteration, restart_columns
+from .base import ONE, SAME_TEST, Peer
+from .walk import damped_operator, power_iteration, restart_columns
 
 #: Stored entries from which on a product takes about a second.
 LARGE = 5_000_000

@@ -6,8 +6,8 @@ import warnings
 from typing import Any
 
 from ..cases.ppr import Ppr
-from .base import Peer
-from .walk import SAME_TEST, damped_operator, most_passes, restart_columns
+from .base import SAME_TEST, Peer
+from .walk import damped_operator, most_passes, restart_columns
 
 
 class TorchSparse(Peer):

@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 
 from ..cases.ppr import Ppr
 
-#: What the batched peers below do: power_iteration's test.
-SAME_TEST = "float32, an L1 residual of (1 − d) · 10⁻⁶"
-
 
 def stored_entries(workload: Ppr) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Return both directions of every edge (self-loops once): from, to, weight."""

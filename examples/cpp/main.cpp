@@ -1,4 +1,4 @@
-// Personalized PageRank and exact dense search on plain arrays: the first example of README.md, without Python.
+// Personalized PageRank and exact dense search on plain arrays: the example of docs/operations.md, without Python.
 #include <hopfuse/cpu/csr_graph.h>
 #include <hopfuse/cpu/kernels.h>
 

@@ -3,8 +3,8 @@
 python -m experiments.corpora [--out FOLDER] [--cache FOLDER] [--set NAME ...] [--vectors [--bfloat16]] [--record]
 
 Writes a folder for each set and cut, such as perl-equal and perl-whole, and prints the recall@5 of BM25 and of the
-vectors. ``--record`` keeps them for docs/experiments.md, which python -m experiments.fusion --page-only writes. A
-package that cannot be had ends the set with an error; the others are made.
+vectors. ``--record`` keeps them for the pages that python -m experiments.pages writes. A package that cannot be had
+ends the set with an error; the others are made.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from . import anarchism, debian, manuals, office, perl, propellor, words
 from .folder import Vectors, cuts, recall_at_5, write
 from .packages import CACHE, UnavailableError
-from .page import record
+from .recorded import record
 from .sets import Maker
 
 #: What makes each set, by name.

@@ -1,4 +1,4 @@
-"""The research questions, in the order of docs/experiments.md."""
+"""The research questions about fusion."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ python -m experiments.fusion.reranking --model FOLDER [--data FOLDER]
 python -m experiments.fusion.reranking --nanoranker [--data FOLDER]
 
 The folder is that of a saved cross-encoder; nanoranker is a package with its weights (pip install nanoranker).
-``python -m experiments.fusion --page-only`` then adds the results to the page.
+``python -m experiments.pages`` then adds the results to the page.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import hopfuse as hf
 from hopfuse.encoders import CrossEncoderReranker, Reranker, WordLlamaEncoder, rerank
 
 from ..folders import add_data_option
+from ..record import write_results
 from .arms import POOLS
 from .design import METRICS, Arm, Halves, Question, answer
-from .files import RERANKING, folders_of, write_results
+from .files import RERANKING, folders_of
 from .legs import Legs, open_legs
 from .nanoranker import ABOUT, NanoRanker
 

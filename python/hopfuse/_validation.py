@@ -508,7 +508,7 @@ def _check_address(url: Any) -> None:
             "unsupported",
             "base_url",
             "{field} must not have an '@', a query or a fragment, where errors would show a password or a key; give "
-            "the key as OPENAI_API_KEY, and the URL alone: http://localhost:8000/v1",
+            "the key as OPENAI_API_KEY, and a plain URL: http://localhost:8000/v1",
         )
     from urllib.parse import urlsplit  # here, since it would take a tenth of the time of importing hopfuse
 

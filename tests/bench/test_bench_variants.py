@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+
 import numpy as np
 import pytest
 
 from bench import variants, worker
-from bench.report import render
+from bench.report import files
 from bench.settings import Settings
 
 QUICK = Settings(quick=True, repeats=2)
@@ -23,9 +25,9 @@ def test_every_variant_and_the_current_pass_have_a_row() -> None:
         assert first["of_kept"] == 1.0
         assert not any(row["kept"] for row in others)
         assert all(row["of_kept"] > 0 for row in others)
-    page = render(rows, "rows.jsonl")
-    assert "## Variants of a pass" in page
-    assert all(variant.what in page for variant in variants.VARIANTS)
+    recorded = list(csv.DictReader(files(rows, "rows.jsonl")["results/performance-passes.csv"].splitlines()))
+    assert [(row["variant"], int(row["lanes"])) for row in recorded] == [(v.what, v.lanes) for v in variants.VARIANTS]
+    assert all(float(row["pass_median_s"]) > 0 for row in recorded)
 
 
 def test_a_variant_with_other_sums_stops_the_case(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+from pathlib import Path
+
 import pytest
 
-from bench.drop_ins.rows import compared
+from bench.drop_ins.__main__ import main
+from bench.drop_ins.rows import Row, compared
 
 
 def test_networkx_and_its_backend_are_compared() -> None:
@@ -30,3 +35,19 @@ def test_answers_that_differ_are_not_timed() -> None:
             turns=9,
         )
     assert calls == ["own", "ours"]
+
+
+def test_rows_are_appended_with_their_machine_and_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows(data: Path) -> list[Row]:
+        return [compared("a case", lambda: 1, lambda: 1, lambda own, ours: 0.0, most=0.5, turns=3, sizes={"nodes": 7})]
+
+    file = tmp_path / "rows.jsonl"
+    monkeypatch.setattr("bench.drop_ins.__main__.CASES", {"networkx": rows})
+    monkeypatch.setattr("logging.disable", lambda level: None)
+    monkeypatch.setattr("sys.argv", ["bench.drop_ins", "networkx", "--busy", "--out", str(file)])
+    for _ in range(2):
+        main()
+    first, second = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
+    assert first["sizes"] == second["sizes"] == {"nodes": 7}
+    assert (first["busy"], first["turns"], first["machine"]["cores"]) == (True, 3, os.cpu_count())
+    assert first["ratio"] == first["own_ms"] / first["ours_ms"]

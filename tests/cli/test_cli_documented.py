@@ -1,4 +1,4 @@
-"""The commands of README.md and of the pages on evaluation and offline scoring run as written, on small files."""
+"""The commands of docs/start.md and of the pages on evaluation and offline scoring run as written, on small files."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_readmes_commands_run(folder, output_of) -> None:
-    found = commands("README.md")
+def test_the_commands_of_start_run(folder, output_of) -> None:
+    found = commands("docs/start.md")
     assert [words[0] for words in found] == ["build", "search", "trace", "score"]
     shown = [output_of(*words) for words in found]
     assert "Thames\n   The Thames flows through London." in shown[1]

@@ -41,15 +41,8 @@ def write(path: Path, rows: list[dict[str, object]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def rows_of(text: str) -> dict[str, list[str]]:
-    cells = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")
-    ]
-    return {row[0]: row[1:] for row in cells}
-
-
 @pytest.mark.full
-def test_every_switch_and_source_has_a_row_in_both_tables(data: Path) -> None:
+def test_every_switch_and_source_is_measured_and_reworded(data: Path) -> None:
     switches = [f"without {one.name}" for one in fields(Policy().switches) if one.name != "reranking"]
     runs = [
         "dense",
@@ -62,20 +55,19 @@ def test_every_switch_and_source_has_a_row_in_both_tables(data: Path) -> None:
         "facts: 20",
         ablations.PAPER,
     ]
-    about, text = ablations.section(data, WordLlamaEncoder()).split("### musique-openie, PolicyRAG")
-    assert about.startswith("## Ablations of PolicyRAG")
-    first, second = text.split("Rewritten: ")
-    found = rows_of(first)
-    assert [name for name in found if name not in ("run", "---")] == runs
-    assert found["run"][: len(ablations.METRICS)] == list(ablations.METRICS)
-    assert found["dense"][ablations.METRICS.index("distractor_suppression@5")] == "0.0"
-    assert found[ablations.WHOLE][-3:] == ["", "", ""]
-    assert float(found[ablations.PAPER][-1]) <= 1
+    (found,) = ablations.measured(data, WordLlamaEncoder()).values()
+    means = found["groups"]["all"]["means"]
+    assert list(means) == runs
+    assert list(means["dense"]) == list(ablations.METRICS)
+    assert means["dense"]["distractor_suppression@5"] == 0
+    assert set(found["against baseline"]) == set(runs) - {ablations.WHOLE}
+    assert found["against baseline"][ablations.PAPER][ablations.AGAINST]["p_holm"] <= 1
     # Of the six names one has another, in four of the questions; every question has a paraphrase.
-    assert second.startswith("4 of 24 questions by other name, 24 of 24 questions by paraphrase.")
-    stable = rows_of(second)
-    assert [name for name in stable if name not in ("run", "---")] == runs
-    assert all(0 <= float(cell) <= 100 for name in runs for cell in stable[name] if cell != "-")
+    stable = found["stability"]
+    assert stable["rewritten"] == {"other name": [4, 24], "paraphrase": [24, 24]}
+    assert list(stable["runs"]) == runs
+    values = [value for kinds in stable["runs"].values() for one in kinds.values() for value in one.values()]
+    assert all(0 <= value <= 1 for value in values if value == value)
 
 
 def test_each_policy_differs_by_the_part_in_its_name() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import hopfuse as hf
 import pytest
 
-from experiments.corpora import anarchism, asking, books, cut, folder, markup, page, perl, words
+from experiments.corpora import anarchism, asking, books, cut, folder, markup, perl, recorded, words
 from experiments.corpora.packages import Package, UnavailableError
 from experiments.corpora.sets import Question, Section, Set
 
@@ -257,17 +257,19 @@ def test_a_folder_has_the_same_bytes_each_time_and_builds_an_index(made, tmp_pat
     assert folder.recall_at_5(tmp_path / "whole-1") == {"bm25": 100.0}
 
 
-def test_recorded_figures_stand_on_the_page(made, tmp_path):
+def test_figures_are_added_to_the_recorded_ones(made, tmp_path):
     results = tmp_path / "corpora.json"
-    for name in ("whole", "equal"):
-        about = folder.write(made, name, folder.cuts(made)[name], tmp_path / name)
-        page.record({f"s-{name}": {**about, "recall@5": {"bm25": 100.0}}}, results)
-    shown = page.section(results)
-    assert [line for line in shown.splitlines() if line.startswith("| s-")] == [
-        "| s-equal | small | 10 | 2/75/100 | 1 | 1.0 | 100.0 |  |",
-        "| s-whole | small | 3 | 2/40/40 | 2 | 1.0 | 100.0 |  |",
-    ]
-    assert "- `debian:p=1`: MIT\n" in shown
+    about = {
+        name: folder.write(made, name, passages, tmp_path / name) | {"recall@5": {"bm25": 100.0}}
+        for name, passages in folder.cuts(made).items()
+    }
+    recorded.record({"s-whole": about["whole"]}, results)
+    recorded.record({"s-equal": about["equal"]}, results)
+    kept = json.loads(results.read_text(encoding="utf-8"))
+    assert list(kept) == ["s-equal", "s-whole"]
+    lengths = kept["s-equal"]["words of a passage"]
+    assert (lengths["10 %"], lengths["median"], lengths["90 %"]) == (2, 75, 100)
+    assert kept["s-whole"]["packages"] == [{"package": "debian:p=1", "licence": "MIT"}]
 
 
 def client(folder: Path, name: str, does: str) -> None:

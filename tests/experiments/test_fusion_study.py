@@ -1,4 +1,4 @@
-"""The experiments: choices, comparisons with corrections, and the committed page."""
+"""The experiments: choices, comparisons with corrections, and the committed numbers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ import numpy as np
 import pytest
 from hopfuse.evaluate import Qrels, holm, in_test_half, ndcg
 
-from experiments.corpora import page as corpora
 from experiments.fusion import files
 from experiments.fusion.arms import convex, fused, walk
 from experiments.fusion.design import METRICS, Arm, Question, answer, edges, grid, ratios
-from experiments.fusion.findings import finding
 from experiments.fusion.legs import EDGE_TYPES, Legs, linked_graph
-from experiments.fusion.page import render
 from experiments.fusion.questions import LINKS, questions
 from experiments.fusion.reranking import CANDIDATES, QUESTION, candidates, reranked
+from experiments.record import read_results, write_results
 
 PASSAGES, ENTITIES = 60, 20
 
@@ -179,19 +177,15 @@ def test_edges_by_type_and_name(tmp_path: Path) -> None:
     }
 
 
-def test_every_question_has_an_answer_and_a_place_on_the_page(legs: Legs) -> None:
+def test_every_question_has_an_answer(legs: Legs) -> None:
     halves = {"hotpotqa": legs.halves()}
-    small = [replace(q, arms=tuple(replace(arm, grid=arm.grid[:2]) for arm in q.arms)) for q in questions()]
-    for question in small:
-        assert {name for pair in question.pairs for name in pair} <= {arm.name for arm in question.arms}
-    answers = json.loads(json.dumps([answer(question, halves) for question in small]))
-    sizes = {name: {"tune": len(a.qrels), "test": len(b.qrels)} for name, (a, b) in halves.items()}
-    page = render({"versions": {"hopfuse": "1"}, "folders": sizes, "questions": answers}, None)
     for question in questions():
-        assert page.count(f"\n## {question.title}\n") == 1
-        assert all(f"\n| `{arm.name}` | hotpotqa | " in page for arm in question.arms)
-        assert all(f"\n| `{first}` − `{second}` | hotpotqa | " in page for first, second in question.pairs)
-    assert "Not run, as no trained model was available" in page
+        assert {name for pair in question.pairs for name in pair} <= {arm.name for arm in question.arms}
+        small = replace(question, arms=tuple(replace(arm, grid=arm.grid[:2]) for arm in question.arms))
+        found = json.loads(json.dumps(answer(small, halves)))
+        assert list(found["arms"]) == [arm.name for arm in question.arms]
+        pairs = dict.fromkeys((c["first"], c["second"]) for c in found["comparisons"])
+        assert tuple(pairs) == question.pairs
 
 
 class Knowing:
@@ -217,64 +211,16 @@ def test_the_second_stage_reads_the_candidates_of_the_test_half(legs: Legs) -> N
     assert set(result["metrics"]) == {*METRICS, "last_hop@5"}
     reached = {name: row["folder"]["test"]["ndcg@10"]["mean"] for name, row in result["arms"].items()}
     assert reached["reranked"] > reached["fused + reranked"] > reached["fused"]
-    page = render({"versions": {}, "folders": {}, "questions": []}, {
-        "model": "knowing", "about": "an oracle", "versions": {"torch": "2"}, "candidates": 20, "question": result,
-    })  # fmt: skip
-    assert "`reranked` is better than `fused`: folder ndcg@10 +" in page
-    assert "The model: `knowing` (torch 2), an oracle." in page
-    assert "Not run" not in page
-
-
-def compared(first: str, p: float, difference: float, **more: Any) -> dict[str, Any]:
-    base = {"first": first, "second": "z", "folder": "f", "metric": "ndcg@10", "detects": 0.031}
-    return {**base, "difference": difference, "p_holm": p, **more}
-
-
-def test_a_finding_names_significant_and_other_pairs() -> None:
-    found = [
-        compared("a", 0.01, 0.052),
-        compared("a", 0.04, -0.02, metric="recall@5"),
-        compared("b", 0.2, 0.01),
-        compared("b", 0.9, 0.01, detects=0.05, metric="recall@5"),
-    ]
-    assert finding({"arms": {}, "comparisons": found}) == (
-        "`a` is better than `z`: f ndcg@10 +5.2. `a` is worse than `z`: f recall@5 -2.0. `b` and `z` do not differ "
-        "significantly; a true difference in ndcg@10 of 3.1 (f) points would probably have been detected for each of "
-        "them."
-    )
-    two = [compared("a", 0.01, 0.052), compared("a", 1.0, 0.01, folder="g")]
-    assert (
-        finding({"arms": {}, "comparisons": two})
-        == "`a` is better than `z`: f ndcg@10 +5.2. On g no pair differs significantly."
-    )
-    arms = {
-        "further": {"f": {"edges": ["weights", "rank_constant"]}, "g": {"edges": []}},
-        "inside": {"f": {"edges": []}, "g": {"edges": []}},
-        "colder": {"f": {"edges": []}, "g": {"edges": ["temperature"]}},
-    }
-    assert finding({"arms": arms, "comparisons": two[:1]}) == (
-        "`a` is better than `z`: f ndcg@10 +5.2. Choices at the edge of a grid, where finer or further steps may be "
-        "better: f `further` (weights, k); g `colder` (temperature)."
-    )
-    many = [compared(name, 0.05, 0.0, detects=None) for name in "abcd"]
-    assert finding({"arms": {}, "comparisons": many}) == "4 of 4 pairs do not differ significantly."
 
 
 def test_numbers_are_written_short_and_read_back(tmp_path: Path) -> None:
     file = tmp_path / "r.json"
-    files.write_results(file, {"a": [0.123456789, 2, (True, None)], "é": "x"})
-    assert files.read_results(file) == {"a": [0.123457, 2, [True, None]], "é": "x"}
-
-
-def test_the_committed_page_is_that_of_the_committed_numbers() -> None:
-    reranking = files.read_results(files.RERANKING) if files.RERANKING.is_file() else None
-    assert files.PAGE.read_text(encoding="utf-8") == render(
-        files.read_results(files.RESULTS), reranking, corpora.section()
-    )
+    write_results(file, {"a": [0.123456789, 2, (True, None)], "é": "x"})
+    assert read_results(file) == {"a": [0.123457, 2, [True, None]], "é": "x"}
 
 
 def test_the_committed_numbers_are_of_these_questions() -> None:
-    recorded = {row["key"]: row for row in files.read_results(files.RESULTS)["questions"]}
+    recorded = {row["key"]: row for row in read_results(files.RESULTS)["questions"]}
     for question in questions():
         row = recorded[question.key]
         assert (row["title"], row["about"]) == (question.title, question.about)

@@ -12,11 +12,11 @@ import tiny_cross_encoder
 
 from experiments.fusion import reranking
 from experiments.fusion.arms import walk
-from experiments.fusion.files import read_results
 from experiments.fusion.legs import EDGE_TYPES, open_legs
 from experiments.fusion.nanoranker import NanoRanker
 from experiments.fusion.questions import LINKS
-from experiments.quality import FOLDERS
+from experiments.published import FOLDERS
+from experiments.record import read_results
 
 WORDS = ("river", "sea", "rome", "romulus", "founded")
 PASSAGES, QUESTIONS = 30, 12

@@ -1,8 +1,6 @@
-"""Ablations of GuidedWalk: the runs are the recipe's, title edges are correct, and the page has the numbers."""
+"""Ablations of GuidedWalk: the runs are the recipe's, title edges are correct, numbers are summed up."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import hopfuse as hf
 import numpy as np
@@ -11,8 +9,6 @@ from hopfuse.recipes import GuidedWalk, GuidedWalkConfig
 
 from experiments import guided
 from experiments.guided import Questions, measured, summed_up, with_title_edges
-
-PAGE = Path(__file__).parents[2] / "docs" / "quality.md"
 
 
 def small() -> hf.Index:
@@ -73,11 +69,3 @@ def test_numbers_are_summed_up_by_half_and_against_the_whole() -> None:
     for rows in (found["runs"], found["encoders"]["e"]):
         assert rows["other"]["halves"] == {"a": [0.25, 0.5]}
         assert rows["other"]["difference"] == rows["other"]["low"] == rows["other"]["high"] == -0.5
-
-
-def test_the_page_has_the_recorded_numbers_and_the_defaults() -> None:
-    text = guided.section()
-    assert text in PAGE.read_text(encoding="utf-8")
-    config = GuidedWalkConfig()
-    assert f"second_mass {config.second_mass:g}" in text
-    assert f"tau {config.decay(has_words=True):g}" in text

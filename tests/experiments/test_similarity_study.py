@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import hopfuse as hf
 import numpy as np
 from cases import random_graph
@@ -12,8 +10,6 @@ from scipy.sparse import coo_array
 
 from experiments import similarity, walks
 from experiments.similarity import TEMPERATURES, UNITS, Encoder, Measured, Walks, study, walked
-
-PAGE = Path(__file__).parents[2] / "docs" / "quality.md"
 
 
 def test_its_walk_is_the_librarys_with_node_weights() -> None:
@@ -55,9 +51,3 @@ def test_the_unit_that_fits_loses_nothing_and_has_its_tau() -> None:
     assert max(fits["test"].values()) <= 0
     assert min(other["test"].values()) > 10
     assert found["questions"] == {"f": [20, 20]}
-
-
-def test_the_page_has_the_recorded_numbers_and_the_default() -> None:
-    text = similarity.section()
-    assert text in PAGE.read_text(encoding="utf-8")
-    assert "| standard deviation | 1.4 |" in text

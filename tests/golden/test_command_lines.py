@@ -48,7 +48,7 @@ LINES = [
     ("score run NEW --shard 3", "--shard is '3'; give a share and the number of shares, such as 2/8"),
     (
         "score INDEX --queries Q --out - --overwrite",
-        "--overwrite is given beside --out -, which is no file; leave one of them out",
+        "--overwrite is given beside --out -, which is not a file; leave one of them out",
     ),
     ("sweep --sets S", "--sets: there is no file 'S'"),
 ]

@@ -1,4 +1,4 @@
-"""The examples of docs/hybrid-rrf.md run, its defaults are the recipe's, and its verdict is that of docs/quality.md."""
+"""The examples of docs/hybrid-rrf.md run, its defaults are the recipe's, and its verdict is the recorded one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from inspect import signature
 
 import hopfuse as hf
 from recipes.doc_pages import DOCS, run_examples
+
+from experiments.published import RESULTS
+from experiments.record import read_results
 
 PAGE = DOCS / "hybrid-rrf.md"
 
@@ -35,12 +38,12 @@ def test_it_names_every_option_and_the_defaults() -> None:
     assert hf.fusion.Prior([0.0]).weight == 0.3
 
 
-def test_its_verdict_is_that_of_the_measured_page() -> None:
-    """Differences and p of convex against RRF, as docs/quality.md has them for both folders."""
-    text, measured = PAGE.read_text(encoding="utf-8"), (PAGE.parent / "quality.md").read_text(encoding="utf-8")
+def test_its_verdict_is_that_of_the_results() -> None:
+    """Differences and p of convex against RRF, as recorded for both folders."""
+    text, recorded = PAGE.read_text(encoding="utf-8"), read_results(RESULTS)["folders"]
     for metric in ("recall@5", "last_hop@10", "ndcg@10"):
         (row,) = re.findall(rf"^\| {metric} \| (.*) \| (.*) \|$", text, re.MULTILINE)
         for folder, cell in zip(("hotpotqa", "musique-train"), row, strict=True):
-            verdict = measured.split(f"\n## {folder}\n")[1].split("`hybrid convex` compared with `hybrid rrf`")[1]
-            (difference, p) = re.findall(rf"^\| {metric} \| (\S+) .*\| (\S+) \|$", verdict, re.MULTILINE)[0]
-            assert cell == f"{difference.replace('-', '−')}, p = {p}"
+            found = recorded[folder]["convex against rrf"][metric]
+            difference = f"{100 * found['difference']:+.1f}".replace("-", "−")
+            assert cell == f"{difference}, p = {found['p']:.2g}"

@@ -1,4 +1,4 @@
-"""PhaseGraph on real questions: the quality that docs/quality.md reports, recomputed."""
+"""PhaseGraph on real questions: the quality that docs/quality/ reports, recomputed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def quality() -> ModuleType:
     pytest.importorskip("wordllama", reason="entity mentions are matched with WordLlama (extra demo)")
     for module in ("bm25s", "Stemmer"):
         pytest.importorskip(module, reason="the lexical list is BM25's (extra text)")
-    return import_module("experiments.quality")
+    return import_module("experiments.published")
 
 
 def folder_of(name: str) -> Path:

@@ -22,7 +22,7 @@
 // ALIASING  The output does not overlap an input.
 //
 // SOURCE    A walk in which edges into a passage are weighted by its similarity to the query; the scale is the project's own
-//           (docs/quality.md lists the alternatives tried).
+//           (docs/experiments.md names the alternatives tried).
 #pragma once
 
 #include "hopfuse/dense_topk.h"

@@ -46,9 +46,9 @@ words_option = click.option(
     is_flag=False,
     flag_value="auto",
     type=click.Choice(WORDS),
-    help="List by words: bm25 (the index's own, else built at the start), fts5 (SQLite's; fts5:unicode61 without "
-    "stems, fts5:trigram inside words), auto (bm25 if bm25s is installed, else fts5) or none.  [default: auto for "
-    "hybrid-rrf, the index's own for guided-walk, else none]",
+    help="List by words: bm25 (the index's own, else built at the start), fts5 (SQLite's), auto (bm25 if bm25s is "
+    "installed, else fts5) or none. Also fts5:unicode61 (no stems) and fts5:trigram (parts of words).  [default: auto "
+    "for hybrid-rrf, the index's own for guided-walk, else none]",
 )
 
 # ---- Options ---------------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def config_options(command: F) -> F:
         click.option(
             "--per-document",
             type=click.IntRange(min=1),
-            help="At most so many passages of a document, and one of equal texts.",
+            help="Largest number of passages of a document; of equal texts there is one.",
         ),
         click.option(
             "--strict",

@@ -48,7 +48,7 @@ NO_TABLE: tuple[Rule, ...] = (
 )
 NO_FILE: tuple[Rule, ...] = (
     ("address", "out -", "which keeps the parts on this machine"),
-    *((name, "out -", "which is no file") for name in ("overwrite", "restart")),
+    *((name, "out -", "which is not a file") for name in ("overwrite", "restart")),
 )
 #: The parameters of :func:`engine_options`.
 ENGINE = ("engine", "workers", "address", "num_gpus", "copy_index", "chunk", "threads")
@@ -313,7 +313,7 @@ def write_command(file: Path, out: Path | str, table: str | None) -> None:
     """
     if not isinstance(out, str):
         raise InputError(
-            "choice", "out", "{field} is {given!r}, which is no database; give postgresql://...", given=str(out)
+            "choice", "out", "{field} is {given!r}, which is not a database; give postgresql://...", given=str(out)
         )
     into = HitsTable(out, table or TABLE)
     note(f"Wrote {counted(write_file(file, into), 'hit')} into {into}")

@@ -328,7 +328,7 @@ def read_qrels(path: str | PathLike[str], names: PassageNames, *, split: str = "
     - a file whose first line is ``query-id  corpus-id  score``: a BEIR table by itself.
     - any other file: TREC qrels, ``query iteration passage grade``, separated by white space of ASCII. The
       iteration is ignored, as are blank lines and comments: ``#`` and a space, or another line that begins with ``#``
-      and is no judgement.
+      and is not a judgement.
 
     Grades above 0 are relevant. A query whose grades are all 0 or less is kept, with no gold passage.
 

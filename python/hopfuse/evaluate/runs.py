@@ -157,7 +157,7 @@ def read_run(path: str | PathLike[str], ids: Sequence[str], names: PassageNames)
       object {query: {passage: score}}.
     - any other file: a TREC run, ``query Q0 passage rank score tag``, separated by white space of ASCII. Further
       fields are ignored, as are blank lines and comments: ``#`` and a space, or another line that begins with ``#`` and
-      is no row.
+      is not a row.
 
     Lists are ordered by score, highest first. Passages of equal score keep the order of the file: of the
     ranks in a TREC run, else, or if a rank of the query is no number, of position. (trec_eval ignores the ranks and

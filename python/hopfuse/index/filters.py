@@ -187,7 +187,7 @@ def valid_at(metadata: Metadata, at: Any) -> Where:
             raise InputError(
                 "unsupported",
                 "at",
-                "{field} is given, and the column {column!r} is of the type {kind}, which is no time; allowed: "
+                "{field} is given, and the column {column!r} is of the type {kind}, which is not a time; allowed: "
                 "{allowed}",
                 column=column.name,
                 kind=column.type,

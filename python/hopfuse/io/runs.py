@@ -221,7 +221,7 @@ def _number(field: bytes) -> float | None:
 
 
 def _ranks(fields: Sequence[bytes], row: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the ranks of hits; the places in the file for a query that has a rank which is no number."""
+    """Return the ranks of hits; the places in the file for a query with a rank that is not a number."""
     try:
         ranks = np.array(list(map(float, fields)))
     except ValueError:

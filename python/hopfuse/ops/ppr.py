@@ -306,7 +306,7 @@ def _read_candidates(graph: Graph, candidates: Any, batch: int) -> list[_Ranking
             raise InputError(
                 "conflict",
                 "candidates",
-                "{field} are those of another graph; make them with Candidates(graph, ...)",
+                "{field} belong to another graph; make them with Candidates(graph, ...)",
             )
         return [_Ranking(candidates.table.nodes, None)]
     ranged = nodes_of_range(graph, candidates)

@@ -51,7 +51,7 @@ def similarity_weights(
     tau : float
         1e-4 to 1e4, in standard deviations of the query's similarities. The smaller it is, the more the walk prefers
         passages similar to the query. For each of three encoders, the default loses less than a point of last-hop
-        recall against the best value (docs/quality.md).
+        recall against the best value (docs/experiments.md).
     floor : float
         The smallest weight of an allowed passage, 1e-30 to 1.
     allow : array_like of bool (P,) or (B, P), of int (M,) or (B, M), or B id lists, optional

@@ -293,7 +293,7 @@ class ProxyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 raise InputError(
                     "syntax",
                     f"proxies.trusted[{at}]",
-                    "{field} is {given!r}, which is no address or network: {error}; give one such as 10.0.0.0/8",
+                    "{field} is {given!r}, which is not an address or network: {error}; give one such as 10.0.0.0/8",
                     given=one,
                     error=error,
                 ) from None

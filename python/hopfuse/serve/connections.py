@@ -42,7 +42,7 @@ def protocol(
     """Return uvicorn's protocol with further limits.
 
     - **Bytes.** A head beyond ``header_bytes`` or ``headers`` is answered 431 before it is parsed further, a body whose
-      chunk sizes, extensions and trailers take too much 413, and what is no HTTP 400, after the requests before. The
+      chunk sizes, extensions and trailers take too much 413, and what is not HTTP 400, after the requests before. The
       connection then ends.
     - **Work.** :class:`Turns` grants what is parsed in a turn of the event loop. While a request is answered, further
       ones of the connection are not parsed, and at most ``READ_AHEAD`` bytes and what the system hands over are read.

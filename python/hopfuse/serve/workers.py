@@ -204,7 +204,7 @@ def run_workers(config: ServeConfig, answer: Answer, reloader: Rereading) -> Non
             "range",
             "workers",
             "{field} is {given}, and the number of GPUs, one for each process, is {allowed}; give at "
-            "most so many workers, or set HOPFUSE_BACKEND=cpu in the environment",
+            "most that many workers, or set HOPFUSE_BACKEND=cpu in the environment",
             given=config.workers,
             allowed=len(cards),
         )

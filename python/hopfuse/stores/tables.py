@@ -284,7 +284,7 @@ def rejected(store: str, table: str, query: str, error: Exception) -> StoreError
 
 
 def no_rows(table: str, query: str) -> InputError:
-    """Return the error for a statement that is no query."""
+    """Return the error for a statement that is not a query."""
     return InputError("unsupported", table, "{field} is {given!r}, which gives no rows; give a SELECT", given=query)
 
 

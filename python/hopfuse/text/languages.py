@@ -131,7 +131,7 @@ def language_named(given: str, field: str = "language") -> str:
     raise InputError(
         "choice",
         field,
-        "{field} is {given!r}, which is no language that texts are read in; allowed: {allowed}",
+        "{field} is {given!r}, which is not a language that texts are read in; allowed: {allowed}",
         given=given,
         allowed=", ".join(f"{language} ({code})" for language, code in LANGUAGES.items()),
     )

@@ -309,8 +309,8 @@ def stated_at(
             "missing",
             "allow",
             "it is not known which passages state {count} of the graph between two entities, so an isolated answer "
-            "cannot leave out those of other passages; build the index with a column 'passage' of the edges, or "
-            "with {@statements}, or give {@allow_scope}'results'",
+            "is not possible; build the index with a column 'passage' of the edges, or with {@statements}, or give "
+            "{@allow_scope}'results'",
             count=counted(unknown, "edge"),
         )
     seen = np.concatenate([allow, np.ones(graph.num_nodes - first + 1, np.bool_)])  # the last is no passage, -1 or -2

@@ -240,9 +240,9 @@ class _Rounds:
                 raise InputError(
                     "busy",
                     "actors",
-                    "the Ray cluster has {free_cpus:g} free CPUs and {free_gpus:g} free GPUs: room for {allowed} "
-                    "actors of {cpus:g} CPUs and {gpus:g} GPUs, and {given} are needed; give fewer workers, wait for "
-                    "other jobs, or add nodes, and run again: the finished parts stay",
+                    "the Ray cluster has {free_cpus:g} free CPUs and {free_gpus:g} free GPUs: {allowed} actors of "
+                    "{cpus:g} CPUs and {gpus:g} GPUs fit, and {given} are needed. Give fewer workers, wait for other "
+                    "jobs, or add nodes, and run again: the finished parts stay",
                     free_cpus=free.get("CPU", 0.0),
                     free_gpus=free.get("GPU", 0.0),
                     allowed=room,

@@ -135,7 +135,7 @@ def guided_walk(
 def weights_of_names(
     seeds: Sequence[Sequence[Seed]], names: Sequence[Sequence[bool]], named: Seeds
 ) -> NDArray[np.float64]:
-    """Return the weights of seeds as nodes, 0 for those that are no names, (B, S)."""
+    """Return the weights of seeds as nodes, 0 for those that are not names, (B, S)."""
     weights = np.zeros(named.weights.shape)
     for b, (row, are_names) in enumerate(zip(seeds, names, strict=True)):
         weights[b, : len(row)] = np.where(are_names, named.weights[b, : len(row)], 0.0)

@@ -1,0 +1,1 @@
+"""The pages and tables of docs/ about retrieval quality, written from the recorded results alone."""
