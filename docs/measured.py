@@ -62,6 +62,11 @@ def number(name: str, form: str = ",.0f", unit: str = "", factor: float = 1.0) -
     return lambda row: f"{factor * float(row[name]):{form}}{unit}" if row[name] else ""
 
 
+def _digits(value: float) -> str:
+    """Return a number with two digits, or all before the point."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
 def _two_digits(name: str) -> Callable[[Row], str]:
     return lambda row: f"{float(format(float(row[name]), '.2g')):,.0f}"
 
@@ -202,8 +207,9 @@ def live_logs() -> str:
         ratio = _only(found, what="opened, of reading the log and its checksum", **size)
         merged = _only(found, what="opened and merged", **size)
         lines.append(
-            f"| {int(row['passages']):,} | {int(row['commits']):,} | {int(row['bytes']) / 1e6:.2g} MB "
-            f"| {float(row['value']):.2g} ms | {float(ratio['value']):.2g}× | {float(merged['value']):.3g} ms |"
+            f"| {int(row['passages']):,} | {int(row['commits']):,} | {_digits(int(row['bytes']) / 1e6)} MB "
+            f"| {_digits(float(row['value']))} ms | {_digits(float(ratio['value']))}× "
+            f"| {_digits(float(merged['value']))} ms |"
         )
     return "\n".join(lines)
 
@@ -254,8 +260,26 @@ def serving() -> str:
     )
 
 
+# ---- docs/integrations.md -------------------------------------------------------------------------------------------
+
+
+def networkx() -> str:
+    """Return NetworkX's own times, and those of the same calls by hopfuse."""
+    lines = (ROOT / "bench" / "results" / "drop-ins.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row["case"].startswith("NetworkX")]
+    shown = ["| calls | NetworkX's own | by hopfuse | ratio | largest difference |", "|---|---:|---:|---:|---:|"]
+    for row in rows:
+        times = f"{row['own_ms']:,.0f} ms | {_digits(row['ours_ms'])} ms | {row['ratio']:.0f}×"
+        shown.append(f"| {row['case']} | {times} | {row['difference']:.0e} |")
+    machine = rows[0]["machine"]
+    busy = ", which other programs shared" if rows[0]["busy"] else ""
+    command = "HOPFUSE_NUM_THREADS=1 python -m bench.drop_ins networkx --out bench/results/drop-ins.jsonl"
+    return "\n".join([*shown, "", f"`{command}` on {machine['cpu']}, {machine['cores']} cores{busy}."])
+
+
 #: The tables of each page, by their markers.
 MEASURED: dict[str, dict[str, Callable[[], str]]] = {
+    "docs/integrations.md": {"networkx": networkx},
     "docs/serving.md": {"serving": serving},
     "docs/live.md": {"live": live, "logs": live_logs},
     "docs/offline.md": {"offline": offline},
