@@ -28,6 +28,7 @@ class ResultFile:
 
     def __init__(self, command: str) -> None:
         self.command, self._load = command, OtherLoad()
+        self._commit = commit()  # of the code that is imported now
         self.rows: list[dict[str, Any]] = []
 
     def add(self, **row: Any) -> None:
@@ -47,7 +48,7 @@ class ResultFile:
             table.writerows(self.rows)
 
     def _about(self, path: Path, children: float) -> dict[str, str]:
-        here, at, other = machine(), commit(), self._load.stop(children)
+        here, at, other = machine(), self._commit, self._load.stop(children)
         return {
             "command": f"{self.command} --out {_inside(path)}",
             "machine": f"{here['cpu']}, {here['cores']} cores, {hf.backend_info()['backends']['cpu']['variant']}",
