@@ -219,47 +219,6 @@ def _only(found: Results, **of: str) -> dict[str, str]:
     return row
 
 
-# ---- docs/offline.md ------------------------------------------------------------------------------------------------
-
-
-def offline() -> str:
-    """Return what scoring in parts costs."""
-    found = Results.read("offline")
-    row = found.rows[0]
-    lines = [
-        f"| {int(row['queries']):,} queries, {int(row['passages']):,} passages of 64 dimensions, PhaseGraph | |",
-        "|---|---:|",
-    ]
-    over = 100 * (float(row["CPU over scoring alone"]) - 1)
-    lines.append(f"| plan, parts and merge, in terms of the CPU time of scoring alone | {over:+.1f} % |")
-    lines.append(f"| CPU time of a query, one worker | {float(row['CPU of a query, ms']):.2f} ms |")
-    lines.append(f"| peak memory of a process | {float(row['peak of a process, MiB']):.0f} MiB |")
-    return "\n".join([*lines, "", found.source])
-
-
-# ---- docs/serving.md ------------------------------------------------------------------------------------------------
-
-
-def serving() -> str:
-    """Return how many answers of a server were wrong, and how many requests failed while its index was changed."""
-    lines = (RESULTS / "serving.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = {row["measure"]: row for row in map(json.loads, lines) if row["status"] == "ok"}
-    sample, reload = (rows[name]["figures"] for name in ("sample", "reload"))
-    machine, used = rows["reload"]["machine"], rows["reload"]["load"]["other_cores"]
-    where = f"{machine['cpu']}, {machine['cores']} cores, of which other programs used {used:.1f}"
-    return "\n".join(
-        [
-            "| | |",
-            "|---|---:|",
-            f"| answers that are not the recipe's own, of {sample['answers']:,} | 0 |",
-            f"| requests that failed, of {reload['requests']:,}, while the index was changed "
-            f"{reload['changes']:,} times | {reload['failed']:,} |",
-            "",
-            f"`python -m bench.serving --measure sample reload --out docs/results/serving.jsonl` on {where}.",
-        ]
-    )
-
-
 # ---- docs/integrations.md -------------------------------------------------------------------------------------------
 
 
@@ -280,9 +239,7 @@ def networkx() -> str:
 #: The tables of each page, by their markers.
 MEASURED: dict[str, dict[str, Callable[[], str]]] = {
     "docs/integrations.md": {"networkx": networkx},
-    "docs/serving.md": {"serving": serving},
     "docs/live.md": {"live": live, "logs": live_logs},
-    "docs/offline.md": {"offline": offline},
     "docs/filters.md": {"filters": filters, "isolated": isolated},
     "docs/stores.md": {"stores": stores},
     "docs/languages.md": {"phrases": phrases, "false-names": false_names},
