@@ -74,6 +74,12 @@ ELSEWHERE = (
     *("tests/cuda", "tests/peers", "tests/stores", *BESIDE_PEERS),
     *("tests/offline/test_ray.py", "tests/adapters/test_igraph.py", "tests/adapters/test_networkx.py"),
 )
+# Of the part lowest: the extras, without demo, whose encoder needs NumPy 2, and the tests that use their packages.
+LOWEST = ("arrow", "cli", "client", "eval", "llm", "mcp", "serve", "spacy", "text")
+LOWEST_TESTS = tuple(
+    f"tests/{room}" for room in ("cli", "evaluate", "extract", "index", "io", "lexical", "llm", "report", "serve")
+)
+BM25S_BITS = "tests/lexical/test_bm25.py::test_scores_of_counts_are_those_of_bm25s_bit_for_bit"
 # What depends on the compiler. The part asan-suite, which runs the first two, has its own bounds of objects.
 COMPILED = ("tests/kernels", "tests/api", "tests/build")
 # Examples of each property test where only the build of the native module is new.
@@ -364,7 +370,7 @@ def site(w: Workplace) -> str:
 
 
 def ray(w: Workplace) -> str:
-    """Parts by Ray on real clusters with loopback alone: actors, drivers and raylets killed, equal bytes"""
+    """Parts by Ray on real clusters with only loopback: actors, drivers and raylets killed, equal bytes"""
     clone = w.clone("ray")
     python = w.venv("venv-ray", ("-e", ".[demo,ray]", "hypothesis>=6.100", "pytest>=8"), cwd=clone)
     w.run(python / "python", "-c", "import ray.data")
@@ -387,6 +393,20 @@ def wheel(w: Workplace) -> str:
     w.run(python / "python", clone / ".ci" / "check_wheel.py", audited)
     w.run(python / "python", clone / ".ci" / "check_installed.py", cwd=w.folder)
     return audited.name
+
+
+def lowest(w: Workplace) -> str:
+    """The lowest versions that pyproject.toml states of what extras install: the tests that use these"""
+    clone = w.clone("lowest")
+    python = w.venv("venv-lowest", ("uv",), cwd=clone)
+    extras = [word for extra in LOWEST for word in ("--extra", extra)]
+    options = ("--resolution", "lowest-direct", "--only-binary", ":all:", "--python", python / "python")
+    w.run(python / "uv", "pip", "install", "-q", *options, "-r", "pyproject.toml", *extras, cwd=clone)
+    w.run(python / "pip", "install", "--no-deps", w.wheel())
+    w.run(python / "pip", "install", "pytest", "pytest-benchmark", "hypothesis")
+    # Newer dependencies of old versions warn of them. bm25s rounds in its own way beside an old NumPy.
+    options = ("-W", "ignore::DeprecationWarning", "--deselect", BM25S_BITS)
+    return w.pytest(python, clone, *options, *LOWEST_TESTS)
 
 
 # Each part and its budget in seconds, on one of two cores while the other lane works, with filled caches.
@@ -415,6 +435,7 @@ PARTS: dict[str, tuple[Callable[[Workplace], str], int]] = {
     "twice": (install_twice, 60),
     "wheel": (wheel, 60),
     "site": (site, 120),
+    "lowest": (lowest, 600),
 }
 # Both lanes together, the first part on both cores.
 BUDGET = 6000

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, floor, log10
+from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from .text import times
@@ -73,6 +74,65 @@ def lines(title: str, across: str, up: str, series: Mapping[str, Sequence[Point]
         body += [f'<circle class="c{at}" cx="{a}" cy="{b}" r="3.5"/>' for a, b in places]
         body.append(_text(places[-1][0] + 10, places[-1][1] + 4, name, "ink"))
     return _document(title, height, body)
+
+
+class Mark(NamedTuple):
+    """A point with a shape of its own and its name beside it, so that it needs no colour."""
+
+    x: float
+    y: float
+    name: str
+    shape: str
+    side: str
+    shade: int = 0
+
+
+SHAPES = {
+    "circle": "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0z",
+    "cross": "M-6 -3L-3 -6L0 -3L3 -6L6 -3L3 0L6 3L3 6L0 3L-3 6L-6 3L-3 0z",
+    "square": "M-5 -5H5V5H-5z",
+    "triangle": "M0 -6L6 5H-6z",
+    "diamond": "M0 -7L6 0L0 7L-6 0z",
+    "star": "M0 -8L2 -3L8 -2L4 2L5 8L0 5L-5 8L-4 2L-8 -2L-2 -3z",
+}
+#: Where a name stands beside its mark: right by, down by, anchor.
+SIDES = {
+    "left": (-12, 5, "end"),
+    "right": (12, 5, "start"),
+    "below": (0, 21, "middle"),
+    "above left": (8, -11, "end"),
+    "below right": (-8, 21, "start"),
+}
+
+
+def panels(title: str, across: str, ends: tuple[int, int], marks: Mapping[str, Sequence[Mark]]) -> str:
+    """Return a panel of marks for each name, side by side: x logarithmic, y from and to the same ends, by tens."""
+    height, step = 340, WIDTH // len(marks)
+    top, bottom = 2 * LINE + 26, height - 58
+    body = []
+    for at, (name, points) in enumerate(marks.items()):
+        if not all(ends[0] <= mark.y <= ends[1] for mark in points):
+            raise ValueError(f"{name}: a mark is not within {ends[0]} and {ends[1]}")
+        left, right = at * step + 46, (at + 1) * step - 46
+        x = Scale([mark.x for mark in points], left, right)
+        body.append(_text(left, top - 14, name, "ink"))
+        for tick in x.ticks():
+            body += [_grid(x(tick), top, x(tick), bottom), _text(x(tick), bottom + 18, f"{tick:g}", "pale", "middle")]
+        for level in range(ends[0], ends[1] + 1, 10):
+            y = _level(level, ends, bottom, top)
+            body += [_grid(left, y, right, y), _text(left - 8, y + 4, str(level), "pale", "end")]
+        body.append(_text((left + right) / 2, height - MARGIN, across, "pale", "middle"))
+        for mark in points:
+            right_by, down_by, anchor = SIDES[mark.side]
+            here = x(mark.x), _level(mark.y, ends, bottom, top)
+            place = f'transform="translate({here[0]:g} {here[1]:g})"'
+            body.append(f'<path class="c{mark.shade}" {place} d="{SHAPES[mark.shape]}"/>')
+            body.append(_text(here[0] + right_by, here[1] + down_by, mark.name, "ink", anchor))
+    return _document(title, height, body)
+
+
+def _level(value: float, ends: tuple[int, int], bottom: float, top: float) -> float:
+    return round(bottom - (value - ends[0]) / (ends[1] - ends[0]) * (bottom - top), 1)
 
 
 def _axes(x: Scale, y: Scale, across: str, up: str, height: int) -> Iterator[str]:

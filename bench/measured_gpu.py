@@ -34,7 +34,7 @@ This page is written by `python -m bench.roofline`; do not edit it by hand.
 
 **One card has run hopfuse: an NVIDIA H200, with an earlier version.** Since then the host side was rewritten, in C++
 over the driver's entry points, and most kernels have changed. **What is installed today has run on no GPU**, only on
-the emulator of the tests, which compares every kernel with the CPU bit for bit. So all times here are those of the
+the emulator of the tests, which compares every kernel with the CPU bit for bit. So all times here belong to the
 earlier version, and whatever other pages say of GPUs was tested on the emulator. `hopfuse selftest` compares every
 kernel with the CPU on your card, and a short form of it runs before the first answer.
 
@@ -63,9 +63,9 @@ Device time by part, in microseconds, with the number of graph nodes (kernels an
 
 {parts}
 
-Single calls, which are not recorded, beside libraries on the same GPU (`python -m bench --backend cuda`; medians of 15,
-copies of queries and answers included). *least* is the fastest of the 15: each turn began after 0.15 s of rest, in
-which an idle GPU lowers its clocks, so medians of short calls are up to 1.75 times as long. A call launched up to 160
+Single calls, which are not recorded, beside libraries on the same GPU (`python -m bench --backend cuda`). Times are
+medians of 15, copies of queries and answers included; *least* is the fastest. Each turn began after 0.15 s of rest, in
+which an idle GPU lowers its clocks, so medians of short calls are longer. A call launched up to 160
 kernels from Python and proved its answer, which took longer than the kernels. **Dense search was slower than PyTorch's,
 and the proven best nodes of many queries took longer than the same walks by CuPy**, which stop at the same tolerance
 and prove nothing. faiss, cuVS and cuGraph were not installed.

@@ -128,7 +128,7 @@ the bandwidths in [{bandwidth}]({bandwidth}).
 UNKNOWN = "The cause is not known."
 #: Why a target of a case and a batch is missed.
 WHY = {
-    ("ppr-hotpotqa", 1): "Two threads that share one walk wait for states that the other has just written.",
+    ("ppr-hotpotqa", 1): "Two threads that share one walk wait for states that the other wrote a moment ago.",
     ("ppr-hotpotqa", 64): "The walk is near the limit of memory.",
     ("ppr-hotpotqa-085", 64): "Damping 0.85 takes more passes, and lengthens hopfuse's walk more than igraph's solver.",
     ("ppr-weighted-hotpotqa", 32): "Each query has degrees of its own, which take a gather over the graph.",

@@ -145,8 +145,8 @@ def _numbers(card: Card) -> str:
     """Return what NVIDIA publishes of a card, in words."""
     return (
         f"{card.bandwidth:,g} GB/s, {card.l2:g} MiB of L2, {card.multiprocessors} multiprocessors at {card.clock:g} "
-        f"GHz,\n{card.flops:g} TFLOP/s, 1/{1 / card.double:.0f} of that for float64, and {card.tensor:g} for dense "
-        "16-bit products with float32 sums, which `wgmma`\nreaches, but not `mma.sync`, which is used here"
+        f"GHz,\nand {card.flops:g} TFLOP/s, 1/{1 / card.double:.0f} of that for float64. Dense 16-bit products with "
+        f"float32 sums reach {card.tensor:g} TFLOP/s with\n`wgmma`, but not with `mma.sync`, which is used here"
     )
 
 
@@ -215,7 +215,7 @@ from counts of what the kernels do, as a guide to what limits them. [gpu.md](gpu
 **No time on this page is a measurement, and no card has checked the formula.** Its constants were fitted to six
 searches on an H200, so its agreement with those six shows little. Before that fit it was too optimistic on the same
 card, by 2.6 times for *million*, B = 32, and by 4.5 times for *musique*, B = 32. The times are of the present kernels,
-none of which has run on a card, and are for an H200 alone. `python -m bench.roofline --card "RTX 4090"` prints those of
+none of which has run on a card, and only for an H200. `python -m bench.roofline --card "RTX 4090"` prints those of
 another card, with the same warning.
 
 ## Formula
@@ -226,11 +226,11 @@ A kernel takes {launch:g} µs and the longest of the following:
   16 bytes in a cycle of a multiprocessor;
 - its float64 and tensor operations by their rates;
 - its warps' instructions by {issue:.0%} of the schedulers' rate;
-- its latency, by Little's law: blocks / (blocks that run at once, by registers and shared memory), rounded up, times
-  the units of a warp, times (dependent loads from memory and L2, by the latency of each, and the time of steps, which
-  are instructions).
+- its latency, by Little's law: waves × units of a warp × the time of a unit. Waves are blocks over the blocks that run
+  at once, by registers and shared memory, rounded up. A unit takes its dependent loads from memory and L2, by the
+  latency of each, and its steps, which are instructions.
 
-The counts are those of bench/gpu_kernels.py, a row for each kernel, read from its source and SASS, for random graphs.
+bench/gpu_kernels.py has the counts, a row for each kernel, read from its source and SASS, for random graphs.
 Their weights are sums of parallel edges, so there are few, and entries are words of 4 bytes ([kernels.md](kernels.md)).
 A unit of a pass is a row of the graph; with L < 32 lanes, 32 / L rows that a warp walks together, as long as the
 longest. The constants are in bench/gpu_cards.py; only a measurement changes them.
@@ -241,9 +241,9 @@ the logarithms: no constant belongs to one part. Microseconds, measured / comput
 \\*\\* marks parts of {compared} µs or more that differ by more than a factor of {agreement:g}:
 
 {calibration}
-{close} of {all} parts of {compared} µs or more agree. Of those that do not: products of float32 vectors (*musique*,
-*product, select*) were cuBLAS's when they were measured, and are computed for the kernel that took its place; and what
-the host waits for is not explained in the large searches. **The rate of L2 is an assumption, and too low for an H200**:
+{close} of {all} parts of {compared} µs or more agree. Products of float32 vectors (*musique*, *product, select*) do
+not, because cuBLAS made them when they were measured, and another kernel is computed. What the host waits for is not
+explained in the large searches. **The rate of L2 is an assumption, and too low for an H200**:
 the measured passes of *musique*, B = 32, moved their sectors at 4.1 TB/s or more, and the formula allows 3.2. The
 formula counts {gap:g} µs for each node of the recording, and for the host {host:.0f} µs of code and {calls} calls of
 the driver. The measured version took 33 µs and 5 calls.
@@ -257,7 +257,7 @@ present kernels on graphs with more distinct weights than have codes, at 8 bytes
 {sizes}
 
 [results/gpu-kernels.csv](results/gpu-kernels.csv) has the counts of each kernel for *million*, B = 32. The card's own
-numbers are NVIDIA's: {card}.
+numbers, from NVIDIA, are {card}.
 """
 #: What the counts of kernels are, by column.
 KERNELS = "results/gpu-kernels.csv"

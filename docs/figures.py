@@ -26,15 +26,27 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-#: The pages on which every figure needs a source: those that a reader decides by.
-STRICT = ("README.md", "docs/index.md", "docs/start.md", "docs/compare.md", "docs/guides/hipporag.md")
+#: The pages on which every figure needs a source: those that a reader decides by, and those that have no other figures.
+STRICT = (
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in ("index", "start", "compare", "glossary", "operations", "retriever", "triple-hybrid")
+    ),
+    *(
+        f"docs/guides/{name}.md"
+        for name in ("chunks", "cpp", "gpu", "hipporag", "memory", "offline", "research", "service")
+    ),
+)
 UNITS = r"(?:[µmn]?s|×(?! ?\d)|%|percent|points?|[KMGT]i?B|minutes?|hours?|seconds?|milliseconds?)"
 NUMBER = r"(?<![\w.,])[-−]?\d+(?:,\d{3})*(?:\.\d+)?"
 MARKED = re.compile(rf"({NUMBER})[*_]*(?: ?{UNITS})?[*_]*\s*<!--\s*from\s+(.*?)\s*-->", re.DOTALL)
 #: A figure: a number with a unit, with decimals, or of four digits and more with a comma.
 FIGURE = re.compile(rf"(?<![\w.,/-])(?:{NUMBER} ?{UNITS}(?![\w-])|\d+\.\d+(?![\w.])|\d+(?:,\d{{3}})+)")
 #: Numbers of releases.
-RELEASE = re.compile(r"(?:Python|GCC|Clang|CUDA|glibc|macOS|CMake|version|RFC|[<>=]=?)\s*\d+(?:\.\d+)*\+?")
+RELEASE = re.compile(
+    r"(?:Python|GCC|Clang|capability|capabilities|CUDA|glibc|macOS|CMake|version|RFC|[<>=]=?)\s*\d+(?:\.\d+)*\+?"
+)
 #: What docs/tables.py writes, and what is no prose.
 GENERATED = re.compile(r"<!-- ([\w-]+): python docs/tables\.py -->.*?<!-- end of \1 -->", re.DOTALL)
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import json
-import textwrap
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -18,11 +17,10 @@ from hopfuse.recipes import RECIPES
 from measured import MEASURED
 
 ROOT = Path(__file__).resolve().parents[1]
-WIDTH = 120
 
 
 def extras(project: dict[str, Any] | None = None) -> str:
-    """Return all extras with what ``[tool.hopfuse.extras]`` of pyproject.toml says of each; equal ones share it."""
+    """Return a table of all extras, by ``[tool.hopfuse.extras]`` of pyproject.toml; those with one use share a row."""
     project = project or tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     said: dict[str, str] = project["tool"]["hopfuse"]["extras"]
     declared = project["project"]["optional-dependencies"]
@@ -31,12 +29,8 @@ def extras(project: dict[str, Any] | None = None) -> str:
     names: dict[str, list[str]] = {}
     for name, text in said.items():
         names.setdefault(text, []).append(f"`{name}`")
-    listed = ", ".join(f"{_joined(of)} ({text})" for text, of in names.items())
-    return textwrap.fill(f"Extras: {listed}.", WIDTH, break_long_words=False, break_on_hyphens=False)
-
-
-def _joined(names: list[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    rows = [f"| {', '.join(of)} | {text} |" for text, of in names.items()]
+    return "\n".join(["| Extra | What it is for |", "|---|---|", *rows])
 
 
 def recipes(folder: str) -> str:

@@ -18,7 +18,8 @@ def declared(requirements: list[str]) -> set[str]:
 
 
 def rows() -> list[list[str]]:
-    lines = [line for line in PAGE.splitlines() if line.startswith("| `")]
+    packages = PAGE.partition("<!-- end of extras -->")[2]
+    lines = [line for line in packages.splitlines() if line.startswith("| `")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 

@@ -14,7 +14,15 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "python" / "hopfuse"
 #: The kernels' own rooms test what is below the public names; the others are their helpers.
 LOWER = {"api", "build", "cuda", "kernels", "reference", "simt", "stand_in"}
-HELPERS = {"conftest.py", "emulated_device.py", "native_kernels.py", "test_site.py", "test_variants.py", "variants.py"}
+HELPERS = {
+    "conftest.py",
+    "emulated_device.py",
+    "native_kernels.py",
+    "test_prose.py",
+    "test_site.py",
+    "test_variants.py",
+    "variants.py",
+}
 #: Rooms whose modules are each the adapter of one library, imported by its users.
 PUBLIC_MODULES = ("adapters", "stores")
 

@@ -44,7 +44,7 @@ def test_every_recipe_has_a_page_and_a_sentence(tables: ModuleType) -> None:
 def test_extras_with_the_same_use_share_it(tables: ModuleType) -> None:
     uses = {"a": "one", "b": "two", "c": "one"}
     project: dict[str, Any] = {"tool": {"hopfuse": {"extras": uses}}, "project": {"optional-dependencies": uses}}
-    assert tables.extras(project) == "Extras: `a` and `c` (one), `b` (two)."
+    assert tables.extras(project).splitlines()[2:] == ["| `a`, `c` | one |", "| `b` | two |"]
     project["project"]["optional-dependencies"] = {"a": [], "b": [], "d": []}
     with pytest.raises(ValueError, match=r"\['c', 'd'\]"):
         tables.extras(project)

@@ -6,10 +6,17 @@ This module holds the public names, each loaded on first use. It may import ever
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from . import errors as errors
 from ._lazy import lazy_names
+
+if sys.platform == "win32":  # CMakeLists.txt has the same sentence
+    raise ImportError(
+        "hopfuse runs on Linux and on macOS 13.3 or later with Apple silicon, not on Windows or Intel Macs: on these, "
+        "install it in WSL 2 or in a Linux container."
+    )
 
 if TYPE_CHECKING:
     from . import adapters as adapters

@@ -104,6 +104,18 @@ def test_sdist_builds_on_its_own(sdist_names: set[str]) -> None:
     assert not [name for name in sdist_names if name.endswith((".so", ".pyc"))]
 
 
+def test_sdist_has_what_the_tests_read(sdist_names: set[str]) -> None:
+    """README's command for the tests runs in an unpacked source distribution."""
+    folders = ("tests", "bench", "experiments", "docs", "examples", ".ci", ".github")
+    made = {ROOT / "docs" / "api"}
+    paths = (path for folder in folders for path in (ROOT / folder).rglob("*") if not made & {*path.parents})
+    files = {
+        path.relative_to(ROOT).as_posix() for path in paths if path.is_file() and path.parent.name != "__pycache__"
+    }
+    assert len(files) > 900
+    assert sorted(files - sdist_names) == []
+
+
 # ---- The stub ------------------------------------------------------------------------------------------------
 
 
