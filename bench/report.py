@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import bars, chart, compared, records, series
+from .cases import FEW_WALKS
 from .machine import QUIET_CORES
 from .markdown import table
 from .peers import PEERS
@@ -81,7 +82,7 @@ LIBRARIES = {"Personalized PageRank": ("ppr-hotpotqa", WALKS), "Dense search": (
 
 REMARKS = {
     "Personalized PageRank": (
-        "For the best 100, the others compute all scores and sort them; none proves an order. {sizes}\n"
+        "{faster}For the best 100, the others compute all scores and sort them; none proves an order. {sizes}\n"
     ),
     "Dense search": (
         "A *raw array* is searched without a `Corpus`, as NumPy does. The *first search* makes the 8-bit codes that "
@@ -230,7 +231,7 @@ def _of_machine(rows: Sequence[Row], machine: str) -> list[str]:
         if not found:
             continue
         parts.append(STRONGEST.format(section=section) + _strongest(found))
-        parts.append("\n" + REMARKS[section].format(sizes=_graphs(rows)))
+        parts.append("\n" + REMARKS[section].format(sizes=_graphs(rows), faster=_faster(rows)))
         case, text = LIBRARIES.get(section, ("", ""))
         if libraries := _libraries(rows, case):
             parts.append(text + libraries)
@@ -356,6 +357,15 @@ def _without_repeats(lines: Iterable[list[str]]) -> list[list[str]]:
         found.append(["" if line[0] == before else line[0], *line[1:]])
         before = line[0]
     return found
+
+
+def _faster(rows: Sequence[Row]) -> str:
+    """Warn that few libraries were measured in most cases, if in the case of all libraries another one is fastest."""
+    of_all = [of for of in compared.strongest(rows, "Personalized PageRank") if of.row["case"] == GRAPHS[0]]
+    if not of_all or of_all[-1].row["peer"] in FEW_WALKS:
+        return ""
+    few, fastest = " and ".join(map(compared.label, FEW_WALKS)), compared.label(of_all[-1].row["peer"])
+    return f"Where only {few} were measured, faster code may exist: on the hotpotqa graph it is {fastest}. "
 
 
 def _graphs(rows: Sequence[Row]) -> str:

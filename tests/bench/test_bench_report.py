@@ -80,6 +80,16 @@ def test_a_case_in_which_another_library_is_faster_is_said() -> None:
     assert "- 200,000 × 384, 32 at once: faiss takes 52.0 ms, hopfuse 11.0 ms." in page
 
 
+@pytest.mark.parametrize(("ratio", "warns"), [(2.0, True), (9.0, False)])
+def test_a_page_says_where_code_that_was_not_measured_may_be_faster(ratio: float, warns: bool) -> None:
+    scipy = ROW | {"case": "ppr-hotpotqa", "peer": "scipy"}
+    torch = scipy | {"peer": "torch-sparse", "ratio": {"of_medians": ratio, "of_pairs": ratio}}
+    said = (
+        "Where only igraph and SciPy were measured, faster code may exist: on the hotpotqa graph it is PyTorch, sparse."
+    )
+    assert (said in render([scipy, torch], "a.jsonl")) == warns
+
+
 def test_a_missed_target_is_on_the_page_with_its_cause() -> None:
     missed = ROW | {"case": "ppr-hotpotqa-085", "peer": "igraph", "ratio": {"of_medians": 7.0, "of_pairs": 7.0}}
     missed |= {"sizes": ROW["sizes"] | {"batch": 64}}
