@@ -34,12 +34,13 @@ def findings(results: Results) -> str:
         synonyms(studies["synonyms"]),
         ising(studies["ising"]),
         second_stage(studies["reranking"], results["reranking"]),
-        "## Recipes\n",
+        _RECIPES,
         defaults(results["tuned"]),
         guided(results["guided"]),
         policy(results["ablations"]["folders"]),
         rewording(results["ablations"]["folders"]),
         tau(results["similarity"]),
+        titles(results["titles"]["folders"]),
         reproduced(results["published"]["folders"][HOTPOTQA]),
     ]
     return "\n".join(parts)
@@ -171,7 +172,7 @@ each test half over the published ones (for `guided-walk`, over its defaults bef
 | --- | ---: | ---: | ---: | ---: | ---: |
 {"".join(lines)}
 Two things were set since, by hand, on the tune halves of all sets of [Quality](quality.md): how a recipe weighs its
-lists by each question's rarest name, and GuidedWalk's `second_top`. The test halves were not untouched: finalists of
+lists by each question's rarest name, and GuidedWalk's `second_top`. The test halves were not fresh: finalists of
 earlier, smaller grids of PhaseGraph, PolicyRAG and GuidedWalk had been run on them. [Options, with
 intervals](results/quality/defaults.csv).
 """
@@ -281,6 +282,24 @@ units](results/quality/tau.csv).
 """
 
 
+def titles(folders: Mapping[str, Any]) -> str:
+    rows = []
+    for name, found in folders.items():
+        one = found["metrics"]["recall@5"]
+        if one["p"] >= SIGNIFICANCE or one["wins"] <= one["losses"]:
+            raise ClaimError(f"titles do not help on {name}")
+        rows.append(f"| {name} | {percent(one['texts'])} | {percent(one['titles and texts'])} | {one['p']:.2g} |\n")
+    return f"""### Should vectors read titles?
+
+Yes: `hopfuse build` encodes a passage's title and text together. The table has recall@5 of dense retrieval over all
+questions, with WordLlama's vectors (`python -m experiments.titles`); p is from a paired randomisation test, not
+corrected. [More metrics](results/quality/titles.csv).
+
+| set | texts | titles and texts | p |
+| --- | ---: | ---: | ---: |
+{"".join(rows)}"""
+
+
 def reproduced(found: Mapping[str, Any]) -> str:
     means = found["groups"]["all"]["means"]
     away = max(
@@ -294,6 +313,12 @@ Within {away:.1f} points, on hotpotqa: {len(REFERENCE)} rankings (dense, BM25, w
 for ties) by {", ".join(METRICS[:3])}. [All figures here](results/quality/published.csv).
 """
 
+
+_RECIPES = """## Recipes
+
+Three sets with vectors of all-MiniLM-L6-v2, of WordLlama, and of *MiniLM on 128*: MiniLM's, projected to 128 random
+orthogonal directions. [Evaluation](evaluation.md#metrics) defines the metrics.
+"""
 
 _HEAD = """# Experiments
 

@@ -14,6 +14,7 @@ COMPARED_WITH = ("dense", "guided-walk")
 ROLES = ("baseline", "selected", "by mean", "best")
 ENDS = ("low", "high")
 COMPARED = ("first", "second", "folder", "metric")
+READ = ("texts", "titles and texts")
 STABILITY = ("rbo", "jaccard@10", "first gold kept")
 
 
@@ -32,6 +33,7 @@ def tables(results: Results) -> dict[str, str]:
         "policy-rag-stability.csv": stability(results["ablations"]["folders"]),
         "defaults.csv": defaults(results["tuned"]),
         "tau.csv": tau(results["similarity"]),
+        "titles.csv": titles(results["titles"]["folders"]),
         "fusion-arms.csv": fusion_arms([*results["fusion"]["questions"], results["reranking"]["question"]]),
         "fusion-pairs.csv": fusion_pairs([*results["fusion"]["questions"], results["reranking"]["question"]]),
         "sets.csv": sets(results),
@@ -175,6 +177,16 @@ def tau(found: Mapping[str, Any]) -> str:
         for half in ("tune", "test")
     ]
     return csv_of(["unit", "tau", "half", *(f"{encoder} loses" for encoder in encoders)], rows)
+
+
+def titles(folders: Mapping[str, Any]) -> str:
+    """Return what titles add to passages' vectors."""
+    rows = [
+        [name, found["questions"], metric, *_percents(one, READ), one["wins"], one["losses"], _p(one["p"])]
+        for name, found in folders.items()
+        for metric, one in found["metrics"].items()
+    ]
+    return csv_of(["folder", "questions", "metric", *READ, "won", "lost", "p"], rows)
 
 
 def fusion_arms(answers: Sequence[Mapping[str, Any]]) -> str:

@@ -36,13 +36,18 @@ def counted(number: int, noun: str) -> str:
 
     Examples
     --------
-    >>> counted(1, "passage"), counted(1200, "query"), counted(2, "vertex")
-    ('1 passage', '1,200 queries', '2 vertices')
+    >>> counted(1, "passage"), counted(1200, "query"), counted(2, "vertex"), counted(2, "alias")
+    ('1 passage', '1,200 queries', '2 vertices', '2 aliases')
     """
     return f"{number:,} {noun if number == 1 else _plural(noun)}"
 
 
 def _plural(noun: str) -> str:
+    first, separator, rest = noun.partition(" of ")
+    if separator:
+        return f"{_plural(first)} of {rest}"
+    if noun.endswith("s"):
+        return f"{noun}es"
     return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun[:-2]}ices" if noun.endswith("ex") else f"{noun}s"
 
 

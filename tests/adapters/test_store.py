@@ -68,7 +68,7 @@ def test_a_passage_is_found_right_after_its_add_to_a_server(writable_url):
         store.delete_all(~hf.where(user="a"))
     store.add([{"id": "z", "text": "two", "document": "map"}])
     assert store.ids_of(["map", "no"]) == ["z"]
-    assert (store.delete_all({"user": "a", "number__lt": 8}), store.delete_all({"user": "c"})) == (4, 0)
+    assert (store.delete_all(hf.where(user="a", number__lt=8)), store.delete_all({"user": "c"})) == (4, 0)
     assert (store.count(), store.delete_all(), store.count()) == (15, 15, 0)
     store.close()
 

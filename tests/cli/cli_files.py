@@ -49,6 +49,11 @@ def run(*args, env=None):
     return run_here(*args, env=env)
 
 
+def shown(message, category, filename, lineno, file=None, line=None):
+    """Print a warning as a program does, where pytest would collect it."""
+    print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=sys.stderr)
+
+
 def run_here(*args, env=None):
     """Like :func:`run`, in this process."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
@@ -59,6 +64,7 @@ def run_here(*args, env=None):
         patch.dict(os.environ, env or {}),
     ):
         warnings.simplefilter("default")
+        warnings.showwarning = shown
         try:
             main([str(arg) for arg in args])
             code = 0

@@ -34,7 +34,7 @@ def test_columns_that_are_not_read_are_named(tmp_path):
     assert (list(built.passage_ids), built.metadata.row(0)) == (["d1"], {"year": 1843})
     row = {"id": 7, "_id": "d1", "text": "Ada wrote.", "meta": {}, "document": "notes", "position": 1, "language": "EN"}
     said = hopfuse("build", write_jsonl(tmp_path / "other.jsonl", [row]), "--out", tmp_path / "other").stderr
-    assert "other.jsonl that are not read: _id, meta, position. Rows have" in said
+    assert "other.jsonl that are not read: _id, meta. Its rows have" in said
     index = Index.open(tmp_path / "other")
     assert (list(index.passage_ids), list(index.documents), list(index.languages)) == ([7], ["notes"], ["en"])
     found = json.loads(hopfuse("info", tmp_path / "other", "--json").stdout)

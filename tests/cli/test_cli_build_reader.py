@@ -115,9 +115,6 @@ def test_options_that_do_not_belong_together(passages, tmp_path, monkeypatch):
     assert refused(*read, "spacy", "--from", passages) == about("conflict", "from")
     assert refused("build", "--reader", "spacy", *out) == about("unused", "reader")
     assert refused("build", tmp_path / "no.jsonl", "--reader", "spacy", *out) == about("missing", "passages")
-    (tmp_path / "empty.jsonl").touch()
-    none = refused("build", tmp_path / "empty.jsonl", "--reader", "words", *out)
-    assert none == about("empty", "passages")
     assert not (tmp_path / "index").exists()
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 from cli.cli_files import about, hopfuse, write_jsonl
 from hopfuse import Index
+from index.live_model import differences
 
 for package in ("Stemmer", "bm25s"):
     pytest.importorskip(package, reason=f"words need {package} (extra text)")
@@ -137,3 +138,19 @@ def test_a_broken_sequence_is_named_before_anything_is_read(refused_here, tmp_pa
     line = refused_here("build", path, "--reader", "words", "--out", tmp_path / "index")
     assert line == about("missing", "position")
     assert not (tmp_path / "index").exists()
+
+
+def test_a_memory_begins_without_passages(tmp_path):
+    """An empty file gives an index that turns are added to, which equals one built from the turns."""
+    (tmp_path / "none.jsonl").touch()
+    turns = write_jsonl(tmp_path / "turns.jsonl", [{"id": "a", "text": "A parrot sings.", "metadata": {"user": "x"}}])
+    made = {}
+    for name, file in (("memory", tmp_path / "none.jsonl"), ("whole", turns)):
+        out = tmp_path / name
+        done = hopfuse("build", file, "--reader", "words", "--metadata-type", "user=string", "--out", out)
+        assert ("has no passages" in done.stderr) == (name == "memory")
+        made[name] = out
+    hopfuse("add", made["memory"], turns)
+    hopfuse("compact", made["memory"])
+    memory, whole = (Index.open(out) for out in made.values())
+    assert differences(memory, whole) == []

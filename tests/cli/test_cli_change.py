@@ -43,13 +43,45 @@ def test_passages_are_added_replaced_deleted_and_compacted(folder, output_of):
         {"seq": 5, "deleted passages": -1, "passages": 1},
     ]
     assert "-2 passages" in output_of("log", index)
-    assert "-1 passages  +1 passages" in output_of("log", index)
+    assert "-1 passage  +1 passage\n" in output_of("log", index)
     output_of("compact", index)
     opened = hf.Index.open(index, verify="full")
     assert (opened.generation, opened.seq, list(opened.passage_ids)) == (2, 5, ["p1", "p4", "p2"])
     assert opened.vectors.tolist() == [[0.0, 1.0], [1.0, 1.0], [0.0, 3.0]]
     assert output_of("log", index) == ""
     assert "No changes since generation 2" in hopfuse("log", index).stderr
+
+
+def test_one_row_of_a_kind_is_in_the_singular(tmp_path, output_of):
+    rows = [{"id": "a", "text": "Ada wrote."}]
+    read = Extraction("a", "", "Ada wrote.", ("Ada", "Byron"), (("Ada", "knew", "Byron"),))
+    build_memory([read]).index(passages=hf.Index.build(passages=rows)).save(tmp_path)
+    fact = ("Ada", "knew", "Clare")
+    edge = {"src": ("entity", "Ada"), "dst": ("entity", "Clare"), "type": "relation"}
+    with hf.Index.open(tmp_path, writable=True) as live:
+        for fill in (
+            lambda change: change.add_passages([{"id": "b", "text": "More."}]),
+            lambda change: change.add_entities(["Clare"]),
+            lambda change: change.add_entities(["Byron"], missing=True),
+            lambda change: change.add_aliases({"Ada": ["Augusta"]}),
+            lambda change: change.add_edges([edge | {"stated_by": "b"}]),
+            lambda change: change.add_facts([(*fact, "b")]),
+            lambda change: change.delete_facts([fact]),
+            lambda change: change.delete_edges([edge]),
+            lambda change: change.delete_aliases({"Ada": ["Augusta"]}),
+            lambda change: change.delete_entities(["Clare"]),
+            lambda change: change.delete_passages(["b"]),
+        ):
+            with live.change() as change:
+                fill(change)
+        kinds = {kind for batch in live.history() for kind in batch["counts"]}
+    counts = [count for line in output_of("log", tmp_path).splitlines() for count in line.split("  ")[2:]]
+    ones = {count.strip() for count in counts if count.strip().startswith(("+1 ", "-1 "))}
+    of = {"statement of facts", "alias"}
+    assert {one[3:] for one in ones} == {"passage", "entity", "stated entity", "edge", "fact", *of}
+    assert {kind.removeprefix("deleted ") for kind in kinds} == {
+        *("passages", "entities", "stated entities", "edges", "facts", "aliases", "statements of facts")
+    }
 
 
 def test_passages_are_deleted_by_metadata_and_document_with_what_was_read_in_them(tmp_path, output_of, refused_here):

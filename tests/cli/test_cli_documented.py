@@ -24,7 +24,7 @@ STATED = [
     ("Thames", "The Thames flows through London.", ["Thames", "flows through", "London"]),
 ]
 #: Pages on evaluation; later ones read runs that the commands of earlier ones wrote.
-EVALUATION = ("evaluation", "sweep", "compare", "results/titles", "diagnose")
+EVALUATION = ("evaluation", "sweep", "compare", "diagnose")
 #: Commands that ask a language model, or read its answers.
 ASKS_A_MODEL = ("--endpoint", "answered.jsonl", "selftest")
 #: Commands that want a Ray cluster: tests/offline/test_ray.py has them.

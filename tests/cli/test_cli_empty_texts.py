@@ -40,6 +40,28 @@ def test_a_passage_without_words_is_named() -> None:
     assert hf.Index.from_texts(ROWS, encoder=Lengths(strict=False)).vectors[1].tolist() == [0.0, 1.0]
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\n\t", "\u2003"])
+def test_white_space_is_no_words(blank: str) -> None:
+    """An encoder that makes something of white space and refuses an empty text: as models with tokens of it do."""
+
+    class Tokens(Lengths):
+        def encode_queries(self, texts: list[str]) -> Any:
+            if not all(texts):
+                raise InputError("empty", "texts", "a text is empty")
+            return np.array([[len(text), 1] for text in texts], np.float32)
+
+        encode_passages = encode_queries
+
+    rows = [{"id": "a", "text": "A river."}, {"id": "b", "title": blank, "text": blank}]
+    with refused(InputError, "empty", "text", given="b"):
+        hf.Index.build(rows, encoder=Tokens())
+    index = hf.Index.build(rows[:1], encoder=Tokens())
+    with refused(InputError, "empty", "queries[0]"):
+        HybridRRF(index, encoder=Tokens()).search([blank])
+    assert hf.Index.build(rows).num_passages == 2  # nothing is encoded
+    assert hf.Index.build(rows, encoder=Lengths(strict=False)).num_passages == 2
+
+
 def test_a_change_with_a_passage_without_words_is_refused_before_anything_is_added(tmp_path: Path) -> None:
     hf.Index.from_texts(ROWS[:1], encoder=Lengths()).save(tmp_path / "index")
     with hf.Index.open(tmp_path / "index", writable=True, encoder=Lengths()) as live:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 
 import pytest
@@ -51,6 +52,19 @@ def test_a_store_that_cannot_be_opened_is_named_by_its_option(tmp_path, place):
     done = run("build", "--from", place, "--out", tmp_path / "out")
     assert done.returncode == 2
     assert done.stderr.startswith("hopfuse: --from is ")
+
+
+def test_the_passages_of_a_store_are_named_by_the_option_for_them(tmp_path):
+    """PASSAGES is the argument for a file, which a build from a store does not have."""
+    sqlite3.connect(tmp_path / "notes.db").close()
+    store = ("--from", f"sqlite:{tmp_path / 'notes.db'}", "--out", tmp_path / "out")
+    for query in ((), ("--passages", "SELEC 1")):
+        done = run("build", *store, *query)
+        assert done.returncode == 2
+        assert done.stderr.startswith("hopfuse: --passages is ")
+    for args in (("--from", "facts.jsonl"), ()):
+        done = run("build", *args, "--out", tmp_path / "out")
+        assert "--passages" not in done.stderr
 
 
 @pytest.mark.parametrize("place", ["sqlit:notes.db", "notes.db"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("evaluation", "compare", "sweep", "diagnose", "results/titles")
+PAGES = ("evaluation", "compare", "sweep", "diagnose")
 PAGE = "\n".join((DOCS / f"{page}.md").read_text(encoding="utf-8") for page in PAGES)
 COMMANDS = [
     line

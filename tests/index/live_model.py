@@ -327,7 +327,7 @@ def random_change(
     for row, add in zip(
         rows, [change.replace_passages] * len(replaced) + [change.add_passages] * len(rows), strict=False
     ):
-        add([row], vectors=vector(row["seed"])[None])
+        add([{name: value for name, value in row.items() if name != "seed"}], vectors=vector(row["seed"])[None])
         model.passages[row["id"]] = row
         for name in row["metadata"] or {}:
             model.columns[name] = {"tags": "strings", "year": "int64"}.get(name, "string")

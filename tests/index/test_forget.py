@@ -100,7 +100,23 @@ def test_replacing_a_passage_forgets_what_it_alone_supported(live: Any) -> None:
     assert {"Ada", "Fanny", "fanny", "zebra"} <= names
     assert names.isdisjoint({"Eve", "eve", "yak"})
     assert names == set(index_of([*ONE, TWO[0], (again, row)]).entity_names)
-    assert change.deleted is None
+    assert change.deleted == Deletions(passages=1, names=1, words=2, facts=1)  # Eve; eve and yak
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_a_change_counts_what_it_replaces_and_merges(live: Any, filtered: bool) -> None:
+    """With ``replace=True`` too; an addition deletes nothing."""
+    (_, old), (_, new) = TWO[1], found("e", ("Ada",), user="y")
+    with live.change(only=Y if filtered else None) as change:
+        change.add_passages([old, new], vectors=[vector_of("d"), vector_of("e")], replace=True)
+    assert change.deleted == Deletions(passages=1, names=1, words=2, facts=1)
+    with live.change() as change:
+        change.add_passages([{"id": "f", "text": "of f", "metadata": {"user": "y"}}], vectors=[vector_of("f")])
+    assert change.deleted == Deletions(0, 0, 0, 0)
+    if not filtered:
+        with live.change() as change:
+            change.merge_entities({"Ada": ["Clare"]})
+        assert (change.deleted.passages, change.deleted.names) == (0, 1)
 
 
 def test_what_a_user_states_stays(live: Any) -> None:

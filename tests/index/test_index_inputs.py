@@ -56,7 +56,7 @@ def with_value(array: np.ndarray, row: int, value: float) -> np.ndarray:
         ({"entities": "Ada"}, ("choice", "entities")),
         ({"entities": ["Ada", 5]}, ("type", "entities", {"given": "str", "place": "entities[0]"})),
         ({"entities": 4}, ("type", "entities", {"given": "int"})),
-        ({"entities": [{"label": "Ada"}]}, ("missing", "name", {"place": "entities[0]"})),
+        ({"entities": [{"label": "Ada"}]}, ("unknown", "label", {"place": "entities[0]"})),
         ({"entities": [*ENTITIES[:3], "\ud800"]}, ("syntax", "entity.name[3]")),
         ({"aliases": ["Ada"]}, ("type", "aliases", {"given": "list"})),
         ({"aliases": {0: "Ada"}}, ("type", "aliases[0]", {"allowed": "a list of strings", "given": "str"})),

@@ -181,8 +181,8 @@ def test_metadata_is_replaced_and_taken_out() -> None:
     for rows, expected in (
         ([{"metadata": {}}], ("length", "metadata", {"given": 1, "allowed": "3 passages"})),
         ([{"id": "nobody", "metadata": {}}], ("unknown", "ids", {"given": "nobody"})),
-        ([{"year": 1843}] * 3, ("missing", "metadata")),
-        ([{"id": "ada", "year": 1843}], ("missing", "metadata")),
+        ([{"year": 1843}] * 3, ("unknown", "year", {"place": "metadata[0]"})),
+        ([{"id": "ada"}], ("missing", "metadata")),
         (mixed, ("type", "metadata.a", {"given": "x", "place": "metadata[1]"})),
     ):
         with refused(InputError, *expected):

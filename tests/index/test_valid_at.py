@@ -42,6 +42,47 @@ def test_a_passage_is_valid_from_its_first_time_until_before_its_last(kind: str)
             assert np.flatnonzero(index.mask(index.valid_at(form))).tolist() == VALID[1]
 
 
+@pytest.mark.parametrize("kind", FORMS)
+def test_a_passage_that_begins_after_its_end_is_refused(tmp_path: Any, kind: str) -> None:
+    """At every door for metadata; nothing is changed."""
+    first, second, _ = FORMS[kind]
+    good = {"id": "a", "text": "one", "metadata": {"valid_from": first, "valid_to": second}}
+    bad = {"id": "b", "text": "two", "metadata": {"valid_from": second, "valid_to": first}}
+    types = {"valid_from": kind, "valid_to": kind}
+    as_given = ("range", "metadata.valid_from")
+    with refused(InputError, *as_given, place="passages[1]") as caught:
+        hf.Index.build(passages=[good, bad], metadata_types=types)
+    assert DAYS[1][:10] in caught.value.values["given"] or kind in ("int64", "float64")
+    index = hf.Index.build(passages=[good], metadata_types=types)
+    with refused(InputError, *as_given, place="metadata[0]"):
+        index.with_metadata([bad | {"id": "a"}])
+    index.save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        for only in (None, hf.where(valid_from__exists=True)):
+            with refused(InputError, *as_given, place="passages[0]"), live.change(only=only) as change:
+                change.add_passages([bad, {**bad, "id": "c"}])
+        assert live.refresh().num_passages == 1
+
+
+def test_ends_of_different_types_are_not_compared_unless_they_are_numbers() -> None:
+    rows = [{"text": "one", "metadata": {"valid_from": 5, "valid_to": "3"}}]
+    assert hf.Index.build(passages=rows).num_passages == 1
+    with refused(InputError, "range", "metadata.valid_from", given="5"):
+        hf.Index.build(passages=[{"text": "one", "metadata": {"valid_from": 5, "valid_to": 3.5}}])
+
+
+@pytest.mark.parametrize("kind", [*FORMS, "bool", "strings"])
+def test_what_a_value_must_be_is_said_without_types_of_python(kind: str) -> None:
+    """Errors are read by users of the command line, of HTTP and of tools, too."""
+    index = hf.Index.build([], metadata_types={"n": kind})
+    given = 1 if kind != "int64" else "x"
+    with refused(InputError, "type", "n", given=given if kind != "float64" else "x") as caught:
+        value = "x" if kind == "float64" else given
+        index.mask(hf.where(n__any=[value]) if kind == "strings" else hf.where(n=value))
+    said = str(caught.value)
+    assert not any(word in said for word in ("datetime", "tzinfo", "np.", "True", "str ", "**"))
+
+
 def test_one_column_is_enough_and_the_time_is_of_its_type() -> None:
     index = hf.Index.build(passages=[{"text": "one", "metadata": {"valid_to": 5}}, {"text": "two"}])
     assert index.mask(index.valid_at(4)).tolist() == [True, True]

@@ -26,7 +26,8 @@ def written(path: Path, rows: list[dict[str, Any]], size: int) -> Path:
 
 @pytest.mark.parametrize("size", [1, 3, 7])
 def test_groups_of_rows_are_read_as_one_table(tmp_path: Path, size: int) -> None:
-    index = hf.Index.build(passages=written(tmp_path / "p.parquet", ROWS, size))
+    with pytest.warns(UserWarning, match=r"p\.parquet that are not read: unread\."):
+        index = hf.Index.build(passages=written(tmp_path / "p.parquet", ROWS, size))
     assert list(index.passage_ids) == list(range(7))
     assert list(index.texts) == [row["text"] for row in ROWS]
     assert list(index.metadata["year"]) == [2000 + at for at in range(7)]
@@ -78,6 +79,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 TOO_LARGE: tuple[Any, ...] = ("limit", None, {"group": 1, "rows": 4, "allowed": 600, "place": "p.parquet"})
 
 
+@pytest.mark.filterwarnings("ignore:columns of")
 def test_a_group_that_is_too_large_is_refused_before_it_is_read(small: Path) -> None:
     with refused(InputError, *TOO_LARGE) as caught:
         hf.Index.build(passages=small)
@@ -91,6 +93,7 @@ def test_a_group_that_is_too_large_is_refused_before_it_is_read(small: Path) -> 
         read_run_file(small)
 
 
+@pytest.mark.filterwarnings("ignore:columns of")
 def test_columns_that_are_not_read_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "p.parquet", [row | {"unread": f"{at}" * 400} for at, row in enumerate(ROWS)], 7)
     monkeypatch.setattr("hopfuse.io.parquet.MOST_GROUP_BYTES", 1500)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from hopfuse import Graph
 from hopfuse.errors import InputError, MissingExtraError
+from hopfuse.extract import WordReader
 from hopfuse.index import Index
 from index.index_files import assert_same
 from refusals import refused
@@ -121,9 +123,60 @@ def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
     assert list(Index.build(passages=path).texts) == ["a", "b"]
 
 
-def test_other_columns_of_passages_are_not_kept() -> None:
-    index = Index.build(passages=[{"text": "a", "url": "http://x"}, {"text": "b", "title": None}])
-    assert list(index.titles) == ["", ""]
+OTHERS = [{"id": "a", "text": "a", "user": "ada"}, {"id": "b", "text": "b", "user": "bob"}]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_columns_of_passages_are_refused_in_mappings_and_named_in_tables(tmp_path: Path, kind: str) -> None:
+    given = sources(kind, tmp_path, "passages", OTHERS)
+    if kind in ("list", "iterator"):
+        with refused(InputError, "unknown", "user", given="user", place="passages[0]") as caught:
+            Index.build(given)
+        assert "metadata" in caught.value.values["fix"]
+        return
+    with pytest.warns(UserWarning, match=r"that are not read: user\. .*metadata"):
+        index = Index.build(given)
+    assert_same(index, Index.build([{"id": row["id"], "text": row["text"]} for row in OTHERS]))
+
+
+@pytest.mark.parametrize("kind", ["list", "jsonl", "parquet"])
+def test_every_door_for_rows_tells_of_other_columns(tmp_path: Path, kind: str) -> None:
+    """Readers, changes, metadata and entities, as Index.build."""
+    index = Index.build([{"id": "a", "text": "a"}, {"id": "b", "text": "b"}])
+    index.save(tmp_path / "index")
+    given = partial(sources, kind, tmp_path, "rows")
+    with Index.open(tmp_path / "index", writable=True) as live:
+        for call in (
+            lambda: Index.build(given(OTHERS), reader="words"),
+            lambda: WordReader().read(given(OTHERS)),
+            lambda: live.change().add_passages(given(OTHERS), replace=True),
+            lambda: live.change().replace_passages(given(OTHERS)),
+            lambda: Index.build([{"text": "a"}], entities=given([{"name": "Ada", "user": "x"}])),
+            lambda: index.with_metadata(given([{"id": "a", "metadata": {"n": 1}, "user": "x"}])),
+        ):
+            if kind == "list":
+                with refused(InputError, "unknown", "user", given="user"):
+                    call()
+            else:
+                with pytest.warns(UserWarning, match="that are not read: user"):
+                    call()
+
+
+def test_a_column_of_a_later_line_is_named(tmp_path: Path) -> None:
+    rows = [{"id": str(at), "text": "a"} for at in range(9000)]
+    for at, name in ((3, "user"), (8950, "usr"), (8960, "user")):
+        rows[at][name] = "x"
+    with pytest.warns(UserWarning, match="columns of") as caught:
+        Index.build(write_jsonl(tmp_path / "p.jsonl", rows))
+    named = [str(one.message).partition("not read: ")[2].partition(".")[0] for one in caught]
+    assert named == ["user", "usr"]
+
+
+def test_a_position_is_for_readers_of_the_same_rows() -> None:
+    rows = [{"id": "a", "text": "a", "document": "d", "position": 1}]
+    assert Index.build(rows).num_passages == Index.build(rows, reader="words").num_passages == 1
+    index = Index.build(rows)
+    assert index.with_metadata([row | {"metadata": {"n": 1}} for row in rows]).metadata.row(0) == {"n": 1}
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "tsv"])
@@ -193,6 +246,7 @@ def test_empty_files_are_empty_tables(tmp_path: Path, suffix: str) -> None:
         ("p.csv", "text\na\n", ("choice", "passages", {"allowed": ".jsonl, .tsv, .parquet"})),
     ],
 )
+@pytest.mark.filterwarnings("ignore:columns of")
 def test_a_malformed_passage_is_named(
     tmp_path: Path, name: str, content: str | bytes, expected: tuple[Any, ...]
 ) -> None:
@@ -346,7 +400,7 @@ def test_a_malformed_passage_of_a_later_batch_is_named(
 
 @pytest.mark.parametrize("column", ["id", "document"])
 def test_a_column_that_begins_in_a_later_batch(column: str) -> None:
-    rows: list[dict[str, Any]] = [{"text": "a", "url": "x"} for _ in range(MANY)]
+    rows: list[dict[str, Any]] = [{"text": "a"} for _ in range(MANY)]
     rows[8950][column] = "b"
     if column == "id":
         with refused(InputError, "missing", "id", place="passages[0]"):

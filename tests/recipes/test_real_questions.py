@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -11,11 +10,12 @@ from typing import Any
 import hopfuse as hf
 import numpy as np
 import pytest
-from hopfuse.evaluate import FusedLegs, Qrels, Run, last_hop, recall, sweep
+from hopfuse.evaluate import FusedLegs, Run, sweep
 
 from bench.data_sets import data_root
+from experiments import titles
+from experiments.record import read_results
 
-ROOT = Path(__file__).resolve().parents[2]
 DATA = data_root()
 
 
@@ -104,18 +104,11 @@ def test_tuned_on_one_half_of_musique_it_gains_ten_points_on_the_other(quality: 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["hotpotqa", "musique-train", "2wiki-dev300"])
-def test_titles_change_what_the_page_says(name: str) -> None:
+@pytest.mark.parametrize("name", titles.FOLDERS)
+def test_titles_change_what_the_results_say(name: str) -> None:
     pytest.importorskip("wordllama", reason="texts are encoded by WordLlama")
-    folder, encoder = folder_of(name), hf.encoders.WordLlamaEncoder()
-    passages = [json.loads(line) for line in (folder / "passages.jsonl").read_text(encoding="utf-8").splitlines()]
-    qrels = Qrels.read_jsonl(folder / "queries.jsonl")
-    questions = encoder.encode_queries(list(qrels.questions))
-    whole = hf.Index.from_texts(passages, encoder=encoder)
-    plain = hf.Index.from_texts([row["text"] for row in passages], encoder=encoder)
-    page = (ROOT / "docs" / "results" / "titles.md").read_text(encoding="utf-8")
-    for index, read in ((plain, "texts"), (whole, "titles and texts")):
-        hits = hf.dense_topk(questions, index.corpus, 10)
-        values = recall(hits, qrels, 5), recall(hits, qrels, 10), last_hop(hits, qrels, 5)
-        shown = " | ".join(f"{100 * np.nanmean(value):.1f}" for value in values)
-        assert f"| {name} ({len(qrels)}) | {read} | {shown} |" in page
+    recorded = read_results(titles.RESULTS)["folders"][name]
+    found = titles.of_folder(folder_of(name), hf.encoders.WordLlamaEncoder())
+    assert found["questions"] == recorded["questions"]
+    for metric, one in found["metrics"].items():
+        assert one == pytest.approx(recorded["metrics"][metric], rel=1e-4)

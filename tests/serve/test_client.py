@@ -6,6 +6,7 @@ import asyncio
 import socket
 import subprocess
 import sys
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -283,8 +284,11 @@ def test_a_passage_by_its_id(ask, url, keyed):
                 client.passage(id)
             errors.append(str(caught.value).replace(id, "ID"))
         assert errors[0] == errors[1]
-    with Client(keyed, timeout=60) as client, refused(EndpointError, "unauthorized"):
-        client.passage("p2")
+    for key, given in ((None, "is missing"), ("wrong", "is none of the server's")):
+        with Client(keyed, key=key, timeout=60) as client:
+            for call in (lambda client: client.passage("p2"), lambda client: client.search("x"), Client.indexes):
+                with refused(EndpointError, "unauthorized", "key", given=given, url=keyed):
+                    call(client)
 
     async def run():
         async with AsyncClient(url, timeout=60) as client:
@@ -358,3 +362,24 @@ def test_a_page_is_waited_for_within_the_timeout(url):
         for read in (lambda: client.passage("p3", at_least=1), lambda: next(client.passages(at_least=1))):
             with refused(EndpointError, "timeout", "at_least"):
                 read()
+
+
+def test_values_of_python_are_sent_as_json(tmp_path):
+    """Times and NumPy's numbers, in metadata, conditions and times of searches; nothing is sent of what is no value."""
+    about = dict.fromkeys(("time", "valid_to"), "timestamp") | {"number": "int64"}
+    hf.Index.build([], lexical="english", metadata_types=about).save(tmp_path)
+    first = datetime(2024, 5, 1, 12, tzinfo=UTC)
+    rows = [
+        {"id": "a", "text": "A river.", "metadata": {"time": first, "number": np.int64(3)}},
+        {"id": "b", "text": "The river.", "metadata": {"valid_to": np.datetime64("2024-06-01")}},
+    ]
+    indexes = {"texts": {"path": str(tmp_path), "writable": True}}
+    with running(configured("", indexes=indexes), {}) as url, Client(url, timeout=60) as client:
+        seq = client.add_passages(rows)
+        assert {hit.id for hit in client.search("river", at_least=seq)[0]} == {"a", "b"}
+        assert [hit.id for hit in client.search("river", allow={"time__ge": first})[0]] == ["a"]
+        assert [hit.id for hit in client.search("river", at=np.datetime64("2024-07-01"))[0]] == ["a"]
+        assert client.delete_passages(where={"number__in": {np.int64(3)}}, dry_run=True).passages == 1
+        with refused(InputError, "type"):
+            client.add_passages([{"id": "c", "text": "A sea.", "metadata": {"time": object()}}])
+        assert client.passage("a")["metadata"] == {"time": "2024-05-01T12:00:00Z", "number": 3}

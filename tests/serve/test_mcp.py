@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 
+import hopfuse as hf
 import httpx
 import pytest
 from hopfuse.errors import InputError
@@ -92,6 +93,7 @@ def test_tools_answer_as_http_does(tools_url, mode):
         "at",
         "per_document",
         "strict",
+        "at_least",
         "index",
     }
 
@@ -160,6 +162,18 @@ def test_a_passage_is_added_and_found(writable):
     listed, (refused,) = calls(url, ("add_passage", {**new, "id": "other"}), key=reader)
     assert refusal(refused) == ("forbidden", None)
     assert "add_passage" not in listed
+
+
+def test_a_server_without_an_encoder_asks_for_no_argument_that_tools_lack(tmp_path):
+    hf.Index.build([{"id": "a", "text": "x y"}], vectors=[[1.0, 0.0]], reader="words").save(tmp_path)
+    with running(configured("", mcp=True, indexes={"plain": {"path": str(tmp_path), "writable": True}}), {}) as url:
+        _, answers = calls(
+            f"{url}/mcp",
+            ("add_passage", {"id": "b", "text": "A river."}),
+            ("search", {"text": "river"}),
+            ("explain_hit", {"text": "river", "id": "a"}),
+        )
+    assert [refusal(one) for one in answers] == [("missing", "text")] * 3
 
 
 def test_requests_that_are_none(tools_url):

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import re
+import subprocess
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import hopfuse as hf
 import pytest
 from hopfuse.serve import ServeConfig
+from index.live_model import differences
 
 for package in ("wordllama", "bm25s", "starlette", "msgspec", "uvicorn", "click", "ahocorasick"):
     pytest.importorskip(package, reason=f"the guide's memory needs {package}")
@@ -60,3 +62,15 @@ def test_the_keys_of_the_guide_are_valid(tmp_path: Path) -> None:
     (text,) = blocks("toml")
     config = ServeConfig.read(text.replace("...", "0" * 64), {"indexes": {"memory": {"path": str(tmp_path)}}})
     assert config.keys["ada"].filter == {"user": "ada"}
+
+
+def test_the_command_of_the_guide_makes_the_same_memory_as_its_python(tmp_path: Path) -> None:
+    _, commands = blocks("sh")
+    touch, build = commands.replace("\\\n", " ").splitlines()
+    (tmp_path / touch.removeprefix("touch ")).touch()
+    program, *args = build.split()
+    assert program == "hopfuse"
+    subprocess.run([sys.executable, "-m", "hopfuse", *args], cwd=tmp_path, check=True, capture_output=True)
+    known: dict[str, Any] = {}
+    exec(re.search(r"import hopfuse.*?(?=empty\.save)", blocks("python")[0], re.DOTALL)[0], known)
+    assert differences(hf.Index.open(tmp_path / "memory"), known["empty"]) == []

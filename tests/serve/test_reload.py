@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import hopfuse as hf
 import httpx
 import pytest
+from hopfuse.adapters.searcher import Searcher
+from hopfuse.client import Client
 from hopfuse.extract import QuestionMatcher
 from hopfuse.recipes import RECIPES
 from serve.served import CITIES, Letters, configured, running, save
@@ -112,6 +114,34 @@ def test_a_seq_that_does_not_come_is_504_and_names_its_field(folder):
         assert refused.json()["error"]["values"] == {"given": 1, "seq": 0}
         assert search(url, QUESTIONS[0], at_least=0).status_code == 200
         assert search(url, QUESTIONS[0], at_least=-1).json()["error"]["field"] == "at_least"
+
+
+@pytest.mark.parametrize("recipe", ["guided-walk", "phase-graph"])
+def test_latest_is_what_another_process_has_committed_before_the_request(folder, recipe):
+    """In a search by JSON and by Arrow, in reads of passages and in clients, though the server would not look yet."""
+    with (
+        running(configured(folder, follow_seconds=3600)) as url,
+        hf.Index.open(folder, writable=True) as live,
+        Client(url, timeout=60) as client,
+    ):
+        asks = (
+            lambda: search(url, QUESTIONS[0], at_least="latest", recipe=recipe).json()["seq"],
+            lambda: client.search(QUESTIONS[0], at_least="latest", recipe=recipe).seq,
+            lambda: client.search_vectors(Letters().encode_queries(["x"]), entities=[[]], at_least="latest").seq,
+            lambda: int(client.passage(f"new{at}", at_least="latest")["id"].removeprefix("new")) + 1,
+            lambda: next(iter(client.passages(at_least="latest"))).seq,
+        )
+        for at, ask in enumerate(asks):
+            seq = add(live, at, CITIES[at % 3])
+            assert ask() == seq == at + 1
+        assert search(url, QUESTIONS[0]).json()["seq"] == seq
+        add(live, 9)
+        hits = Searcher(url, timeout=60).search(["What is near Ankara?"], k=50, at_least="latest")[0]
+        assert "new9" in [hit.id for hit in hits]
+        found = search(url, QUESTIONS[0], at_least="newest").json()["error"]
+        assert (found["code"], found["field"]) == ("choice", "at_least")
+        assert found["values"]["given"] == "newest"
+        assert found["values"]["allowed"] == "a whole number or latest"
 
 
 @pytest.mark.full

@@ -1,4 +1,4 @@
-"""``at`` of a search over HTTP, by JSON and Arrow, by the clients and by MCP."""
+"""``at`` of a search over HTTP, by JSON and Arrow, by the clients, by MCP, Dify's API and the inference protocol."""
 
 from __future__ import annotations
 
@@ -96,3 +96,52 @@ def test_the_tools_take_a_time(served: Any) -> None:
     assert {hit["id"] for hit in found.structured_content["hits"]} == {"rome", "bob"}
     assert why.structured_content["rank"] in (1, 2)
     assert refusal(wrong) == ("type", "at")
+    _, (found, why, wrong) = calls(
+        f"{served['url']}/mcp",
+        ("search", {"text": "Where is Ada?", "at_least": "latest"}),
+        ("explain_hit", {"text": "Where is Ada?", "id": "rome", "at_least": 0}),
+        ("search", {"text": "Where is Ada?", "at_least": "newest"}),
+        key=served["all"],
+    )
+    assert (found.structured_content["seq"], why.structured_content["rank"] > 0) == (0, True)
+    assert refusal(wrong) == ("choice", "at_least")
+
+
+def test_dify_and_the_inference_protocol_take_a_time(served: Any) -> None:
+    for by, valid in (("all", {"rome", "bob"}), ("ada", {"rome"})):
+        headers = {"Authorization": f"Bearer {served[by]}"}
+        body = {"knowledge_id": "cities", "query": "Who lives where?", "at": TIMES[0]}
+        told = httpx.post(f"{served['url']}/retrieval", json=body, headers=headers, timeout=60).json()
+        assert {one["metadata"]["id"] for one in told["records"]} == valid
+        route = f"{served['url']}/v2/models/cities/infer"
+        texts = {"name": "texts", "shape": [2], "datatype": "BYTES", "data": ["Who lives where?", "Ada?"]}
+        body = {"inputs": [texts], "parameters": {"at": TIMES[0]}}
+        answer = httpx.post(route, json=body, headers=headers, timeout=60).json()
+        found = next(one for one in answer["outputs"] if one["name"] == "ids")["data"]
+        assert set(found) - {""} == valid
+
+
+@pytest.mark.parametrize(
+    ("parameters", "code", "field"),
+    [
+        ({"at": 3}, "type", "parameters.at"),
+        ({"at": ["2020"]}, "type", "parameters.at"),
+        ({"allow": {"who": "Ada"}}, "unsupported", "parameters.allow"),
+        ({"at_least": 3}, "unsupported", "parameters.at_least"),
+        ({"priority": 1, "sequence_id": 0}, None, None),
+    ],
+)
+def test_parameters_that_the_inference_protocol_lacks_are_refused(
+    served: Any, parameters: dict[str, Any], code: str | None, field: str | None
+) -> None:
+    """Those of other searches, by which passages would be left out; its own are for the servers that have them."""
+    texts = {"name": "texts", "shape": [1], "datatype": "BYTES", "data": ["Ada?"]}
+    headers = {"Authorization": f"Bearer {served['all']}"}
+    route = f"{served['url']}/v2/models/cities/infer"
+    answer = httpx.post(route, json={"inputs": [texts], "parameters": parameters}, headers=headers, timeout=60)
+    told = answer.json()
+    assert (told.get("code"), told.get("field"), answer.status_code) == (code, field, 200 if code is None else 400)
+    if code is None:
+        return
+    body = {"knowledge_id": "cities", "query": "Ada?", "at": 3}
+    assert httpx.post(f"{served['url']}/retrieval", json=body, headers=headers, timeout=60).json()["field"] == "at"

@@ -144,6 +144,22 @@ def test_what_refers_to_a_row_that_is_left_out_goes_with_it() -> None:
     assert (found.num_passages, found.graph.edges()[0].size, list(found.facts.passages)) == (2, 3, [0])
 
 
+@pytest.mark.parametrize("first", ["good", "bad"])
+def test_a_bad_row_takes_nothing_of_a_good_row_with_its_id(tmp_path: Path, first: str) -> None:
+    good, bad = {"id": "a", "text": "one"}, {"id": "a", "text": None}
+    rows = [*([good, bad] if first == "good" else [bad, good]), {"id": "b", "text": "two"}]
+    tables = {
+        "entities": pa.table({"name": ["x", "y"]}),
+        "edges": pa.table({"src_passage": ["a", "a", "b"], "dst_entity": ["x", "y", "y"]}),
+        "facts": pa.table({"head": ["x"], "relation": ["r"], "tail": ["y"], "passage": ["a"]}),
+    }
+    left_out = LeftOut(50)
+    found = hf.Index.build(ArrowSource(passages=pa.Table.from_pylist(rows), **tables), left_out=left_out)
+    whole = hf.Index.build(ArrowSource(passages=pa.Table.from_pylist([good, rows[-1]]), **tables))
+    assert saved_bytes(found, tmp_path / "found") == saved_bytes(whole, tmp_path / "whole")
+    assert [(row.table, row.key) for row in left_out.rows] == [("passages", "a")]
+
+
 def test_metadata_of_another_type_leave_their_row_out(tmp_path: Path) -> None:
     given = ['{"year": 1843}', '{"year": "then"}', "no object", '{"year": 1850, "place": {"x": 1}}', None, "{}"]
     ids = list(range(len(given)))

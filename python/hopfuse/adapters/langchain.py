@@ -260,7 +260,7 @@ class HopfuseVectorStore(VectorStore):
         ids : sequence of str, optional
             Those that do not exist are left out.
         allow : mapping of conditions or Where, optional
-            Deletes what it allows, from an index here.
+            Deletes what it allows; a server takes conditions that must all hold.
         """
         _refuse_others(unknown, "delete", ("ids", "allow"))
         check_excludes("ids", ids, "allow", allow)

@@ -143,8 +143,7 @@ class Searcher:
             ``{"tenant": "a", "year__ge": 2020}`` (:func:`hopfuse.where`). A server takes ids and conditions.
         at_least : int or "latest", optional
             The seq of a change that must be searched, or all that any process has committed until now, as in
-            :meth:`hopfuse.Retriever.search`; a server takes a seq. What this process has committed to an index here is
-            always searched.
+            :meth:`hopfuse.Retriever.search`. What this process has committed to an index here is always searched.
 
         Returns
         -------
@@ -188,14 +187,7 @@ class Searcher:
 
     def _served(self, k: int, at_least: AtLeast) -> dict[str, Any]:
         """Return the settings of a search by a server, which has what its store has written."""
-        if isinstance(at_least, str):
-            raise InputError(
-                "unsupported",
-                "at_least",
-                "{field} is {given!r}; a server follows changes by itself, and waits only for the seq of a change",
-                given=at_least,
-            )
-        if self.written is not None:
+        if self.written is not None and not isinstance(at_least, str):
             at_least = max(self.written, at_least or 0)
         return {**self._settings, "k": k, "at_least": at_least}
 
@@ -304,19 +296,29 @@ def _requests(questions: list[str], filters: Any) -> Iterator[tuple[list[str], A
 
 
 def _conditions(filters: Any) -> Any:
-    """Return filters in the form that a server accepts."""
-    for one in filters if isinstance(filters, list) else [filters]:
-        if isinstance(one, str):
-            raise wrong_type(one, "allow", "a list of ids: [id]")
-        if isinstance(one, Where):
-            raise InputError(
-                "unsupported",
-                "allow",
-                "{field} is {given}; a server accepts only {allowed}",
-                given=one,
-                allowed='ids, or conditions that must all hold: {"tenant": "a", "year__ge": 2020}',
-            )
-    return filters
+    """Return filters, one or a list with one for each question, in the form that a server accepts."""
+    each = [_served_filter(one) for one in (filters if isinstance(filters, list) else [filters])]
+    return each if isinstance(filters, list) else each[0]
+
+
+def _served_filter(filter: Any) -> Any:
+    if isinstance(filter, str):
+        raise wrong_type(filter, "allow", "a list of ids: [id]")
+    return conditions_of(filter) if isinstance(filter, Where) else filter
+
+
+def conditions_of(filter: Where) -> dict[str, Any]:
+    """Return a filter as the conditions that a server accepts; refuse one that they cannot express."""
+    found = filter.conditions()
+    if found is None:
+        raise InputError(
+            "unsupported",
+            "allow",
+            "{field} is {given}; a server accepts only {allowed}",
+            given=filter,
+            allowed='ids, or conditions that must all hold: {"tenant": "a", "year__ge": 2020}',
+        )
+    return found
 
 
 def _wheres(filters: Any) -> Any:

@@ -21,7 +21,7 @@ from ..encoders import recorded_encoder
 from ..errors import InputError
 from ..extract import WordReader, build_memory
 from ..index import Index, LiveIndex, Where
-from .searcher import Filter, Searcher, as_where
+from .searcher import Filter, Searcher, as_where, conditions_of
 
 #: What to do with a passage whose id exists.
 Existing = Literal["replace", "skip", "refuse"]
@@ -361,15 +361,8 @@ class ServerStore(PassageStore):
         """Delete passages by conditions; see :class:`PassageStore`."""
         if allow is None:
             return self.delete([one.id for one in self.matching()])
-        if isinstance(allow, Where):
-            raise InputError(
-                "unsupported",
-                "allow",
-                "{field} is {given}; a server deletes only by {allowed}",
-                given=allow,
-                allowed='ids, or conditions that must all hold: {"user": "a", "year__ge": 2020}',
-            )
-        deleted = self._client.delete_passages(where=allow, index=self._index)
+        conditions = conditions_of(allow) if isinstance(allow, Where) else allow
+        deleted = self._client.delete_passages(where=conditions, index=self._index)
         if deleted.seq is not None:
             self._wrote(deleted.seq)
         return deleted.passages

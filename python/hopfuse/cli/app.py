@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ import click
 
 from .. import __version__
 from ..errors import HopfuseError
+from ..report import printable
 from .build import build
 from .change import add, compact, delete, follow, log_command, merge_command, snapshot
 from .compare import compare
@@ -79,11 +81,25 @@ for section in SECTIONS.values():
 def run(args: Sequence[str] | None) -> None:
     """Run a command; print an error of the library or the file system in one line, and exit with code 2.
 
+    Warnings are printed in one line too, without the place in the code.
+
     With ``HOPFUSE_ERRORS=json`` in the environment, the line is a JSON object for programs: ``{"error": {"class",
     "code", "field", "message", "values", "places"}}``, as in an answer of ``hopfuse serve``.
     """
     words = sys.argv[1:] if args is None else list(args)
     try:
-        app.main(args=words, prog_name="hopfuse")
+        with _plain_warnings():
+            app.main(args=words, prog_name="hopfuse")
     except (HopfuseError, OSError) as error:
         leave_with(error, ArgumentNames(app, words))
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Print warnings as the command's errors are printed."""
+    own = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_: f"hopfuse: {printable(' '.join(str(message).split()))}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = own

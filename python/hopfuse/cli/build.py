@@ -199,7 +199,9 @@ def build(
     if file is not None:
         file.check(passages)
     extracted = file is not None or bool(given["reader"])
-    table = None if passages is None else _read_passages(passages, ordered=extracted)
+    table = None if passages is None else read_table(passages, ORDERED if extracted else PASSAGES)
+    if table is not None and not table.num_rows:
+        note(f"{passages} has no passages; `hopfuse add {out}` or a server with --writable adds some")
     refused = None
     if table is not None and may_refuse(everything):
         refused = options["failed"] = RefusedPassages(given["skip_failed"], table.num_rows)
@@ -210,8 +212,6 @@ def build(
             failed.report(RETRY)
         _save(index, out)
         return
-    if file is None and table is not None and not table.num_rows:
-        raise InputError("empty", "passages", "{field} {path} has no passages; {@reader} needs some", path=passages)
     bar = reading_bar if file is None else lambda what: nullcontext()
     facts = make_fact_reader(given) if FACT_READERS & set(given["reader"]) else file
     readers = Readers(facts, make_word_reader(given), guesses_language(given))
@@ -232,18 +232,6 @@ def _save(index: Index, out: Path, through: Callable[[Callable[[], int]], int] =
     generation = through(lambda: index.save(out))
     note(f"Saved generation {generation} in {out}")
     Console().print(index_table(index.info() | {"generation": generation}))
-
-
-def _read_passages(path: Path, *, ordered: bool) -> Table:
-    """Read the file of passages, and say which of its columns are not read."""
-    table = read_table(path, ORDERED if ordered else PASSAGES)
-    if table.unread:
-        position = "" if ordered else "; with --reader also position"
-        note(
-            f"Columns of {path} that are not read: {', '.join(table.unread)}. Rows have id (or _id), title, text, "
-            f"document, language and metadata (an object){position}"
-        )
-    return table
 
 
 def _index_of_tables(passages: Table | None, given: Mapping[str, Any], options: dict[str, Any]) -> Index:

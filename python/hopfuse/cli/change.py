@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial, reduce
+from itertools import starmap
 from operator import and_
 from pathlib import Path
 from types import FrameType
@@ -237,10 +238,22 @@ def log_command(directory: Path, as_json: bool) -> None:
         if as_json:
             click.echo(json_text(row).replace("\n", " "))
         else:
-            counts = [f"{count:+,} {what.removeprefix('deleted ')}" for what, count in batch["counts"].items()]
-            click.echo(printable("  ".join([f"{row['seq']:>8}", row["time"], *counts])))
+            click.echo(
+                printable("  ".join([f"{row['seq']:>8}", row["time"], *starmap(_change, batch["counts"].items())]))
+            )
     if not history:
         note(f"No changes since generation {live.index.generation}")
+
+
+#: What is counted in a history, one of it.
+_NOUNS = ("passage", "entity", "stated entity", "alias", "edge", "fact", "statement of facts")
+_SINGULAR = {counted(2, noun).partition(" ")[2]: noun for noun in _NOUNS}
+
+
+def _change(kind: str, count: int) -> str:
+    """Return how many rows of a kind a batch added or, if negative, deleted."""
+    what = kind.removeprefix("deleted ")
+    return f"{count:+,} {_SINGULAR[what] if abs(count) == 1 else what}"
 
 
 def _ids(known: Sequence[Any], ids: Sequence[str], field: str) -> list[Any]:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from .. import Index, Where, where
 from .._validation import counted
 from ..errors import InputError
-from ..index.filters import FROM, LISTS, TO, split_condition
+from ..index.filters import LISTS, split_condition
+from ..index.parts.metadata_build import FROM, TO
 from ..io.files import read_text
 from .config_options import assigned
 

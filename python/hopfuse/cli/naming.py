@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from ..errors import HopfuseError, InputError
+from ..stores import is_place
 
 #: Parameters that stand for arguments of the library with other names.
 OTHER_NAMES = {
@@ -64,6 +65,9 @@ class ArgumentNames:
         shown = {str(one.name): _spelling(one) for one in command.params}
         own = {field_of(one): _spelling(one) for one in command.params}
         known = {**own, **shown}  # the argument PASSAGES of build, not its option --passages
+        place = values.get("origin")
+        if "passages" not in given and place is not None and is_place(place):
+            known["passages"] = own["passages"]  # the rows of a store
         self._shown = {name: known[other] for name, other in OTHER_NAMES.items() if other in known} | known
         self._settings = {
             one.partition("=")[0]: option for name, option in SETTINGS.items() for one in values.get(name) or ()

@@ -232,7 +232,7 @@ def report(built: Built) -> None:
         lines.append(counted(len(memory.entities) - memory.num_names, "word"))
     lines += _spoken(built)
     if len(memory.sequence):
-        lines.append(f"{len(memory.sequence):,} pairs of passages that follow each other")
+        lines.append(f"{counted(len(memory.sequence), 'pair of passages')} that follow each other")
     note("\n".join(lines))
 
 

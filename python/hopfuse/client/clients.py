@@ -51,7 +51,7 @@ class Client:
     """
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, connections: int = 16) -> None:
-        self._requests = Requests(url, timeout)
+        self._requests = Requests(url, timeout, has_key=key is not None)
         self._http = _httpx().Client(**_options(self._requests.url, key, connections))
 
     def search(self, queries: str | Sequence[str] | None = None, **asked: Unpack[SearchOptions]) -> Found:
@@ -83,8 +83,8 @@ class Client:
             Fields of passages to return, by default all; the others are empty.
         at : datetime, str, int or float, optional
             Search the passages that are valid at this time (:meth:`hopfuse.Index.valid_at`).
-        at_least : int, optional
-            Wait until the index has this seq, which a change returned.
+        at_least : int or "latest", optional
+            Wait until the index has this seq, which a change returned; or what any process has committed until now.
         timeout : float, optional
             Seconds, instead of the client's.
 
@@ -195,8 +195,8 @@ class Client:
         id : str or int
         index : str, optional
             By default the server's first.
-        at_least : int, optional
-            Wait until the index has this seq, which a change returned.
+        at_least : int or "latest", optional
+            Wait until the index has this seq, which a change returned; or what any process has committed until now.
         timeout : float, optional
             Seconds, instead of the client's.
 
@@ -307,7 +307,7 @@ class AsyncClient:
     """
 
     def __init__(self, url: str, *, key: str | None = None, timeout: float = 10.0, connections: int = 16) -> None:
-        self._requests = Requests(url, timeout)
+        self._requests = Requests(url, timeout, has_key=key is not None)
         self._http = _httpx().AsyncClient(**_options(self._requests.url, key, connections))
 
     async def search(self, queries: str | Sequence[str] | None = None, **asked: Unpack[SearchOptions]) -> Found:

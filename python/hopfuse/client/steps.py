@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 from urllib.parse import quote, urlencode
 
 import numpy as np
@@ -58,6 +58,7 @@ class Wait:
 
 
 Steps = Generator[Send | Wait, Any, Any]
+AtLeast = int | Literal["latest"] | None
 
 
 class VectorSearchOptions(TypedDict, total=False):
@@ -72,7 +73,7 @@ class VectorSearchOptions(TypedDict, total=False):
     per_document: int | None
     strict: bool | None
     at: str | float | datetime | None
-    at_least: int | None
+    at_least: AtLeast
     timeout: float | None
 
 
@@ -88,7 +89,7 @@ class ReadOptions(TypedDict, total=False):
     """The keyword arguments of reading a passage."""
 
     index: str | None
-    at_least: int | None
+    at_least: AtLeast
     timeout: float | None
 
 
@@ -130,15 +131,17 @@ class Requests:
     url : str
     timeout : float
         Seconds.
+    has_key : bool
+        Whether a key is sent.
     """
 
-    def __init__(self, url: str, timeout: float) -> None:
+    def __init__(self, url: str, timeout: float, *, has_key: bool) -> None:
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
             raise InputError(
                 "syntax", "url", "{field} is {given!r}; give the server's address: http://localhost:8080", given=url
             )
         self.url, self._timeout = url.rstrip("/"), check_number(timeout, "timeout", above=0, below=86400)
-        self._most_ms = MOST_MS
+        self._most_ms, self._has_key = MOST_MS, has_key
 
     def search(
         self,
@@ -251,7 +254,7 @@ class Requests:
 
     def _answered(self, method: str, path: str, stated: dict[str, Any] | None, timeout: float | None) -> Steps:
         """Send JSON, or no body; return the JSON of the response."""
-        make = None if stated is None else lambda limit: json.dumps({**stated, **limit}).encode()
+        make = None if stated is None else lambda limit: _json({**stated, **limit})
         return json.loads((yield from self._retried(method, path, timeout, make)))
 
     def _retried(
@@ -295,6 +298,8 @@ class Requests:
 
     def _error(self, status: int, content: bytes) -> HopfuseError:
         """Return the error of an answer, of the same class, code and field as on the server."""
+        if status == 401 and b'"unauthorized"' in content:
+            return self._unauthorized()
         try:
             error = error_of(json.loads(content)["error"])
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -303,6 +308,17 @@ class Requests:
                 return InputError("unsupported", None, "{url} does not take {kind}: {answer}", kind=_ARROW, **values)
             return EndpointError("reply", None, "{url} answered {status}: {answer}", **values)
         return error if isinstance(error, InputError) else error.at(f"{self.url} answered {status}")
+
+    def _unauthorized(self) -> EndpointError:
+        """Return the error for a key that the server does not know, in terms of the client's argument."""
+        return EndpointError(
+            "unauthorized",
+            "key",
+            "{field} {given}, and {url} answers only to the keys of its configuration; give one that `hopfuse serve "
+            "key` has made for it",
+            given="is none of the server's" if self._has_key else "is missing",
+            url=self.url,
+        )
 
 
 def _path_of(id: str | int, **parameters: Any) -> str:
@@ -327,12 +343,12 @@ def _settings(
     per_document: int | None = None,
     strict: bool | None = None,
     at: str | float | datetime | None = None,
-    at_least: int | None = None,
+    at_least: AtLeast = None,
 ) -> dict[str, Any]:
     """Return the other fields of a search, without those left to the server."""
     given: dict[str, Any] = {"k": k, "index": index, "recipe": recipe, "options": options, "at_least": at_least}
     given |= {"per_document": per_document, "strict": strict}
-    given["at"] = at.isoformat() if isinstance(at, datetime) else at
+    given["at"] = at
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -427,7 +443,7 @@ class _QuestionColumns:
 def _as_stream(table: Any, settings: Mapping[str, Any]) -> bytes:
     """Return a table as an Arrow IPC stream, with the other fields of a search in the schema's metadata."""
     pa = import_module("pyarrow")
-    sink, stated = pa.BufferOutputStream(), table.replace_schema_metadata({_KEY: json.dumps(settings).encode()})
+    sink, stated = pa.BufferOutputStream(), table.replace_schema_metadata({_KEY: _json(settings)})
     with pa.ipc.new_stream(sink, stated.schema) as writer:
         writer.write_table(stated)
     return bytes(sink.getvalue())
@@ -439,6 +455,23 @@ def _read_stream(content: bytes) -> FoundIds:
     about = json.loads(table.schema.metadata[_KEY])
     scores = table.column("score").combine_chunks().flatten().to_numpy(zero_copy_only=False)
     return padded(table.column("id").to_pylist(), scores, about)
+
+
+def _json(value: Any) -> bytes:
+    """Return JSON; times of metadata and of conditions as text, and NumPy's values as Python's."""
+    return json.dumps(value, default=_plain).encode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, np.datetime64) and value == value.astype("datetime64[us]"):
+        return f"{value.astype('datetime64[us]')}Z"
+    if isinstance(value, np.generic | np.ndarray) and not isinstance(value, np.datetime64):
+        return value.tolist()
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    raise InputError("type", None, "{given!r} cannot be sent to a server as JSON; convert it", given=value)
 
 
 def _encoded(vector: Any) -> str:

@@ -285,12 +285,15 @@ def local_folder(folder: Any, field: str) -> Path:
 
 
 def first_unencodable(encode: Callable[[list[str]], Any], texts: Sequence[str]) -> int | None:
-    """Return the number of the first text without words, unless ``encode`` has a vector for it; else None."""
+    """Return the number of the first text without words, unless ``encode`` has a vector for an empty text; else None.
+
+    White space is no words: models read it as tokens, of which the vector says nothing.
+    """
     at = next((at for at, text in enumerate(texts) if not text.strip()), None)
     if at is None:
         return None
     try:
-        encode([texts[at]])
+        encode([""])
     except ValueError:  # of any library; hopfuse's InputError is one
         return at
     return None

@@ -31,7 +31,7 @@ class Change:
     seq : int or None
         The seq of the index after the commit; None before.
     deleted : Deletions or None
-        After the commit, what :meth:`delete_passages` deleted; None if it was not called.
+        After the commit, what the change deleted, also by replacing passages; None before.
 
     Examples
     --------
@@ -159,7 +159,6 @@ class Change:
             self._rows.documents.append(document)
         else:
             raise wrong_value(document, "document", "a string or an integer", "type")
-        self._rows.counted = True
 
     def replace_passages(self, passages: Any, *, vectors: Any = None, failed: Failed | None = None) -> None:
         """Replace passages by their ids; edges and facts of the old ones are deleted.
@@ -442,8 +441,7 @@ class Change:
         """Return the arrays of the batch, by slots; none if nothing changes."""
         builder = self._builder(names, terms_of)
         arrays = builder.arrays()
-        if self._rows.counted:
-            self.deleted = builder.deletions()
+        self.deleted = builder.deletions()
         return arrays
 
     def deletions(self, names: Names, terms_of: Callable[[list[str]], list[list[str]]]) -> Deletions:

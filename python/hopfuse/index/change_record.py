@@ -38,7 +38,6 @@ class ChangeRows:
     replaced: list[PassageId] = field(default_factory=list)  # ids that are deleted if they exist
     where: list[Where] = field(default_factory=list)  # filters of passages that are deleted
     documents: list[Any] = field(default_factory=list)  # documents whose passages are deleted
-    counted: bool = False  # whether to count what is deleted
     passages: list[dict[str, Any]] = field(default_factory=list)
     entities: list[dict[str, Any]] = field(default_factory=list)
     aliases: list[tuple[str, str]] = field(default_factory=list)
@@ -122,6 +121,8 @@ class RecordBuilder:
 
     def deletions(self) -> Deletions:
         """Return what the batch deletes; of a change with a filter, what its passages no longer state."""
+        if not self._deletes:
+            return Deletions(0, 0, 0, 0)
         names, batch, seen = self._names, LogRecord(self._made, self._names.slots), None
         gone = batch["delete.entity"]
         if self._only is not None:
@@ -134,12 +135,17 @@ class RecordBuilder:
     def _delete_orphans(self) -> None:
         """Delete the entities that a reader made and that nothing supports any more."""
         made = self._made
-        if not any(f"delete.{kind}" in made for kind in self._rows.deleted):
+        if not self._deletes:
             return
         orphans = self._names.orphans(LogRecord(made, self._names.slots))
         gone = self._gone_entities.union(orphans).difference(self._stated, self._found)
         if len(gone) > len(self._gone_entities):
             set_rows(made, "delete.entity", sorted(gone))
+
+    @property
+    def _deletes(self) -> bool:
+        """Whether the batch deletes something."""
+        return any(f"delete.{kind}" in self._made for kind in self._rows.deleted)
 
     # ---- Slots ----
 

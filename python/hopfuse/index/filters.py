@@ -15,11 +15,9 @@ from .._validation import check_flag, check_list
 from ..errors import InputError
 from .membership import is_in
 from .parts.metadata import Metadata, MetadataColumn
-from .parts.metadata_build import VALUES, as_type
+from .parts.metadata_build import FROM, ORDERED_TYPES, TO, VALUES, as_type
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-#: The types of columns whose values are ordered.
-ORDERED_TYPES = ("timestamp", "int64", "float64", "string")
 LISTS = ("any", "all", "none")
 #: The largest number of values for which comparing with each is faster than a table.
 FEW = 3
@@ -31,9 +29,6 @@ ALLOWED = {
     **dict.fromkeys(ORDERED_TYPES, _ORDERED),
     "strings": (*LISTS, "exists"),
 }
-
-#: The columns that say from when and until when a passage is valid.
-FROM, TO = "valid_from", "valid_to"
 
 Mask = NDArray[np.bool_]
 
@@ -95,6 +90,26 @@ class Where:
             A column that does not exist, or an operator or a value that does not fit its type.
         """
         return metadata.cached_mask(self._text, lambda: self._compiled(metadata))
+
+    def conditions(self) -> dict[str, Any] | None:
+        """Return the conditions that must all hold, by column and operator; None if they are joined in another way.
+
+        Examples
+        --------
+        >>> import hopfuse as hf
+        >>> (hf.where(user="ada") & hf.where(year__in=[2020, 2021])).conditions()
+        {'user__eq': 'ada', 'year__in': [2020, 2021]}
+        >>> (~hf.where(user="ada")).conditions() is None
+        True
+        """
+        kind, *parts = self._node
+        if kind == "test":
+            column, operator, value = parts
+            return {f"{column}__{operator}": list(value) if isinstance(value, tuple) else value}
+        both = [part.conditions() for part in parts] if kind == "&" else []
+        if not both or None in both or not both[0].keys().isdisjoint(both[1]):
+            return None
+        return {**both[0], **both[1]}
 
     def _compiled(self, metadata: Metadata) -> Mask:
         kind, *parts = self._node

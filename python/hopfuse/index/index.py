@@ -110,13 +110,14 @@ class Index(Contents):
             document or conversation that contains the passage: all str or all int; blank or absent is none.
             ``language`` is a BCP 47 tag such as ``"en"``; absent is not known. ``metadata`` maps column names to
             values: bool, int, float, str, a datetime with a time zone or a list of str; absent or None is missing. In a
-            file it is a JSON object or a Parquet struct. Other columns are ignored. A path has the suffix ``.jsonl``,
-            ``.tsv`` or ``.parquet``. Blank lines of ``.jsonl`` are skipped. Fields of ``.tsv`` may be in double quotes,
-            as csv writes them, and ids are str. Its first line is a header if it contains a column name; without one
-            the columns are id, text, title. Parquet and Arrow tables need the extra ``arrow``. A database or another
-            store of ``hopfuse.stores`` also has vectors, graph, entities, aliases and facts; its texts and vectors go
-            to temporary files, from which :meth:`save` copies them. Of an Index, its passages are taken, with their
-            metadata, and with their vectors, encoder, metric and storage if no vectors are given.
+            file it is a JSON object or a Parquet struct. A mapping may also have ``position``, which readers read, but
+            no other key; a warning names other columns of a file or an Arrow table, which are not read. A path has the
+            suffix ``.jsonl``, ``.tsv`` or ``.parquet``. Blank lines of ``.jsonl`` are skipped. Fields of ``.tsv`` may
+            be in double quotes, as csv writes them, and ids are str. Its first line is a header if it contains a column
+            name; without one the columns are id, text, title. Parquet and Arrow tables need the extra ``arrow``. A
+            database or another store of ``hopfuse.stores`` also has vectors, graph, entities, aliases and facts; its
+            texts and vectors go to temporary files, from which :meth:`save` copies them. Of an Index, its passages are
+            taken, with their metadata, and with their vectors, encoder, metric and storage if no vectors are given.
         reader : {"words", "spacy"}, a reader, or a list of both kinds, optional
             Makes entities, graph and facts from the texts: ``"words"`` is :class:`hopfuse.extract.WordReader`, which
             needs no model, ``"spacy"`` :class:`hopfuse.extract.SpacyReader`; an object has a method ``read`` as these

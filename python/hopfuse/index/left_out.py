@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._validation import counted
 from ..errors import HopfuseError, InputError
@@ -78,7 +79,8 @@ class LeftOut:
     """Collects the rows of a store that an index cannot hold: give it to :meth:`hopfuse.Index.build` as ``left_out``.
 
     Such rows have, for example, a NULL for a vector, a vector of another dimension, or an end that does not exist.
-    Edges and facts of passages and entities that are left out are left out with them, and not listed.
+    Edges and facts of passages and entities that are left out are left out with them, and not listed, unless another
+    row with the id or the name is there.
 
     Parameters
     ----------
@@ -106,12 +108,21 @@ class LeftOut:
         self.rows = []
         self._read = Counter[str]()
         self._gone: dict[str, set[Any]] = {name: set() for name in _ENDS}
+        self._kept: dict[str, list[NDArray[np.int64]]] = {name: [] for name in _ENDS}  # hashes of ids and names
 
     def read(self, name: str, table: Table, read: Callable[[Table], Read]) -> Iterator[Read]:
         """Yield what ``read`` returns for a table of this name, or for the parts of it that it does not refuse."""
         self._read[name] += table.num_rows
         table = self._without_gone(table)
-        yield from readable(table, read, partial(self.add, name), _NEEDED.get(name, ()))
+
+        def keep(part: Table) -> Read:
+            found = read(part)
+            if name in _KEYS and part.num_rows:
+                keys = listed(part.values(_KEYS[name]))
+                self._kept[name].append(np.fromiter(map(hash, keys), np.int64, len(keys)))
+            return found
+
+        yield from readable(table, keep, partial(self.add, name), _NEEDED.get(name, ()))
 
     def add(self, name: str, table: Table, error: InputError) -> None:
         """Leave out the only row of a table."""
@@ -143,11 +154,20 @@ class LeftOut:
         """Return a table without the rows that name a passage or an entity that was left out."""
         kept = np.ones(table.num_rows, np.bool_)
         for what, names in _ENDS.items():
+            self._forget_kept(what)
             gone = self._gone[what]
             for name in names if gone else ():
                 if name in table.columns:
                     kept &= np.array([value not in gone for value in listed(table.values(name))], np.bool_)
         return table if kept.all() else table.only(np.flatnonzero(kept).tolist())
+
+    def _forget_kept(self, what: str) -> None:
+        """Take what another row has off the list of what is gone; an end that is none is refused, and listed."""
+        hashes = self._kept[what]
+        if self._gone[what] and hashes:
+            gone = np.fromiter(map(hash, self._gone[what]), np.int64, len(self._gone[what]))
+            there = set(gone[np.isin(gone, np.concatenate(hashes))].tolist())
+            self._gone[what] = {key for key in self._gone[what] if hash(key) not in there}
 
 
 def _plain(values: Any) -> Any:

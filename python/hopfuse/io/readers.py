@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -34,29 +35,48 @@ def read_table(source: Any, spec: Spec) -> Table:
 def read_batches(source: Any, spec: Spec) -> Iterator[Table]:
     """Yield the batches, at least one, of a path (.jsonl, .tsv, .parquet), an Arrow table, or mappings, one per row.
 
-    A Table is its own batch.
+    A Table is its own batch. Where the spec allows other columns, a warning names those of a file or an Arrow table.
 
     Raises
     ------
     InputError
-        The source is of another kind, or a row is malformed; the message names the file and the line.
+        The source is of another kind, or a row is malformed; the message names the file and the line. A mapping has a
+        key that the table does not have.
     MissingExtraError
         An Arrow table or a Parquet file is given and pyarrow is not installed.
     """
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         read = _READERS[check_suffix(path, spec.what, *_READERS)]
-        return read(existing_file(path, spec.what), spec)
+        return _telling_unread(read(existing_file(path, spec.what), spec), spec, str(path))
     if isinstance(source, Table):
         return iter([source])
     if hasattr(source, "__arrow_c_stream__"):
-        return _arrow_table(arrow(f"reading {spec.what} from an Arrow table").table(source), spec)
+        table = arrow(f"reading {spec.what} from an Arrow table").table(source)
+        return _telling_unread(_arrow_table(table, spec), spec, f"the table of {spec.what}")
     if isinstance(source, Iterable) and not isinstance(source, (Mapping, bytes, np.ndarray)):
-        return row_batches(iter(source), spec, f"{spec.what}[{{}}]".format)
+        return row_batches(iter(source), spec, f"{spec.what}[{{}}]".format, others=False)
     columns = ", ".join(map(repr, spec.required))
     raise wrong_type(
         source, spec.what, f"a path ({', '.join(_READERS)}), an Arrow table, or a list of mappings with {columns}"
     )
+
+
+def _telling_unread(batches: Iterator[Table], spec: Spec, source: str) -> Iterator[Table]:
+    """Yield batches, with a warning about columns that are not read, each named once."""
+    told: set[str] = set()
+    for table in batches:
+        unread = [name for name in table.unread if name not in told and name not in spec.ignored]
+        if unread:
+            told.update(unread)
+            advice = f"; {spec.advice}" if spec.advice else ""
+            warnings.warn(
+                f"columns of {source} that are not read: {', '.join(unread)}. Its rows have {', '.join(spec.known)}"
+                f"{advice}",
+                UserWarning,
+                stacklevel=2,
+            )
+        yield table
 
 
 def _jsonl(path: Path, spec: Spec) -> Iterator[Table]:
@@ -69,7 +89,7 @@ def _jsonl(path: Path, spec: Spec) -> Iterator[Table]:
                 numbers.append(number)
                 yield parse_line(line, f"{path}, line {number}", InputError)
 
-    return row_batches(rows(), spec, lambda row: f"{path}, line {numbers[row]}")
+    return row_batches(rows(), spec, lambda row: f"{path}, line {numbers[row]}", others=spec.others)
 
 
 def _tsv(path: Path, spec: Spec) -> Iterator[Table]:

@@ -12,6 +12,8 @@ from .tables import Spec, Table, check_columns
 
 #: BEIR's name of the column of ids.
 _BEIR = {"_id": "id"}
+#: Where the other columns of passages belong.
+METADATA_ADVICE = "what filters name belongs under 'metadata', such as {'metadata': {'user': 'ada'}}"
 PASSAGES = Spec(
     "passages",
     ("text",),
@@ -19,10 +21,21 @@ PASSAGES = Spec(
     ("id", "text", "title"),
     others=True,
     aliases=_BEIR,
+    ignored=("position",),
+    advice=METADATA_ADVICE,
 )
 #: Passages for a reader, which joins those that follow each other.
-ORDERED = replace(PASSAGES, optional=(*PASSAGES.optional, "position"))
-METADATA = Spec("metadata", ("metadata",), ("id",), ("id", "metadata"), others=True, aliases=_BEIR)
+ORDERED = replace(PASSAGES, optional=(*PASSAGES.optional, "position"), ignored=())
+METADATA = Spec(
+    "metadata",
+    ("metadata",),
+    ("id",),
+    ("id", "metadata"),
+    others=True,
+    aliases=_BEIR,
+    ignored=("text", "title", "document", "language", "position"),
+    advice=METADATA_ADVICE,
+)
 ENTITIES = Spec("entities", ("name",), ("stated",), ("name",), others=True)
 EDGES = Spec(
     "graph", ("src", "dst"), ("type", "weight", "passage"), ("src", "dst", "type", "weight", "passage"), others=False
@@ -41,6 +54,7 @@ STORED = {
         others=False,
         stated=True,
         key="id",
+        advice=METADATA_ADVICE,
     ),
     "entities": Spec("entities", ("name",), ("vector", "aliases"), (), others=False, stated=True, key="name"),
     "edges": Spec(
@@ -130,7 +144,7 @@ def stored_batches(batches: Iterable[Any], table: str) -> Iterator[Table]:
     for batch in batches:
         names = list(batch.schema.names)
         spec = _NODE_EDGES if table == "edges" and {"src", "dst"} & set(names) else STORED[table]
-        check_columns(names, table, spec.required, spec.known, others=False)
+        check_columns(names, table, spec.required, spec.known, others=False, advice=spec.advice)
         own = {one.name: one.metadata[b"column"].decode() for one in batch.schema if b"column" in (one.metadata or {})}
         yield replace(of_batch(batch, spec, first, f"{table} row {{}}".format, names), labels=own)
         first += batch.num_rows

@@ -42,10 +42,11 @@ Read = TypeVar("Read")
 class Spec:
     """The columns of a kind of table.
 
-    ``positional`` is their order in a TSV file without a header. If ``others`` is True, unknown columns are ignored;
-    else they are an error. ``aliases`` are other names of columns: the column's own name for each. If ``stated`` is
-    True, the source states its columns, and one without a value is there nonetheless. ``key`` is the column whose value
-    also describes a row.
+    ``positional`` is their order in a TSV file without a header. If ``others`` is True, a file or an Arrow table may
+    have more columns, which are not read; else they are an error. A mapping that a program gives as a row may have no
+    others but ``ignored``, which are for other readers of the same rows. ``advice`` says where what they hold belongs.
+    ``aliases`` are other names of columns: the column's own name for each. If ``stated`` is True, the source states its
+    columns, and one without a value is there nonetheless. ``key`` is the column whose value also describes a row.
     """
 
     what: str
@@ -56,11 +57,18 @@ class Spec:
     aliases: Mapping[str, str] = field(default_factory=dict)
     stated: bool = False
     key: str = ""
+    ignored: tuple[str, ...] = ()
+    advice: str = ""
 
     @property
     def known(self) -> tuple[str, ...]:
         """All columns that are read."""
         return (*self.required, *self.optional, *self.aliases)
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """All keys that a mapping may have."""
+        return (*self.known, *self.ignored)
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,7 @@ class Table:
     textual : bool
         All values are strings (TSV), and numbers must be parsed.
     unread : tuple of str
-        The other columns that were given; of mappings, the other keys of the first row.
+        The other columns that were given.
     labels : mapping of str to str
         The names of columns in their store, where they have others.
     key : str
@@ -240,10 +248,13 @@ class Presence:
         return found
 
 
-def row_batches(rows: Iterator[Any], spec: Spec, where: Callable[[int], str]) -> Iterator[Table]:
-    """Yield batches of mappings, one per row, at least one; optional columns may be absent from any row."""
+def row_batches(rows: Iterator[Any], spec: Spec, where: Callable[[int], str], *, others: bool) -> Iterator[Table]:
+    """Yield batches of mappings, one per row, at least one; optional columns may be absent from any row.
+
+    Other keys are an error, unless ``others``.
+    """
     first, spelling = 0, dict[str, str]()
-    while (table := _of_rows(rows, spec, first, where, spelling)).num_rows or not first:
+    while (table := _of_rows(rows, spec, first, where, spelling, others)).num_rows or not first:
         yield table
         first += table.num_rows
         if table.num_rows < ROWS:
@@ -251,22 +262,29 @@ def row_batches(rows: Iterator[Any], spec: Spec, where: Callable[[int], str]) ->
 
 
 def _of_rows(
-    rows: Iterator[Any], spec: Spec, first: int, where: Callable[[int], str], spelling: dict[str, str]
+    rows: Iterator[Any],
+    spec: Spec,
+    first: int,
+    where: Callable[[int], str],
+    spelling: dict[str, str],
+    others: bool,
 ) -> Table:
     """Return the next rows as a table; ``spelling`` has the spellings of columns in the rows before."""
-    known = set(spec.known)
+    known, allowed = set(spec.known), set(spec.allowed)
     taken: list[Mapping[str, Any]] = []
+    unread: dict[str, None] = {}
     for at, row in enumerate(islice(rows, ROWS), first):
         if not isinstance(row, Mapping):
             refuse_row(where(at), spec.what, row, f"a mapping with {', '.join(map(repr, spec.required))}")
-        if not spec.others and not known.issuperset(row):
-            _refuse_unknown(row, spec.known, where(at))
+        if not known.issuperset(row):
+            if not others and not allowed.issuperset(row):
+                _refuse_unknown(row, spec.allowed, where(at), spec.advice)
+            unread |= dict.fromkeys(str(name) for name in row if name not in known)
         taken.append(row)
     columns: dict[str, Any] = {name: [row.get(name) for row in taken] for name in spec.known}
     for alias, name in spec.aliases.items():
         _keep_spelling(columns, name, alias, spelling, spec.what, lambda at: where(first + at))
-    given = map(str, taken[0]) if taken else ()
-    return make_table(spec, columns, len(taken), lambda at: where(first + at), given)
+    return make_table(spec, columns, len(taken), lambda at: where(first + at), (*spec.known, *unread))
 
 
 def _keep_spelling(
@@ -351,7 +369,7 @@ def refuse_row(where: str, field: str, row: Any, allowed: str) -> NoReturn:
 
 
 def check_columns(
-    names: Sequence[Any], where: str, required: Sequence[str], known: Sequence[str], *, others: bool
+    names: Sequence[Any], where: str, required: Sequence[str], known: Sequence[str], *, others: bool, advice: str = ""
 ) -> None:
     """Refuse missing and repeated columns and, unless there may be others, unknown ones."""
     for name in known:
@@ -365,17 +383,18 @@ def check_columns(
                 column=name,
             ).at(where)
     if not others and not set(names) <= set(known):
-        _refuse_unknown(names, known, where)
+        _refuse_unknown(names, known, where, advice)
 
 
-def _refuse_unknown(names: Iterable[Any], known: Sequence[str], where: str) -> NoReturn:
+def _refuse_unknown(names: Iterable[Any], known: Sequence[str], where: str, advice: str) -> NoReturn:
     unknown = next(name for name in names if name not in known)
     raise InputError(
         "unknown",
         str(unknown),
-        "there is no column {given!r} in such a table; allowed: {allowed}",
+        "there is no column {given!r} in such a table; allowed: {allowed}{fix}",
         given=unknown,
         allowed=", ".join(known),
+        fix=f"; {advice}" if advice else "",
     ).at(where)
 
 

@@ -47,6 +47,7 @@ from .openapi import WITH_BODY, Endpoint, document, page
 from .passages import PassageReader, whole
 from .proxies import Proxies
 from .schema import (
+    AtLeast,
     ChangeResponse,
     DeletionRequest,
     DeletionResponse,
@@ -193,7 +194,7 @@ class Routes:
                 summary="Read passages page by page, in ascending order of their ids.",
                 handler=self.read_page,
                 response=PassagesPage,
-                query={"index": str, "after": str, "limit": int, "at_least": int, "timeout_ms": int},
+                query={"index": str, "after": str, "limit": int, "at_least": AtLeast, "timeout_ms": int},
                 errors=(400, 404, 503, 504),
                 right="read",
             ),
@@ -203,7 +204,7 @@ class Routes:
                 summary="Read a passage.",
                 handler=self.read_passage,
                 response=PassageOut,
-                query={"index": str, "at_least": int, "timeout_ms": int},
+                query={"index": str, "at_least": AtLeast, "timeout_ms": int},
                 errors=(400, 404, 503, 504),
                 right="read",
             ),

@@ -64,14 +64,16 @@ async def read_search(service: Service, body: bytes, principal: Principal, held:
         outline = await on_desk(service, held, is_large, _outline, body, limits)
         service.check_deadline(principal, len(outline.queries), outline.timeout_ms, arrived)
         del outline
+    has_waited = False
     while True:
         asked = await on_desk(service, held, is_large, decode_checked, _DECODER, body, limits)
         snapshot = service.snapshot(asked.index, principal)
-        if asked.at_least is None or asked.at_least <= snapshot.seq:
+        if has_waited or asked.at_least is None or (asked.at_least != "latest" and asked.at_least <= snapshot.seq):
             break
         waits = asked.index, principal, asked.at_least, asked.timeout_ms
         del asked  # only the body, which is counted, waits
         await service.snapshot_at(*waits)
+        has_waited = True
     check_depth(asked.options, "options", limits)
     queries, is_long = await read_queries(
         service, snapshot, principal, held, asked.queries, at=asked.at, is_long=is_large
@@ -122,7 +124,7 @@ async def read_queries(
     is_long : bool
         Whether the body is large.
     """
-    is_long = is_long or _takes_long(given, snapshot) or (at is not None and snapshot.index.num_passages > _FEW)
+    is_long = is_long or _takes_long(given, snapshot) or (at is not None and snapshot.index.num_passages > FEW)
     reader = _QueryReader(snapshot, principal, service.config.limits, held, at)
     queries = await on_desk(service, held, is_long, reader.read, given, vectors, field)
     held.add(reader.nbytes)
@@ -234,7 +236,7 @@ def _named(body: bytes, path: str, decoder: msgspec.json.Decoder[Any]) -> str:
 #: the passages of the index that count as one for a filter.
 _LONG, _OF_QUERY, _PASSAGES = 4096, 32, 64
 #: Passages up to which it is quick to tell which of them are valid at a time.
-_FEW = 65536
+FEW = 65536
 #: Bytes that an id or a name takes in memory, about.
 _NAME_BYTES = 64
 

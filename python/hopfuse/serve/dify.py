@@ -12,10 +12,10 @@ from starlette.responses import Response
 from ..errors import HopfuseError, InputError
 from .answers import PartedResponse, in_parts, respond
 from .bounds import check_most
-from .decoding import LARGE, decode_checked, on_desk
+from .decoding import FEW, LARGE, decode_checked, on_desk
 from .errors import status_of
 from .http import JSON, BodyReader, check_content_type, encode
-from .schema import HitOut, NoteOut
+from .schema import At, HitOut, NoteOut
 from .searches import Search, SearchAnswer
 from .service import Service
 from .snapshots import SearchQuery
@@ -41,6 +41,7 @@ class RetrievalRequest(msgspec.Struct):
     metadata_condition: Annotated[
         dict[str, Any] | None, msgspec.Meta(description="Must be null: give the key a filter.")
     ] = None
+    at: At = None
 
 
 class Record(msgspec.Struct):
@@ -80,7 +81,10 @@ async def _answer(service: Service, request: Request, body: bytes) -> Response:
         )
     snapshot = service.snapshot(asked.knowledge_id, principal)
     check_most(len(asked.query), "query.text", service.config.limits, "text_chars", "character")
-    query = SearchQuery(asked.query, allow=snapshot.rows(None, principal, "query.allow"))
+    rows = snapshot.rows(None, principal, "query.allow")
+    if asked.at is not None:
+        rows = await on_desk(service, held, snapshot.index.num_passages > FEW, snapshot.valid_rows, rows, asked.at)
+    query = SearchQuery(asked.query, allow=rows)
     search = Search(
         snapshot=snapshot, queries=[query], k=asked.retrieval_setting.top_k, principal=principal, owner=held.owner
     )

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from ..errors import HopfuseError, InputError, MissingExtraError
+from ..io.source import METADATA_ADVICE
 
 #: The HTTP status of a refusal by its code. An invalid argument is an InputError, and is answered 400.
 STATUSES = {
@@ -193,15 +194,23 @@ def invalid_value(error: msgspec.ValidationError, body: type | None, path: str, 
         if named[1] == "missing required":
             return InputError("missing", field, "{field} is missing; give it")
         fields: tuple[str, ...] = getattr(body, "__struct_fields__", ())
-        return InputError("unknown", field, "{field} does not exist; allowed: {allowed}", allowed=", ".join(fields))
+        return InputError(
+            "unknown",
+            field,
+            "{field} does not exist; allowed: {allowed}{fix}",
+            allowed=", ".join(fields),
+            fix=f"; {METADATA_ADVICE}" if "metadata" in fields else "",
+        )
     allowed = re.sub(", got `.*`$", "", problem).removeprefix("expected ")
     allowed = re.sub("`([^`]*)`", lambda kinds: " or ".join(_kinds(kinds[1].split(" | "))), allowed)
     if not path:
         return InputError("type", None, "the body must be {allowed}", allowed=allowed)
     code = next((code for pattern, code in _CODES.items() if re.match(pattern, problem)), "type")
     name = path.rpartition(".")[2].partition("[")[0]
-    shown = ", ".join(_literals(get_type_hints(body).get(name)) if code == "choice" else ())
-    allowed = f"one of {shown}" if shown else allowed
+    kind = get_type_hints(body).get(name)
+    shown = ", ".join(_literals(kind) if code == "choice" else ())
+    if shown:
+        allowed = f"a whole number or {shown}" if int in get_args(kind) else f"one of {shown}"
     given, shown = _shown(value)
     said = InputError("type", path, "{field} must be {allowed}{shown}", given=given, allowed=allowed, shown=shown)
     said.code = code

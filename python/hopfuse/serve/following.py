@@ -8,10 +8,12 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
+from typing import Literal
 
 from .. import Index, LiveIndex
+from ..errors import HopfuseError
 from .batcher import stopping
-from .errors import RefusalError
+from .errors import RefusalError, damaged
 from .metrics import Metrics
 from .snapshots import IndexSnapshot
 
@@ -63,6 +65,7 @@ class SnapshotFollower:
         self._refused: Index | None = None
         self._refuses = False
         self._said = ""
+        self._looking = 0
         self._task = asyncio.create_task(self._run())
 
     def changed(self) -> None:
@@ -70,14 +73,16 @@ class SnapshotFollower:
         with contextlib.suppress(RuntimeError):  # the event loop has ended
             self._loop.call_soon_threadsafe(self._changed.set)
 
-    async def reach(self, seq: int, deadline: float) -> None:
-        """Wait until the searched state has at least a seq.
+    async def reach(self, at_least: int | Literal["latest"], deadline: float) -> None:
+        """Wait until the searched state has at least a seq, or all that any process has committed until now.
 
         Raises
         ------
         RefusalError
-            504: the deadline (:func:`time.monotonic`) passed before. 503: the server stops.
+            504: the deadline (:func:`time.monotonic`) passed before. 503: the server stops. 500: the directory cannot
+            be read.
         """
+        seq = await self._newest(deadline) if at_least == "latest" else at_least
         if self._snapshot.seq >= seq:
             return
         if self._refuses:
@@ -102,10 +107,26 @@ class SnapshotFollower:
             self._waiting = [one for one in self._waiting if one is not waiter]
             self._metrics.waiting.labels(self._snapshot.name).dec()
 
+    async def _newest(self, deadline: float) -> int:
+        """Return the seq that the directory has now."""
+        self._looking += 1
+        try:
+            look = self._loop.run_in_executor(self._thread, lambda: self._live.refresh().seq)
+            return await asyncio.wait_for(asyncio.shield(look), deadline - time.monotonic())
+        except TimeoutError:
+            raise RefusalError(
+                "timeout", "timeout_ms", "{field} passed before the index's directory was read; give a larger one"
+            ) from None
+        except (HopfuseError, OSError) as error:
+            self._fail(error)
+            raise damaged() from None
+        finally:
+            self._looking -= 1
+
     @property
     def waiting(self) -> int:
         """The number of requests that wait for a seq."""
-        return len(self._waiting)
+        return len(self._waiting) + self._looking
 
     def refuse(self) -> None:
         """Refuse requests that wait for a seq, now and later: the server stops."""

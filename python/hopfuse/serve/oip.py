@@ -22,10 +22,10 @@ from .bounds import check_most
 from .compression import WINDOWS, decompressed
 from .config import Limits
 from .decoding import LARGE, decode_checked, on_desk, read_queries
-from .errors import MOST_SHOWN, RefusalError
+from .errors import MOST_SHOWN, RefusalError, in_request
 from .http import JSON, BodyReader, encode
 from .metrics import InferenceCounts
-from .schema import QueryIn, Value
+from .schema import QueryIn, SearchRequest, Value
 from .searches import Search, SearchAnswer
 from .service import Service
 from .snapshots import IndexSnapshot
@@ -56,7 +56,7 @@ class OutputIn(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class InferRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Queries; ``parameters`` may have ``k``, ``timeout`` in microseconds, ``strict`` and ``per_document``."""
+    """Queries; ``parameters`` may have ``k``, ``timeout`` in microseconds, ``strict``, ``per_document`` and ``at``."""
 
     inputs: list[TensorIn]
     id: str | None = None
@@ -83,6 +83,9 @@ class RepositoryRequest(msgspec.Struct, forbid_unknown_fields=True):
     ready: bool = False
 
 
+#: The parameters of a request, and those of a search by HTTP that it does not have.
+_PARAMETERS = ("k", "timeout", "strict", "per_document", "at")
+_OF_SEARCHES = {*SearchRequest.__struct_fields__, *QueryIn.__struct_fields__}.difference(_PARAMETERS)
 _DECODER = msgspec.json.Decoder(InferRequest)
 _REPOSITORY = msgspec.json.Decoder(RepositoryRequest)
 _EXTENSIONS = ["binary_tensor_data", "model_configuration", "model_repository(index)", "statistics"]
@@ -237,9 +240,12 @@ async def _answer(service: Service, request: Request, snapshot: IndexSnapshot, b
     size = len(body) if head is None else int(head)
     is_large = len(body) > LARGE
     asked, given, vectors = await on_desk(service, held, is_large, _read, body, size, snapshot, limits)
-    queries, is_long = await read_queries(
-        service, snapshot, principal, held, given, vectors, "inputs", is_long=is_large
-    )
+    try:
+        queries, is_long = await read_queries(
+            service, snapshot, principal, held, given, vectors, "inputs", at=_time(asked.parameters), is_long=is_large
+        )
+    except InputError as error:
+        raise (in_request(error, "parameters") if error.field == "at" else error) from None
     k, timeout_ms = _whole(asked.parameters, "k", 10), _whole(asked.parameters, "timeout", 0)
     request.state.search = search = Search(
         snapshot=snapshot,
@@ -287,6 +293,19 @@ def _read(
     none: list[Any] | None = [] if snapshot.retriever.needs.entities else None
     given = [QueryIn(entities=none) if texts is None else QueryIn(text=texts[at]) for at in range(count)]
     return asked, given, checked
+
+
+def _time(parameters: dict[str, Any]) -> Any:
+    """Return the time of a search; refuse what other searches take and this protocol does not."""
+    other = next((name for name in parameters if name in _OF_SEARCHES), None)
+    if other is not None:
+        raise InputError(
+            "unsupported",
+            f"parameters.{other}",
+            "{field} is given, and this protocol has no such parameter; allowed: {allowed}; POST /v1/search takes it",
+            allowed=", ".join(_PARAMETERS),
+        )
+    return parameters.get("at")
 
 
 def _whole(parameters: dict[str, Any], name: str, default: int) -> int:

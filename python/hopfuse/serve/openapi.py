@@ -69,7 +69,7 @@ class Endpoint:
     response: Any = None
     media: str = "application/json"
     also: Sequence[str] = ()
-    query: Mapping[str, type] = field(default_factory=dict)
+    query: Mapping[str, Any] = field(default_factory=dict)
     errors: Sequence[int] = ()
     right: str | None = None
     error: Callable[[HopfuseError], dict[str, Any]] | None = None

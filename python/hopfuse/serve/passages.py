@@ -26,7 +26,7 @@ from .errors import MOST_SHOWN, no_passage
 from .found import HIT_BYTES
 from .http import JSON, encode
 from .keys import Principal
-from .schema import PassageOut, PassagesPage
+from .schema import AtLeast, PassageOut, PassagesPage
 from .service import Service
 from .snapshots import IndexSnapshot, own_id
 
@@ -102,7 +102,7 @@ class PassageReader:
         return PartedResponse(parts, JSON).hold(held, nbytes)
 
     async def _snapshot(self, given: Mapping[str, str], principal: Principal) -> IndexSnapshot:
-        at_least = whole(given, "at_least", None)
+        at_least: AtLeast = "latest" if given.get("at_least") == "latest" else whole(given, "at_least", None)
         return await self._service.snapshot_at(
             given.get("index"), principal, at_least, whole(given, "timeout_ms", None)
         )

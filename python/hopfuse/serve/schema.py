@@ -9,12 +9,12 @@ import msgspec
 from ..errors import CODES
 
 Field = Literal["title", "text", "metadata"]
-AtLeast = (
-    Annotated[
-        int, msgspec.Meta(ge=0, le=2**63 - 1, description="Wait, within the timeout, until the index has this seq.")
-    ]
-    | None
-)
+AtLeast = Annotated[
+    Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | Literal["latest"] | None,
+    msgspec.Meta(
+        description="Wait, within the timeout, until the index has this seq; or, as latest, what is committed now."
+    ),
+]
 #: Integers have 64 bits.
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]

@@ -36,7 +36,7 @@ from .keys import Guesses, KeyRing, Principal
 from .logs import RequestLog
 from .metrics import Metrics, WorkerMetrics
 from .retriever_cache import Desk, RetrieverCache
-from .schema import DeletionRequest, DeletionResponse, PassagesRequest, Timings
+from .schema import AtLeast, DeletionRequest, DeletionResponse, PassagesRequest, Timings
 from .searches import ANYONE, Search, SearchAnswer
 from .snapshots import IndexSnapshot, SearchQuery
 from .threads import DaemonThreads
@@ -351,9 +351,9 @@ class Service:
         return seen[wanted]
 
     async def snapshot_at(
-        self, name: str | None, principal: Principal, at_least: int | None, timeout_ms: int | None
+        self, name: str | None, principal: Principal, at_least: AtLeast, timeout_ms: int | None
     ) -> IndexSnapshot:
-        """Return the searched state of an index once it has at least a seq, within a request's timeout.
+        """Return the searched state of an index once it has at least a seq, or what is committed now, in time.
 
         Raises
         ------
@@ -361,7 +361,7 @@ class Service:
             504: the timeout passed before. 429: too many requests wait. 503: the server stops.
         """
         snapshot = self.snapshot(name, principal)
-        if at_least is None or at_least <= snapshot.seq:
+        if at_least is None or (isinstance(at_least, int) and at_least <= snapshot.seq):
             return snapshot
         waiting = sum(follower.waiting for follower in self.followers.values())
         if waiting >= self.config.limits.queue_requests:

@@ -18,6 +18,7 @@ from .decoding import decode, on_desk, read_change, read_deletion, read_search
 from .errors import RefusalError, status_of
 from .http import encode
 from .keys import Principal, lacks_right
+from .schema import AtLeast
 from .searches import SearchAnswer
 from .service import Service
 
@@ -31,6 +32,10 @@ ALLOW = (
     '{"year__ge": 2020, "tags__any": ["a", "b"]}; omit it for all.'
 )
 AT = 'Search the passages that are valid at this time, such as "2024-05-01T12:00:00Z"; omit it for all.'
+AT_LEAST = (
+    "The seq of a change that must be searched, or "
+    '"latest": all that any process has committed until now. What this server has added is searched in any case.'
+)
 ENTITIES = "Names in the question that may be in the graph; omit it to have them found in the text."
 
 
@@ -46,6 +51,7 @@ class SearchArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=
         None
     )
     strict: Annotated[bool, msgspec.Meta(description="Fail if a name or the text is not known.")] = False
+    at_least: Annotated[AtLeast, msgspec.Meta(description=AT_LEAST)] = None
     index: Annotated[str | None, msgspec.Meta(description="By default the server's first index.")] = None
 
 
@@ -58,6 +64,7 @@ class ExplainArguments(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     allow: Annotated[list[str | int] | dict[str, Any] | None, msgspec.Meta(description="As in the search.")] = None
     entities: Annotated[list[str] | None, msgspec.Meta(description="As in the search.")] = None
     at: Annotated[str | int | float | None, msgspec.Meta(description="As in the search.")] = None
+    at_least: Annotated[AtLeast, msgspec.Meta(description="As in the search.")] = None
     index: Annotated[str | None, msgspec.Meta(description="As in the search.")] = None
 
 
@@ -167,12 +174,25 @@ class Tool:
             answer = await self.run(service, arguments, caller.principal, held)
         except HopfuseError as error:
             service.metrics.answered(route, status_of(error), error.code)
-            raise error.at(field=None if error.field is None else ROW.sub("", error.field) or "text") from None
+            raise _about_argument(error) from None
         finally:
             held.release()
         service.metrics.answered(route, 200)
         service.metrics.stages["total"].observe(time.perf_counter() - began)
         return answer
+
+
+def _about_argument(error: HopfuseError) -> HopfuseError:
+    """Return an error about a field of a request as one about a tool's argument."""
+    field = None if error.field is None else ROW.sub("", error.field) or "text"
+    if field == "vector" and error.code == "missing":  # no tool takes one
+        return InputError(
+            "missing",
+            "text",
+            "the server has no encoder to make a vector of {field}, which the index needs; its operator can start it "
+            "with one",
+        )
+    return error.at(field=field)
 
 
 async def _search(service: Service, asked: SearchArguments, principal: Principal, held: Held) -> ToolAnswer:
@@ -265,7 +285,8 @@ async def _answer(
 ) -> SearchAnswer:
     """Return the answer to the search request with these arguments and fields of its ``own``."""
     query = {name: getattr(asked, name) for name in ("text", "allow", "entities")}
-    body = msgspec.json.encode({"queries": [query], "k": asked.k, "at": asked.at, "index": asked.index, **own})
+    about = {name: getattr(asked, name) for name in ("k", "at", "at_least", "index")}
+    body = msgspec.json.encode({"queries": [query], **about, **own})
     return await service.search(await read_search(service, body, principal, held))
 
 

@@ -432,7 +432,8 @@ def _vectors(
             raise InputError(
                 "empty",
                 f"{field}[{without[empty]}]",
-                "{field} has no words that the encoder reads; give it some, or a vector",
+                "{field} has words in neither its title nor its text, so the encoder has no vector for it; give it "
+                "some",
             )
         encoded = encoder.encode_passages(asked)
         for at, made in zip(without, encoded, strict=True):

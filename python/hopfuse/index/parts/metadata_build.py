@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence, Set
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,11 @@ from ..file.sections import Arrays, ArraysOrSections, Section
 from .metadata import EPOCH, FIRST, LAST, STORES, TYPES, MetadataColumn
 
 _INT64 = np.iinfo(np.int64)
+#: The types of columns whose values are ordered.
+ORDERED_TYPES = ("timestamp", "int64", "float64", "string")
+_NUMBERS = {"int64", "float64"}
+#: The columns that say from when and until when a passage is valid.
+FROM, TO = "valid_from", "valid_to"
 #: The largest integer up to which float64 represents all integers.
 _EXACT = 2**53
 #: In place of a type: the column's objects become columns, one for each of their entries. ``ALL`` stands for all names.
@@ -53,14 +58,16 @@ def metadata_arrays(
     Raises
     ------
     InputError
-        A value of another type than its column's, or a name or value that is not allowed.
+        A value of another type than its column's, a name or value that is not allowed, or a ``valid_from`` after the
+        row's ``valid_to``.
     """
     given = check_types(types)
     flat = flattened(rows, given, where)
-    columns = [(name, _converted(name, column, where)) for name, column in _columns(flat, given, where).items()]
+    columns = {name: _converted(name, column, where) for name, column in _columns(flat, given, where).items()}
     if not columns:
         return {}
-    return _arrays(dict(columns), len(rows))
+    _check_validity(columns, where)
+    return _arrays(columns, len(rows))
 
 
 def flattened(
@@ -166,13 +173,12 @@ def as_type(value: Any, kind: str) -> Any:
 _PYTHON: dict[str, Callable[[Any], Any]] = {"bool": bool, "int64": int, "float64": float, "string": str}
 #: What the values of each type of column are, for error messages.
 VALUES = {
-    "bool": "True or False",
+    "bool": "true or false",
     "int64": "an integer of 64 bits",
-    "float64": "a number that is not NaN (an integer only up to 2**53)",
+    "float64": "a number that is not NaN (an integer only up to 2^53)",
     "string": "a string",
     "strings": "a list of strings",
-    "timestamp": "a time with a time zone: a datetime with tzinfo, a np.datetime64 (UTC) of whole microseconds, or a "
-    "string such as '2024-05-01T12:00:00Z'",
+    "timestamp": "a time with a time zone, to the microsecond, such as '2024-05-01T12:00:00Z'",
 }
 
 
@@ -273,6 +279,30 @@ def _converted(name: str, column: _Values, where: Callable[[int], str]) -> _Valu
             ).at(where(i))
         values.append(made)
     return _Values(kind, column.rows, values)
+
+
+def _check_validity(columns: Mapping[str, _Values], where: Callable[[int], str]) -> None:
+    """Refuse a passage that is valid from a later time than until."""
+    kinds = {columns[name].type for name in (FROM, TO) if name in columns}
+    if (len(kinds) > 1 and kinds != _NUMBERS) or not {FROM, TO} <= columns.keys() or not kinds.issubset(ORDERED_TYPES):
+        return
+    ends = dict(zip(columns[TO].rows, columns[TO].values, strict=True))
+    for row, first in zip(columns[FROM].rows, columns[FROM].values, strict=True):
+        if first > ends.get(row, first):
+            shown = (_shown(value, columns[FROM].type) for value in (first, ends[row]))
+            raise InputError(
+                "range",
+                f"metadata.{FROM}",
+                "{field} is {given}, after the {to} {end}, so the passage is never valid; exchange them, or leave one "
+                "out",
+                **dict(zip(("given", "end"), shown, strict=True)),
+                to=TO,
+            ).at(where(row))
+
+
+def _shown(value: Any, kind: str) -> str:
+    """Return a value as it is written in a file."""
+    return (EPOCH + timedelta(microseconds=value)).isoformat() if kind == "timestamp" else repr(value)
 
 
 def _arrays(columns: Mapping[str, _Values], passages: int) -> Arrays:
