@@ -286,7 +286,8 @@ class MergedTerms(TermMatrix):
     @cached_property
     def _numbers(self) -> NDArray[np.int64]:
         """The number of each term that a passage has, in the order of the terms."""
-        return self._order[self._frequency[self._order] > 0]
+        held = self._frequency > 0
+        return self._order if held.all() else self._order[held[self._order]]
 
     @cached_property
     def _rank(self) -> NDArray[np.int64]:
