@@ -367,7 +367,9 @@ def _have_all(column: MetadataColumn, codes: NDArray[np.int64]) -> Mask:
     if codes[0] < 0:  # a string that no list contains
         return np.zeros(len(column), np.bool_)
     at = np.flatnonzero(_are_places(column, column.items, codes))
-    pairs = np.unique(column.row_of[at].astype(np.int64) * len(column.strings) + column.items[at])
+    pairs = column.row_of[at].astype(np.int64) * len(column.strings) + column.items[at]
+    pairs.sort()  # nearly sorted: np.unique, which makes a hash table since NumPy 2.3, takes 50 times as long
+    pairs = pairs[np.diff(pairs, prepend=-1) != 0]
     made: Mask = np.bincount(pairs // len(column.strings), minlength=len(column)) == codes.size
     return made
 
