@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.distinct import distinct
 from .._validation import check_flag, check_list
 from ..errors import InputError
 from .membership import is_in
@@ -355,7 +356,7 @@ def _are_places(column: MetadataColumn, data: NDArray[np.int32], places: NDArray
 
 def _lists(column: MetadataColumn, operator: str, codes: NDArray[np.int64]) -> Mask:
     if operator == "all":
-        return _have_all(column, np.unique(codes))
+        return _have_all(column, distinct(codes))
     found = _holders(column, codes)
     return found if operator == "any" else np.logical_and(column.present, ~found, out=found)
 

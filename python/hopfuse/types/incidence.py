@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import native
 from .._arrays.convert import to_numpy
+from .._arrays.distinct import distinct
 from .._arrays.rows import (
     check_array,
     check_ascending,
@@ -311,7 +312,7 @@ def _joined_below(graph: Graph, rows: int) -> tuple[NDArray[np.int64], NDArray[n
     src, dst, _, _ = graph.edges()
     low, high = np.minimum(src, dst), np.maximum(src, dst)
     between = (low < rows) & (high >= rows)
-    pairs = np.unique(low[between] * nodes + high[between])
+    pairs = distinct(low[between] * nodes + high[between])
     return pairs // nodes, pairs % nodes
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..._arrays import native
 from ..._arrays.csr import Change
+from ..._arrays.distinct import distinct
 from ...types import EdgeStatements, Graph, Incidence
 from ...types.edge_statements import UNKNOWN
 from ..file.rows import is_whole
@@ -126,7 +127,7 @@ class _Statements:
         is_passage: Mask = codes >= 0
         passages[codes[is_passage]] = np.flatnonzero(is_passage)
         entities[-1 - codes[~is_passage]] = np.flatnonzero(~is_passage)
-        pairs = np.unique(a * codes.size + b)
+        pairs = distinct(a * codes.size + b)
         how: dict[str, Any] = {"size": codes.size, "directed": self.base.directed, "pairs": pairs}
         own, added = self._tables(passages, entities)
         return self._found(lambda **given: native().find_pairs(**given, **how), {"number": own}, {"number": added})

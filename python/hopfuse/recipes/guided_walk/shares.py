@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._arrays.distinct import distinct
 from ..._arrays.rows import entries_of
 from ...index import Index
 from ...ops.seeding import add_entity_seeds
@@ -39,7 +40,7 @@ class SecondShares:
     def of(self, hits: Hits) -> Incidence:
         """Return the weights of hits on the host; the rows of other passages are empty."""
         held = np.arange(hits.ids.shape[1]) < np.asarray(hits.counts)[:, None]
-        passages, latest = np.unique(np.asarray(hits.ids)[held]), self._latest
+        passages, latest = distinct(np.asarray(hits.ids)[held]), self._latest
         if latest is None or not np.array_equal(latest[0], passages):
             latest = self._latest = passages, self._of(passages)
         return latest[1]
