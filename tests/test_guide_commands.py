@@ -107,7 +107,7 @@ def folder(tmp_path: Path) -> Path:
     rows = read_jsonl(target / "queries.jsonl")
     judged = "".join(f"{row['id']} 0 {gold} 1\n" for row in rows for gold in row["gold"])
     (target / "qrels.trec").write_text(judged, encoding="utf-8")
-    write_outputs(target / "outputs", "gpt-4o-mini", "recorded_words")
+    write_outputs(target / "outputs", "gpt-4o-mini", "gpt-4o-mini_recorded_words")
     return target
 
 

@@ -100,8 +100,8 @@ def write_outputs(folder: Path, reader: str, model: str) -> Path:
     write_store(folder / model, "chunk", list(PASSAGES), word_vectors(list(PASSAGES)))
     write_store(folder / model, "entity", entities, word_vectors(entities).astype(np.float32))
     docs = [
-        {"idx": "?", "passage": text, "extracted_entities": [], "extracted_triples": [*triples, ["broken"]]}
-        for text, triples in PASSAGES.items()
+        {"idx": f"?{at}", "passage": text, "extracted_entities": [], "extracted_triples": [*triples, ["broken"]]}
+        for at, (text, triples) in enumerate(PASSAGES.items())
     ]
     (folder / f"openie_results_ner_{reader}.json").write_text(json.dumps({"docs": docs}), encoding="utf-8")
     (folder / model / "graph.pickle").write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")  # runs what it likes, if read
