@@ -35,6 +35,8 @@ from hopfuse.io.queries import Query, read_queries
 from hopfuse.offline import ray
 from hopfuse.offline.plan import rows_a_part
 
+from .result_file import ResultFile, add_out_option
+
 CHUNK, DIM, K = 256, 64, 10
 #: Queries drawn at a time.
 BLOCK = 10_000
@@ -175,9 +177,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--repeats", type=int, default=3, help="repetitions of scoring alone and in parts; 0 for rates only"
     )
+    add_out_option(parser)
     parser.add_argument("--ray", action="store_true", help="also measure two Ray actors; needs the extra ray")
     parser.add_argument("--million", action="store_true", help="10⁶ queries by hopfuse score, killed once")
     options = parser.parse_args(argv)
+    file = ResultFile(f"python -m bench.offline --repeats {options.repeats}")
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         if options.million:
@@ -207,6 +211,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         "peak_mib": {"parent": peaks[0], "largest_worker": peaks[1]},
     }
     print(json.dumps(found, indent=1))
+    for name, one in rates.items():
+        file.add(
+            queries=options.queries,
+            passages=options.passages,
+            how=name,
+            **{"CPU of a query, ms": one["cpu_ms_a_query"], "queries a second": one["queries_a_second"]},
+            **{"gain": one["queries_a_second"] / single, "peak of a process, MiB": max(peaks)},
+            **{"CPU over scoring alone": 1 + found["overhead"] if pairs else None},
+        )
+    file.write(options.out, children=resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime)
     return 0 if found["equal_bytes"] else 1
 
 

@@ -1,4 +1,4 @@
-"""``python -m bench.stores``: how fast stores are read; prints the rows of docs/stores.md for those installed.
+"""``python -m bench.stores [--out FILE]``: how fast the stores that are installed are read.
 
 The same passages with vectors are written to each store, and an index is built from it. The CPU time of this process is
 measured, which includes embedded stores.
@@ -23,6 +23,8 @@ import numpy as np
 import pyarrow as pa
 from hopfuse.stores import ArrowSource, VectorsChangedWarning, open_source
 from pyarrow import parquet
+
+from .result_file import ResultFile
 
 QUERY = {"passages": ["SELECT id, text, vector FROM chunks ORDER BY id"]}
 
@@ -127,8 +129,10 @@ def seconds(build: Callable[[], Any]) -> float:
 @click.option("--rows", "count", default=20_000, show_default=True)
 @click.option("--dim", default=384, show_default=True)
 @click.option("--repeats", default=3, show_default=True)
-def main(count: int, dim: int, repeats: int) -> None:
+@click.option("--out", type=click.Path(path_type=Path), help="write the rows as CSV, with the machine and commit")
+def main(count: int, dim: int, repeats: int, out: Path | None) -> None:
     """Fill stores, build indexes from them, and print how long that takes."""
+    file = ResultFile("python -m bench.stores")
     warnings.simplefilter("ignore", DeprecationWarning)
     warnings.simplefilter("error", VectorsChangedWarning)
     given = rows(count, dim)
@@ -145,6 +149,8 @@ def main(count: int, dim: int, repeats: int) -> None:
                 raise SystemExit(f"{name}: the index has other rows than were written to the store")
             took = median(seconds(lambda source=source: hf.Index.build(source)) for _ in range(repeats))
         print(f"| {name} | {took:.2f} | {float(f'{count / took:.2g}'):,.0f} |")
+        file.add(store=name, rows=count, dim=dim, **{"CPU, s": took, "rows a second": count / took})
+    file.write(out)
 
 
 if __name__ == "__main__":

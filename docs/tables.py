@@ -1,4 +1,4 @@
-"""Write the lists and tables of README.md and docs/ that follow from pyproject.toml, the package or result files.
+"""Write the lists and tables of README.md and docs/ that follow from pyproject.toml, the package and result files.
 
 ``python docs/tables.py`` rewrites what stands between their markers; tests/test_tables.py fails if that changes a page.
 """
@@ -14,6 +14,7 @@ from typing import Any
 
 import readme_tables
 from hopfuse.recipes import RECIPES
+from measured import MEASURED
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -168,6 +169,7 @@ LISTS: dict[str, dict[str, Callable[[], str]]] = {
         "scale-network": scale_network,
     },
     "docs/local-walks.md": {"local-walks": local_walks},
+    **MEASURED,
 }
 
 

@@ -1,7 +1,7 @@
 """Draw questions over the atlas as people type them, from its facts, and count those that methods answer.
 
 python -m experiments.atlas_questions [--out FILE] [--seed N] [--count N]
-python -m experiments.atlas_questions --measure INDEX [--questions FILE …] [--failures]
+python -m experiments.atlas_questions --measure INDEX [--questions FILE …] [--failures] [--out FILE]
 
 INDEX is written by ``python examples/atlas --save INDEX``. A question is answered if each of its groups of passages
 has one among the first five hits: one group for a question about one thing, two for "Peru or Chile", and one for each
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import hopfuse as hf
 
 from bench.markdown import table
+from bench.result_file import ResultFile
 from examples.atlas.names import fold, with_article
 from examples.atlas.passages import Collection
 from examples.atlas.places import City, Places, read_places
@@ -471,7 +472,7 @@ def is_answered(row: Mapping[str, Any], hits: Sequence[Any]) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.atlas_questions", description=__doc__)
     parser.add_argument(
-        "--out", type=Path, default=DRAWN, help="where drawn questions are written [default: the tests']"
+        "--out", type=Path, help="where drawn questions are written [default: the tests'], or counts as CSV"
     )
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--count", type=int, default=COUNT)
@@ -481,18 +482,21 @@ def main() -> None:
     args = parser.parse_args()
     if args.measure is None:
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in draw(args.seed, args.count))
-        args.out.write_text("".join(lines), encoding="utf-8")
+        (args.out or DRAWN).write_text("".join(lines), encoding="utf-8")
         return
     retriever, counts = hf.Retriever.open(args.measure), []
+    file = ResultFile("python -m experiments.atlas_questions --measure INDEX")
     for path in args.questions:
         rows = list(read_lines(path))
         found = measured(retriever, rows)
         counts.append([path.name, str(len(rows)), *(str(sum(answered)) for answered in found.values())])
+        file.add(questions=path.name, number=len(rows), **{name: sum(answered) for name, answered in found.items()})
         if args.failures:
             for row, answered in zip(rows, found["default"], strict=True):
                 if not answered:
                     print(json.dumps(row, ensure_ascii=False))
     print(table(["questions", "number", *METHODS], counts))
+    file.write(args.out)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     apt-get download firefox-esr-l10n-{zh-cn,ja,ko,th,ar,he,hi-in,ru,fi,fr,de}
     pip install faker
-    python -m experiments.false_names firefox-esr-l10n-*.deb [--list]
+    python -m experiments.false_names firefox-esr-l10n-*.deb [--list] [--out FILE]
 
 The names are the first and last names that Faker has for the language. The texts are those of Firefox, which name few
 persons, so that nearly every mention is false. Every second passage is in the index, beside one passage for each name;
@@ -13,8 +13,8 @@ column counts the latter if nothing is counted in passages. ``--list`` prints th
 
 from __future__ import annotations
 
+import argparse
 import re
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from importlib import import_module
@@ -23,6 +23,8 @@ from pathlib import Path
 import hopfuse as hf
 from hopfuse.extract import EntityLinker
 from hopfuse.text import fold, splits_word
+
+from bench.result_file import ResultFile, add_out_option
 
 from .phrases import passages_of
 
@@ -68,13 +70,18 @@ def mentions(linker: EntityLinker, names: Sequence[str], texts: Sequence[str]) -
     return whole, others
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Print a row of a table for each package."""
+def main() -> None:
+    """Print a row of a table for each package, and write the rows."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.false_names", description=__doc__)
+    parser.add_argument("files", nargs="+", type=Path, metavar="PACKAGE.deb")
+    parser.add_argument("--list", action="store_true", help="print the mentions by a rule")
+    add_out_option(parser)
+    given, result = parser.parse_args(), ResultFile("python -m experiments.false_names firefox-esr-l10n-*.deb")
     print("| package | names | questions | characters | as whole words | by a rule | without counts |")
     print("|---|---|---|---|---|---|---|")
-    for file in (one for one in arguments if not one.startswith("--")):
-        package = Path(file).name.split("_")[0]
-        names, passages = names_of(package.removeprefix("firefox-esr-l10n-")), passages_of(Path(file))
+    for file in given.files:
+        package, version = file.name.split("_")[:2]
+        names, passages = names_of(package.removeprefix("firefox-esr-l10n-")), passages_of(file)
         held, texts = passages[::2], [line for passage in passages[1::2] for line in passage.split("\n")]
         index = hf.Index.build(
             [{"text": text} for text in (*held, *names)],
@@ -86,10 +93,14 @@ def main(arguments: Sequence[str]) -> None:
         _, uncounted = mentions(alone, names, texts)
         numbers = (len(names), len(texts), sum(map(len, texts)), whole, others.total(), uncounted.total())
         print(f"| {package} | {' | '.join(f'{number:,}' for number in numbers)} |", flush=True)
-        if "--list" in arguments:
+        columns = ("names", "questions", "characters", "as whole words", "by a rule", "without counts")
+        result.add(package=package, version=version.replace("%3a", ":"), **dict(zip(columns, numbers, strict=True)))
+        if given.list:
             for (name, word), count in others.most_common():
                 print(f"    {name}\t{word}\t{count}")
 
+    result.write(given.out)
+
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,6 +1,6 @@
-"""``python -m experiments.live [PART ...]``: the cost of changes to an index, relative to the disk and a static index.
+"""``python -m experiments.live [PART ...] [--out FILE]``: the cost of changes to an index.
 
-Prints ratios of one run. The parts, by default all:
+Prints times relative to the disk and to a static index, of one run. The parts, by default all:
 
 - writes: with 2,000 passages, a batch of 100 passages, and single commits of 8 threads, relative to a write and fsync
   of the same bytes; and opening a log of 100 MiB, relative to reading it and computing its checksum.
@@ -12,10 +12,10 @@ Prints ratios of one run. The parts, by default all:
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import gc
 import os
-import sys
 import tempfile
 import threading
 import time
@@ -29,6 +29,8 @@ import hopfuse as hf
 import numpy as np
 from hopfuse.lexical import BM25
 from numpy.typing import NDArray
+
+from bench.result_file import ResultFile, add_out_option
 
 DIM, ROUNDS = 384, 15
 SMALL, LARGE = (2_000, 10_000, 20_000), (100_000, 50_000, 1_000_000)  # passages, entities, edges
@@ -104,8 +106,15 @@ def write(file: Any, data: bytes, times: int = 1) -> None:
         os.fsync(file.fileno())
 
 
-def writes(folder: Path) -> None:
-    """Print the time of commits and of opening, relative to the disk."""
+def noted(file: ResultFile, what: str, value: float, unit: str = "", **sizes: int) -> None:
+    """Print a figure, and add it to the file."""
+    about = "".join(f", {count:,} {name}" for name, count in sizes.items())
+    print(f"{what}{about}: {value:.4g} {unit}".rstrip(), flush=True)
+    file.add(what=what, value=value, unit=unit, **sizes)
+
+
+def writes(folder: Path, file: ResultFile) -> None:
+    """Note the time of commits and of opening, relative to the disk."""
     make(folder / "index", *SMALL, lexical=False)
     names = SMALL[1]
     log = folder / "index" / "log-000000000001.hopfuse"
@@ -117,7 +126,8 @@ def writes(folder: Path) -> None:
             ours.append(seconds(lambda: commit(live, batch)))  # noqa: B023
             size = log.stat().st_size - before
             theirs.append(seconds(lambda: write(raw, os.urandom(size))))  # noqa: B023
-        print(f"batch of 100 passages, {size:,} bytes: {median(ours) / median(theirs):.2f}x of a write and fsync")
+        noted(file, "batch of 100 passages, of a write and fsync", median(ours) / median(theirs), "x", bytes=size)
+        noted(file, "fsync of its bytes", 1e3 * median(theirs), "ms", bytes=size)
         before = log.stat().st_size
         ours = []
         for turn in range(3):
@@ -125,14 +135,17 @@ def writes(folder: Path) -> None:
             ours.append(seconds(lambda: eight(live, each)))  # noqa: B023
         size = (log.stat().st_size - before) // 240
         theirs = [seconds(lambda: write(raw, bytes(size), times=80)) for _ in range(3)]
-        print(f"80 commits of 8 threads, {size:,} bytes each: {median(ours) / median(theirs):.2f}x of 80 in turn")
+        noted(file, "80 commits of 8 threads, of 80 writes in turn", median(ours) / median(theirs), "x", bytes=size)
         at = 0
         while log.stat().st_size < 100 << 20:
             commit(live, made(f"more {at}", 1000, names))
             at += 1
-    opened = seconds(lambda: hf.Index.open(folder / "index"))
-    read = seconds(lambda: zlib.crc32(log.read_bytes()))
-    print(f"opening with a log of {log.stat().st_size >> 20} MiB: {opened / read:.2f}x of reading and its checksum")
+    turns = [
+        (cpu_seconds(lambda: hf.Index.open(folder / "index")), cpu_seconds(lambda: zlib.crc32(log.read_bytes())))
+        for _ in range(5)
+    ]
+    opened, read = (median(each) for each in zip(*turns, strict=True))
+    noted(file, "opening a log, of reading it and its checksum", opened / read, "x", MiB=log.stat().st_size >> 20)
 
 
 def eight(live: hf.LiveIndex[Any], each: list[list[Batch]]) -> None:
@@ -149,8 +162,8 @@ def eight(live: hf.LiveIndex[Any], each: list[list[Batch]]) -> None:
         thread.join()
 
 
-def logs(folder: Path) -> None:
-    """Print the time to open an index, and to refresh it after a commit, by the length of the log."""
+def logs(folder: Path, file: ResultFile) -> None:
+    """Note the CPU time to open an index, and to refresh it after a commit, by the length of the log."""
     small = (1_000, 500, 10_000)
     for sizes, lexical, counts in ((small, False, (10, 100, 1000, 5000, 29_600)), (LARGE, True, (10, 100, 1000, 5000))):
         place = folder / f"{sizes[0]}"
@@ -167,19 +180,18 @@ def logs(folder: Path) -> None:
                     spent.append(cpu_seconds(live.refresh))
                 done = count
             opened, merged, read = (
-                min(seconds(work) for _ in range(3))
+                min(cpu_seconds(work) for _ in range(3))
                 for work in (
                     lambda: hf.Index.open(place),  # noqa: B023
                     lambda: hf.Index.open(place).load(),  # noqa: B023
                     lambda: zlib.crc32(log.read_bytes()),  # noqa: B023
                 )
             )
-            print(
-                f"{sizes[0]:,} passages and {count:,} commits of {log.stat().st_size / 1e6:.1f} MB: opened in "
-                f"{opened * 1e3:.1f} ms ({opened / read:.1f}x of reading the log and its checksum), {merged * 1e3:.0f} "
-                f"ms with the merge; refreshed after one more in {median(spent) * 1e3:.1f} ms of CPU time",
-                flush=True,
-            )
+            length = {"passages": sizes[0], "commits": count, "bytes": log.stat().st_size}
+            noted(file, "opened", opened * 1e3, "ms", **length)
+            noted(file, "opened, of reading the log and its checksum", opened / read, "x", **length)
+            noted(file, "opened and merged", merged * 1e3, "ms", **length)
+            noted(file, "refreshed after one more", median(spent) * 1e3, "ms", **length)
 
 
 def searcher(index: hf.Index) -> Any:
@@ -199,8 +211,8 @@ def asked(batch: int) -> dict[str, Any]:
     }
 
 
-def refreshes(live: hf.LiveIndex[Any]) -> None:
-    """Print the time until a batch of 100 passages can be searched."""
+def refreshes(live: hf.LiveIndex[Any], file: ResultFile) -> None:
+    """Note the time until a batch of 100 passages can be searched."""
     recipe, one = live.follow(searcher), asked(1)
     recipe.search(**one)
     merged, found = [], []
@@ -208,8 +220,9 @@ def refreshes(live: hf.LiveIndex[Any]) -> None:
         commit(live, made(f"seen {at}", 100, LARGE[1]))
         merged.append(cpu_seconds(live.refresh))
         found.append(cpu_seconds(lambda: recipe.search(**one)))
-    print(f"refresh after 100 passages: {merged[0]:.2f} s of CPU time at first, later {median(merged[1:]):.2f} s")
-    print(f"first search of a snapshot, with its recipe: {median(found[1:]):.2f} s of CPU time")
+    noted(file, "first refresh after 100 passages", 1e3 * merged[0], "ms")
+    noted(file, "later refreshes after 100 passages", 1e3 * median(merged[1:]), "ms")
+    noted(file, "first search of a snapshot, with its recipe", 1e3 * median(found[1:]), "ms")
 
 
 def held() -> int:
@@ -220,8 +233,8 @@ def held() -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Anonymous:"))
 
 
-def memory(live: hf.LiveIndex[Any], folder: Path, what: str) -> None:
-    """Print the memory of a snapshot beyond its generation, and of the next snapshot beyond that."""
+def memory(live: hf.LiveIndex[Any], folder: Path, what: str, file: ResultFile) -> None:
+    """Note the memory of a snapshot beyond its generation, and of the next snapshot beyond that."""
     reader = hf.Index.open(folder, live=True)
     first, now = held(), reader.index
     now.load()
@@ -232,12 +245,13 @@ def memory(live: hf.LiveIndex[Any], folder: Path, what: str) -> None:
     reader.refresh()
     more = held() - more
     assert reader.seq > now.seq
-    beside = f"a snapshot takes {first >> 20} MiB, the next one beside it {more >> 20} MiB"
-    print(f"{what}: beside a generation of {sizes[0]} MiB and a log of {sizes[1]} MiB {beside}")
+    length = {"MiB of the generation": sizes[0], "MiB of the log": sizes[1]}
+    noted(file, f"{what}: memory of a snapshot", first >> 20, "MiB", **length)
+    noted(file, f"{what}: memory of the next one beside it", more >> 20, "MiB", **length)
 
 
-def searches(live: hf.LiveIndex[Any], static: Path, what: str) -> None:
-    """Print the time of searches of a snapshot, relative to one generation of the same rows, in turns."""
+def searches(live: hf.LiveIndex[Any], static: Path, what: str, file: ResultFile) -> None:
+    """Note the time of searches of a snapshot, relative to one generation of the same rows, in turns."""
     live.refresh().save(static)
     recipes = [searcher(live.index), searcher(hf.Index.open(static))]
     for batch in (1, 32):
@@ -247,11 +261,12 @@ def searches(live: hf.LiveIndex[Any], static: Path, what: str) -> None:
             for recipe, times in zip(recipes, taken, strict=True):
                 spent = cpu_seconds(lambda: recipe.search(**questions))  # noqa: B023
                 times += [spent] if turn > 1 else []
-        print(f"{what}, B = {batch}: a search takes {median(taken[0]) / median(taken[1]):.2f}x of a static index's")
+        ratio = median(taken[0]) / median(taken[1])
+        noted(file, f"{what}: a search, of a static index's", ratio, "x", questions=batch)
 
 
-def compactions(live: hf.LiveIndex[Any], folder: Path) -> None:
-    """Print the time of compactions relative to the disk, and of searches during one relative to searches alone."""
+def compactions(live: hf.LiveIndex[Any], folder: Path, file: ResultFile) -> None:
+    """Note the time of compactions relative to the disk, and of searches during one relative to searches alone."""
     recipe, one = searcher(live.refresh()), asked(1)
     recipe.search(**one)
     alone = [seconds(lambda: recipe.search(**one)) for _ in range(4 * ROUNDS)]
@@ -273,36 +288,42 @@ def compactions(live: hf.LiveIndex[Any], folder: Path) -> None:
     for at in range(3):
         with (folder.parent / f"raw {at}").open("wb", 0) as raw:
             written.append(seconds(lambda: write(raw, data)))
-    ratios = "; ".join(f"{how} {time / median(written):.2f}x" for how, time in taken.items())
-    print(f"compaction of {len(data) >> 20} MiB, relative to writing it: {ratios}")
-    print(f"searches beside a compaction: {median(beside) / median(alone):.2f}x of those alone, wall time")
+    for how, spent in taken.items():
+        noted(file, f"compaction {how}, of writing its bytes", spent / median(written), "x", MiB=len(data) >> 20)
+    noted(file, "searches beside a compaction, of those alone", median(beside) / median(alone), "x")
 
 
-def large(place: Path) -> None:
-    """Print the figures of a large index."""
+def large(place: Path, file: ResultFile) -> None:
+    """Note the figures of a large index."""
     folder = place / "index"
     make(folder, *LARGE, lexical=True)
     with hf.Index.open(folder, writable=True) as live:
-        refreshes(live)
+        refreshes(live, file)
         commit(live, made("delta", LARGE[0] // 10, LARGE[1]))
-        searches(live, place / "delta", "10 % added")
-        memory(live, folder, "10 % added")
+        searches(live, place / "delta", "10 % added", file)
+        memory(live, folder, "10 % added", file)
         with live.change() as change:
             change.delete_passages([f"p{at}" for at in range(0, LARGE[0], 10)])
-        searches(live, place / "tombstones", "10 % added and 10 % deleted")
-        memory(live, folder, "10 % added and 10 % deleted")
-        compactions(live, folder)
+        searches(live, place / "tombstones", "10 % added and 10 % deleted", file)
+        memory(live, folder, "10 % added and 10 % deleted", file)
+        compactions(live, folder, file)
 
 
 PARTS = {"writes": writes, "logs": logs, "large": large}
 
 
-def main(names: list[str]) -> None:
-    """Print the figures of some parts."""
-    for name in names or PARTS:
+def main() -> None:
+    """Print the figures of some parts, and write them."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.live", description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=f"{', '.join(PARTS)}")
+    add_out_option(parser)
+    given = parser.parse_args()
+    file = ResultFile(" ".join(["python -m experiments.live", *given.parts]))
+    for name in given.parts or PARTS:
         with tempfile.TemporaryDirectory(dir=".") as place:
-            PARTS[name](Path(place))
+            PARTS[name](Path(place), file)
+    file.write(given.out)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,7 +1,7 @@
 """How often an exact phrase of a text finds the text, in languages of other scripts than English.
 
     apt-get download firefox-esr-l10n-{zh-cn,ja,ko,th,ar,hi-in,ru,fr,de}
-    python -m experiments.phrases firefox-esr-l10n-*.deb
+    python -m experiments.phrases firefox-esr-l10n-*.deb [--out FILE]
 
 Each package has the texts of Firefox in one language. Consecutive strings of a file are a passage of at least 300
 characters. A phrase is five words, or eight characters in a script without spaces, that at most three passages have;
@@ -10,10 +10,10 @@ characters. A phrase is five words, or eight characters in a script without spac
 
 from __future__ import annotations
 
+import argparse
 import random
 import re
 import subprocess
-import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -22,6 +22,8 @@ from pathlib import Path
 import hopfuse as hf
 from hopfuse.lexical import FTS5
 from hopfuse.text import UNSPACED, runs_in, script_of
+
+from bench.result_file import ResultFile, add_out_option
 
 LEAST, PHRASES, FIRST, MOST = 300, 100, 10, 3
 _PLACE, _ESCAPE = re.compile(r"\{[^{}]*\}"), re.compile(r"\\u[0-9a-fA-F]{4}|<[^>]*>|&[\w.]+;|%[\d$]*\w")
@@ -99,33 +101,37 @@ def recall(passages: Sequence[str], phrases: Sequence[str], rows: Sequence[Seque
     return sum(any(phrase in passages[at] for at in row) for phrase, row in zip(phrases, rows, strict=True))
 
 
-def main(files: Sequence[str]) -> None:
-    """Print a row of a table for each package."""
+def main() -> None:
+    """Print a row of a table for each package, and write the rows."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.phrases", description=__doc__)
+    parser.add_argument("files", nargs="+", type=Path, metavar="PACKAGE.deb")
+    add_out_option(parser)
+    given, result = parser.parse_args(), ResultFile("python -m experiments.phrases firefox-esr-l10n-*.deb")
     print("| package | passages | phrases | default over words | BM25 | FTS5 | FTS5 with trigrams | read as |")
     print("|---|---|---|---|---|---|---|---|")
-    for file in files:
-        passages = passages_of(Path(file))
+    for file in given.files:
+        passages = passages_of(file)
         phrases = phrases_of(passages)
         index = hf.Index.build([{"text": text} for text in passages], reader="words", lexical=True)
-        walk = hf.Retriever(index).search(phrases, k=FIRST)
-        found = [
-            [[passage for passage, _ in walk.hits.row(b)] for b in range(len(phrases))],
-            *(
-                [[passage for passage, _ in leg.search(phrases, FIRST).row(b)] for b in range(len(phrases))]
-                for leg in (
-                    hf.lexical.BM25(index.lexical),
-                    FTS5.build(passages),
-                    FTS5.build(passages, tokenizer="trigram"),
-                )
-            ),
-        ]
-        counts = " | ".join(str(recall(passages, phrases, rows)) for rows in found)
+        legs = (hf.lexical.BM25(index.lexical), FTS5.build(passages), FTS5.build(passages, tokenizer="trigram"))
+        hits = [hf.Retriever(index).search(phrases, k=FIRST).hits, *(leg.search(phrases, FIRST) for leg in legs)]
+        found = [[[passage for passage, _ in one.row(b)] for b in range(len(phrases))] for one in hits]
+        counted = [recall(passages, phrases, rows) for rows in found]
+        counts = " | ".join(map(str, counted))
         words = index.words
         stemmer = "" if words is None else words.stemmer or "without stems"
-        print(
-            f"| {Path(file).name.split('_')[0]} | {len(passages)} | {len(phrases)} | {counts} | {stemmer} |", flush=True
+        package, version = file.name.split("_")[:2]
+        print(f"| {package} | {len(passages)} | {len(phrases)} | {counts} | {stemmer} |", flush=True)
+        result.add(
+            package=package,
+            version=version.replace("%3a", ":"),
+            passages=len(passages),
+            phrases=len(phrases),
+            **dict(zip(("default", "BM25", "FTS5", "FTS5 with trigrams"), counted, strict=True)),
+            stems=stemmer,
         )
+    result.write(given.out)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

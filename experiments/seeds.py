@@ -1,6 +1,6 @@
 """Compare the seeds that matchers find in questions typed in several styles, and the quality of walks from them.
 
-python -m experiments.seeds [--data FOLDER] [--half tune|test|all]
+python -m experiments.seeds [--data FOLDER] [--half tune|test|all] [--out FILE]
 
 Prints the table of docs/extraction.md: 300 questions about the atlas, which name one place each, and the folders, whose
 mentions (by spaCy, in the questions as written) are the reference.
@@ -23,6 +23,7 @@ from hopfuse.lexical import BM25
 from numpy.typing import NDArray
 
 from bench.markdown import table
+from bench.result_file import ResultFile, add_out_option
 from examples.atlas import build_atlas
 from examples.atlas.data import atlas_data
 
@@ -134,12 +135,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.seeds", description=__doc__)
     add_data_option(parser)
     parser.add_argument("--half", choices=SPLITS, default="all", help="by the MD5 hash of a question's id, or its text")
+    add_out_option(parser)
     args = parser.parse_args()
+    file = ResultFile(f"python -m experiments.seeds{'' if args.half == 'all' else f' --half {args.half}'}")
     rows = atlas_rows(args.half)
     for name in FOLDERS:
         if (args.data / name).is_dir():
             rows += folder_rows(args.data / name, args.half)
     print(table(COLUMNS, rows), end="")
+    for row in rows:
+        file.add(**dict(zip(COLUMNS, row, strict=True)))
+    file.write(args.out)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,23 @@ void copy_entry(Array<T>& to, int64_t at, const T* from, int64_t entry) {
     if (from != nullptr) to[at] = from[entry];
 }
 
+// Rows in another order are not side by side in memory: their entries are asked for so many rows ahead.
+constexpr int64_t ROWS_AHEAD = 8;
+
+void prefetch_row(const RowsView& rows, int64_t row) {
+    const int64_t first = rows.indptr[row];
+    __builtin_prefetch(rows.indices + first);
+    if (rows.edge_type != nullptr) __builtin_prefetch(rows.edge_type + first);
+    if (rows.weight != nullptr) __builtin_prefetch(rows.weight + first);
+}
+
+// Copies the entries of a row, unless there are none. Most rows are so short that a call would take longer.
+template <class T>
+void copy_entries(T* into, const T* from, int64_t first, int64_t to, int64_t count) {
+    if (from == nullptr) return;
+    for (int64_t e = 0; e < count; ++e) into[to + e] = from[first + e];
+}
+
 // Copies the entries of rows, most of which are so short that a call for each would take longer.
 template <class T>
 struct CopyEntries {
@@ -123,17 +140,16 @@ StoredRows in_order(const RowsView& rows, const RowOrder& order, const Execution
     }
     const int32_t* const place = order.place.data();
     each_part(rows.num_rows, ROWS_AT_A_TIME, execution, [&](int64_t begin, int64_t end) {
-        const auto each_row = [&](const auto& take) {
-            for (int64_t row = begin; row < end; ++row) {
-                const int64_t node = order.internal[row], to = stored.indptr[row];
-                take(rows.indptr[node], to, stored.indptr[row + 1] - to);
-            }
-        };
-        each_row([place, from = rows.indices, into = stored.indices.data()](int64_t first, int64_t to, int64_t count) {
-            for (int64_t e = 0; e < count; ++e) into[to + e] = place[from[first + e]];
-        });
-        if (rows.weight != nullptr) each_row(CopyEntries<float>{rows.weight, stored.weight.data()});
-        if (rows.edge_type != nullptr) each_row(CopyEntries<uint8_t>{rows.edge_type, stored.edge_type.data()});
+        for (int64_t row = begin; row < end; ++row) {
+            if (row + ROWS_AHEAD < end) prefetch_row(rows, order.internal[row + ROWS_AHEAD]);
+            const int64_t first = rows.indptr[order.internal[row]], to = stored.indptr[row];
+            const int64_t count = stored.indptr[row + 1] - to;
+            const int32_t* const from = rows.indices + first;
+            int32_t* const into = stored.indices.data() + to;
+            for (int64_t e = 0; e < count; ++e) into[e] = place[from[e]];
+            copy_entries(stored.weight.data(), rows.weight, first, to, count);
+            copy_entries(stored.edge_type.data(), rows.edge_type, first, to, count);
+        }
     });
     return stored;
 }

@@ -142,8 +142,10 @@ const PprGraph& PreparedGraph::make_for_batch(bool per_type, bool with_out, bool
                                               const Execution& execution) {
     std::unique_ptr<PprGraph>& kept = kept_for_batch_[per_type][with_out][few][many];
     if (kept != nullptr) return *kept;
-    PprGraph view = make_in_layout(many ? Layout::by_window : Layout::given, per_type, with_out, execution);
     const bool is_large = arrays_.num_nodes > sizes_.cached_nodes;
+    if (few && !many && !is_large)  // all blocks read rows by length
+        return keep(kept, PprGraph(make_in_layout(Layout::by_length, per_type, with_out, execution)), 0);
+    PprGraph view = make_in_layout(many ? Layout::by_window : Layout::given, per_type, with_out, execution);
     if (few && is_large) view.tiles = make_tiles(per_type, execution);
     if (few && view.tiles == nullptr)
         view.by_length = &make_in_layout(Layout::by_length, per_type, with_out, execution);

@@ -24,7 +24,7 @@ STATED = [
     ("Thames", "The Thames flows through London.", ["Thames", "flows through", "London"]),
 ]
 #: Pages on evaluation; later ones read runs that the commands of earlier ones wrote.
-EVALUATION = ("evaluation", "sweep", "compare", "diagnose")
+EVALUATION = ("evaluation", "sweep", "compare", "datasets", "diagnose")
 #: Commands that ask a language model, or read its answers.
 ASKS_A_MODEL = ("--endpoint", "answered.jsonl", "selftest")
 #: Commands that want a Ray cluster: tests/offline/test_ray.py has them.
@@ -74,7 +74,7 @@ def test_the_commands_of_start_run(folder, output_of) -> None:
 
 
 def write_data_set(data: Path) -> None:
-    """Write a folder in the form that docs/compare.md describes, from the files of the working folder."""
+    """Write a folder in the form that docs/datasets.md describes, from the files of the working folder."""
     (data / "graph").mkdir(parents=True)
     for file, place in (("chunks.jsonl", "passages.jsonl"), ("queries.jsonl", "queries.jsonl")):
         shutil.copy(file, data / place)

@@ -73,6 +73,7 @@ def test_nothing_is_found(plain, output_of) -> None:
 
 
 def test_a_recipe_that_an_index_cannot_run_is_refused(plain, refused_here) -> None:
+    pytest.importorskip("wordllama", reason="the encoder is WordLlama")
     line = refused_here("search", plain, "river", "--recipe", "phase-graph", "--encoder", "wordllama")
     assert line == about("missing", "index", recipe="PhaseGraph", allowed=["corpus", "graph"])
     assert refused_here("search", plain, "river", "--allow-scope", "results") == about("unused", "allow_scope")

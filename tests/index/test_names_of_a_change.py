@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.errors import InputError
-from hopfuse.extract import Extraction, build_memory
+from hopfuse.extract import Extraction, WordReader, build_memory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from index.live_model import differences
@@ -382,3 +383,42 @@ def test_merging_any_two_keeps_the_neighbours_of_both(
     assert {edge[1:] for edge in edges(index)} == expected
     counts = np.bincount([names.index(name) for name, _ in expected], minlength=5)
     assert [int(counts[names.index(name)]) for name in index.entity_names] == index.passage_frequency.tolist()
+
+
+def test_the_first_change_after_a_compaction_reads_no_other_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    class Spy:
+        def __init__(self, name: str) -> None:
+            self.own = original(name)
+
+        def stemWords(self, words: list[str]) -> list[str]:  # noqa: N802
+            read.extend(words)
+            return list(self.own.stemWords(words))
+
+    original = import_module("Stemmer").Stemmer
+    reader = WordReader()
+    rows = [{"id": at, "text": f"rivers {' '.join(f'w{at}x{i}' for i in range(9))}"} for at in range(30)]
+    build_memory(reader.read(rows[:20])).index().save(tmp_path)
+
+    def add(live: hf.LiveIndex[hf.Index], row: dict[str, Any]) -> None:
+        with live.change() as change:
+            change.add_passages([row])
+            change.add_memory(build_memory(reader.read([row])))
+
+    with hf.Index.open(tmp_path, writable=True) as live:
+        add(live, rows[20])
+        with live.change() as change:
+            change.delete_passages([3])
+        live.compact()
+        with monkeypatch.context() as patch:
+            patch.setattr("Stemmer.Stemmer", Spy)
+            add(live, rows[21] | {"text": "A river is long."})
+        assert read
+        assert {word for word in read if word.startswith("w")} == set()
+        index = live.refresh()
+    assert [name for name in index.entity_names if name.startswith("river")] == ["rivers"]
+    assert index.passage_frequency is not None
+    assert index.passage_frequency[list(index.entity_names).index("rivers")] == 21

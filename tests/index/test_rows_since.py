@@ -186,3 +186,38 @@ def test_a_copy_of_another_index_does_not_continue_what_it_replaces(tmp_path: Pa
     later = reader.refresh()
     assert list(later.passage_ids) == ["a", "two"]
     assert later.rows_since(earlier) is None
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_ids_are_found_in_each_snapshot_whatever_later_ones_add(seed: int, tmp_path: Path) -> None:
+    one = Recorded(tmp_path, seed)
+    seen: list[tuple[hf.Index, list[Any]]] = []
+    for step in range(30):
+        one.change()
+        index = one.known().index
+        seen = [*seen[-6:], (index, list(index.passage_ids))]
+        known = {id for _, ids in seen for id in ids}
+        for state, ids in seen:
+            rows = {id: row for row, id in enumerate(ids)}
+            assert [state.find(id) for id in known] == [rows.get(id, -1) for id in known]
+            assert state.rows_of(ids).tolist() == list(range(len(ids)))
+        if step % 10 == 9:
+            one.compact()
+
+
+def test_a_change_reads_the_ids_that_it_adds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hf.Index.build(passages=[{"id": f"p{at}", "text": "t"} for at in range(300)]).save(tmp_path)
+    with hf.Index.open(tmp_path, writable=True) as live:
+        first = live.index
+        assert first.find("p7") == 7
+        with live.change() as change:
+            change.add_passages([{"id": "p7", "text": "u"}, {"id": "new", "text": "v"}], replace=True)
+        later = live.refresh()
+        read: list[int] = []
+        column = type(later.passage_ids)
+        original = column.__getitem__
+        monkeypatch.setattr(column, "__getitem__", lambda own, at: (read.append(at), original(own, at))[1])
+        monkeypatch.setattr(column, "__iter__", lambda own: (_ for _ in ()).throw(AssertionError("all were read")))
+        assert [later.find("p7"), later.find("p8"), later.find("new"), later.find("none")] == [299, 7, 300, -1]
+        assert sorted(read) == [299, 300]
+        assert [first.find("p7"), first.find("new")] == [7, -1]

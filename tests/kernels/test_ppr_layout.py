@@ -339,7 +339,8 @@ def test_layouts_are_made_for_the_blocks_that_walk_over_them(batch: int, lanes: 
     together = hf.ppr(graph, restart, backend="cpu", threads=1)
     # What the walk has made is that of the layouts which its blocks read, and nothing else.
     by_hand = prepare(graph)
-    by_hand.arrays("by_window" if max(lanes) > FEW_LANES else "given")
+    if max(lanes) > FEW_LANES:
+        by_hand.arrays("by_window")
     if min(lanes) <= FEW_LANES:
         by_hand.slices()
     assert prepared_graph(graph).nbytes == by_hand.nbytes > 0
@@ -389,7 +390,7 @@ def test_a_layout_is_made_once_and_shared() -> None:
     hf.ppr(graph, [{3: 1.0}], edge_type_norm="per_type", backend="cpu")
     n, entries = graph.num_nodes, graph.num_stored
     scales, shares = n * 3 * (8 + 4), entries * 4
-    assert prepared.nbytes == joint + 2 * scales + 3 * shares  # given and by length; the slices have shares too
+    assert prepared.nbytes == joint + scales + 2 * shares  # of rows by length; the slices have shares too
     one, other = (prepared.arrays("by_length", per_type=per_type) for per_type in (False, True))
     assert one["indices"].ctypes.data == other["indices"].ctypes.data
     with pytest.raises(ValueError, match="read-only"):
@@ -441,8 +442,7 @@ def test_a_call_that_is_cancelled_leaves_no_half_of_a_layout() -> None:
     for name in NAMES:
         assert_bitwise(getattr(found, name), getattr(expected, name), name)
     whole = prepare(graph)
-    for layout in ("given", "by_length"):  # rows by length have their slices
-        whole.arrays(layout, per_type=True, with_out=True)
+    whole.arrays("by_length", per_type=True, with_out=True)  # with their slices
     assert prepared_graph(graph).nbytes == whole.nbytes
 
 

@@ -106,6 +106,26 @@ def test_no_request_fails_and_each_answer_is_that_of_its_seq(folder, requests, c
             assert hits == right[question]
 
 
+def test_a_request_that_waits_for_a_state_is_its_first_search(folder, monkeypatch):
+    warmed, warm_up = [], hf.Retriever.warm_up
+    monkeypatch.setattr(hf.Retriever, "warm_up", lambda own: (warmed.append(own.index.seq), warm_up(own))[1])
+    with (
+        running(configured(folder, follow_seconds=0.01)) as url,
+        hf.Index.open(folder, writable=True) as live,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        waiting = pool.submit(search, url, QUESTIONS[0], at_least=1, timeout_ms=60_000)
+        while not any(metric(url, "hopfuse_seq_waiting").values()):
+            pass
+        add(live, 0)
+        assert waiting.result().json()["seq"] == 1
+        assert set(warmed) == {0}
+        add(live, 1)
+        while search(url, QUESTIONS[0]).json()["seq"] < 2:
+            pass
+        assert set(warmed) == {0, 2}
+
+
 def test_a_seq_that_does_not_come_is_504_and_names_its_field(folder):
     with running(configured(folder)) as url:
         refused = search(url, QUESTIONS[0], at_least=1, timeout_ms=50)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from . import native
+from .distinct import distinct
 from .rows import indptr_of, indptr_of_counts
 
 _BLOCK = 1 << 20  # entries summed at a time, to bound temporaries
@@ -107,7 +108,7 @@ def continued_csr(
     node_of = np.arange(n, dtype=np.int32)
     weight = None if weight is None or (weight == 1).all() else weight
     csr = Csr(after["out_indptr"], indices, weight, types, node_of, node_of)
-    return ContinuedCsr(csr, after["out_degree"], after["edges"], np.unique(entries.col))
+    return ContinuedCsr(csr, after["out_degree"], after["edges"], distinct(entries.col))
 
 
 def _changed_entries(merged: _Edges, gone: tuple[NDArray[Any], ...], directed: bool) -> _Edges:

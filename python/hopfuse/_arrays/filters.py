@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from .._validation import check_ids, check_length, wrong_array
 from ..errors import InputError
 from .convert import to_numpy
+from .distinct import distinct
 
 #: Stands for no id in the rows of an array.
 _PADDING = -1
@@ -85,7 +86,7 @@ def _check_ids(array: NDArray[Any], size: int, name: str) -> NDArray[np.int64]:
         check_ids(array, name, size)
     ids = np.ascontiguousarray(array, np.int64)
     if np.count_nonzero(ids[1:] <= ids[:-1]):
-        ids = np.unique(ids)
+        ids = distinct(ids)
     if ids.size and (ids[0] < 0 or ids[-1] >= size):
         wrong = ids[0] if ids[0] < 0 else ids[-1]
         raise InputError(

@@ -160,15 +160,23 @@ class StateNumbers:
     (array([ 0, -1,  2,  1,  3]), array([3, 4]), [2, 3])
     """
 
-    __slots__ = ("_lineage", "rows")
+    __slots__ = ("_lineage", "_lost", "rows")
 
     def __init__(self, rows: NDArray[np.int64], lineage: _Lineage) -> None:
         self.rows, self._lineage = rows, lineage
+        self._lost = True  # whether a number may have another row than its own, or none
 
     @classmethod
     def of_rows(cls, count: int) -> StateNumbers:
         """Return the numbers of a table that continues no other one: those of its rows."""
-        return cls(np.arange(count, dtype=np.int64), _Lineage(count))
+        return cls._own_rows(count, _Lineage(count))
+
+    @classmethod
+    def _own_rows(cls, count: int, lineage: _Lineage) -> StateNumbers:
+        """Return the numbers of a state in which each row has its own number."""
+        made = cls(np.arange(count, dtype=np.int64), lineage)
+        made._lost = False
+        return made
 
     def continued(self, rows: NDArray[np.int64], count: int) -> StateNumbers | None:
         """Return the numbers of a later state.
@@ -183,6 +191,9 @@ class StateNumbers:
         count : int
             The number of rows of the later state.
         """
+        if not self._lost and (rows == self.rows).all():
+            is_next = self._lineage.extend(rows.size, count - rows.size)
+            return self._own_rows(count, self._lineage) if is_next else None
         kept = np.where(self.rows >= 0, rows[self.rows], -1) if rows.size else np.full(self.rows.size, -1, np.int64)
         known = np.zeros(count, np.bool_)
         known[kept[kept >= 0]] = True

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._arrays.convert import to_numpy
+from .._arrays.distinct import distinct
 from .._validation import check_length, check_list, check_some, check_type, check_whole
 from ..errors import InputError
 from ..text import fold, spaced
@@ -74,7 +75,7 @@ def gains(hits: Hits, judged: RelevantPairs, k: int | None = None) -> NDArray[np
     width = _check(hits, judged, k)
     ids = to_numpy(hits.ids, "hits")[:, :width]
     valid = np.arange(width) < to_numpy(hits.counts, "hits")[:, None]
-    known = np.unique(judged.passage)
+    known = distinct(judged.passage)
     if known.size == 0:
         return np.zeros(ids.shape, np.int64)
     at = np.minimum(np.searchsorted(known, ids), known.size - 1)

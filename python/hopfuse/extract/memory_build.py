@@ -147,7 +147,7 @@ def _read_words(extractions: Sequence[Extraction], first: int, info: WordInfo | 
         Words were read in different ways, or for some passages only.
     """
     number: dict[str, int] = {}
-    forms: list[Counter[str]] = []
+    forms: list[dict[str, int]] = []
     mentions: list[tuple[int, int]] = []
     if extractions:
         info = None if extractions[0].words is None else extractions[0].words.info
@@ -166,8 +166,8 @@ def _read_words(extractions: Sequence[Extraction], first: int, info: WordInfo | 
         for key, form in zip(one.words.keys, one.words.forms, strict=True):
             at = number.setdefault(key, len(forms))
             if at == len(forms):
-                forms.append(Counter())
-            forms[at][form] += 1
+                forms.append({})
+            forms[at][form] = forms[at].get(form, 0) + 1
             mentions.append((passage, first + at))
-    names = tuple(counts.most_common(1)[0][0] for counts in forms)
+    names = tuple(max(counts, key=counts.__getitem__) for counts in forms)
     return _NumberedWords(None if info is None else info.with_first(first), names, mentions)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from .._arrays.rows import RowNumbers
 from .._validation import check_whole, checked_texts
@@ -20,12 +20,16 @@ from ..types.derived import Continued
 from ._spacy_model import loaded_model, too_long
 from .extraction import (
     Extraction,
+    Passage,
     Progress,
     WordExtractions,
     Words,
-    listed_extractions,
+    extracted,
+    listed_passages,
 )
 from .gazetteer import Kind, Match
+
+P = TypeVar("P", Passage, Extraction)
 
 LANGUAGE = "english"
 #: Parts of speech of content words.
@@ -163,7 +167,12 @@ class WordReader:
             The argument is not a table of passages, or more texts than ``skip_failed`` allows are longer than the
             tagger's ``max_length``.
         """
-        return self.add(listed_extractions(passages), progress=progress, skips=skips)
+        return self._with_words(
+            listed_passages(passages),
+            lambda one, words, failure: extracted(one, words=words, failure=failure),
+            progress,
+            skips,
+        )
 
     def add(
         self, extractions: Iterable[Extraction], *, progress: Progress | None = None, skips: Skips | None = None
@@ -177,7 +186,21 @@ class WordReader:
         >>> found.entities, found.words.forms
         (('Ada',), ('ada', 'wrote', 'notes'))
         """
-        listed = list(extractions)
+        return self._with_words(
+            list(extractions),
+            lambda one, words, failure: replace(one, words=words, failure=one.failure or failure),
+            progress,
+            skips,
+        )
+
+    def _with_words(
+        self,
+        listed: Sequence[P],
+        made: Callable[[P, Words, str | None], Extraction],
+        progress: Progress | None,
+        skips: Skips | None,
+    ) -> list[Extraction]:
+        """Return what ``made`` returns for each passage, its words, and why they could not be read."""
         texts = [f"{one.title}\n{one.text}" for one in listed]
         failed: dict[int, str] = {}
         if self._model is not None:
@@ -189,8 +212,7 @@ class WordReader:
             forms = dict[str, str]()
             for key, form in words:
                 forms.setdefault(key, form)
-            failure = one.failure or failed.get(len(found))
-            found.append(replace(one, words=Words(self._info, tuple(forms), tuple(forms.values())), failure=failure))
+            found.append(made(one, Words(self._info, tuple(forms), tuple(forms.values())), failed.get(len(found))))
             if progress is not None:
                 progress(len(found), len(listed))
         return WordExtractions(found, self._info)
@@ -392,7 +414,7 @@ _WORDS: Continued[Index, tuple[_Words, RowNumbers]] = Continued(_words_in, _word
 
 def word_keys(info: WordInfo, names: Sequence[str]) -> list[str]:
     """Return the key of each word: its stem or, with a tagger, the word itself, which is a lemma."""
-    return list(names) if info.tagger is not None else list(map(_keys(info).key, names))
+    return list(names) if info.tagger is not None else _keys(info).all_of(names)
 
 
 def _keys(info: WordInfo) -> Keys:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.distinct import distinct
 from .._validation import check_choice, check_number, check_whole
 from .base import (
     FusionMethod,
@@ -253,7 +254,7 @@ class Condorcet(UnitWeights):
     calibrations: ClassVar[tuple[str, ...] | None] = ()
 
     def formula(self, lists: Sequence[ScoredList], weights: Any) -> Scores:
-        documents = np.unique(np.concatenate([one.ids for one in lists]))
+        documents = distinct(np.concatenate([one.ids for one in lists]))
         balance = majorities([np.searchsorted(documents, one.ids) for one in lists], weights, documents.size)
         wins = (balance > 0).sum(axis=1) + 0.5 * ((balance == 0).sum(axis=1) - 1)
         return dict(zip(documents.tolist(), wins.tolist(), strict=True))

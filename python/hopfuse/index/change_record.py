@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -489,15 +491,15 @@ def _end(end: Any, field: str) -> End:
 
 def term_arrays(rows: list[list[str]]) -> dict[str, Any]:
     """Return the counts of each term in each passage, in CSR form by term."""
-    number = {term: t for t, term in enumerate(sorted({term for row in rows for term in row}))}
-    term = np.array([number[term] for row in rows for term in row], np.int64)
-    passage = np.repeat(np.arange(len(rows)), np.array([len(row) for row in rows], np.int64))
-    entries, counts = np.unique(term * len(rows) + passage, return_counts=True)
-    columns, passages = np.divmod(entries, len(rows))
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=len(number)))])
+    columns = defaultdict[str, list[tuple[int, int]]](list)
+    for passage, row in enumerate(rows):
+        for term, count in Counter(row).items():
+            columns[term].append((passage, count))
+    terms = sorted(columns)
+    entries = [entry for term in terms for entry in columns[term]]
     return {
-        **string_arrays("lexical.term", number),
-        "lexical.indptr": indptr.astype(np.int64),
-        "lexical.passage": passages,
-        "lexical.count": counts.astype(np.int32),
+        **string_arrays("lexical.term", terms),
+        "lexical.indptr": np.array([0, *accumulate(len(columns[term]) for term in terms)], np.int64),
+        "lexical.passage": np.array([passage for passage, _ in entries], np.int64),
+        "lexical.count": np.array([count for _, count in entries], np.int32),
     }

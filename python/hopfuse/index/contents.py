@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .._validation import check_list, check_whole
 from ..encoders.protocol import first_unencodable
-from ..errors import FormatError, HopfuseError, InputError
+from ..errors import HopfuseError, InputError
 from ..types import Corpus, EdgeStatements, Facts, Graph, TermMatrix
 from ..types.corpus import Metric, Storage
 from . import parts
@@ -23,6 +23,7 @@ from .file.columns import RaggedStrings, StringColumn, id_column, string_column
 from .file.format import VERSION, Settings, name_of
 from .file.sections import Section
 from .filters import Where, valid_at
+from .ids import PassageRows, passage_rows
 from .log.lineage import Lineage, RowMaps, rows_of_slots, slots_of_rows
 from .log.records import Slots
 from .parts.encoder import EncoderInfo
@@ -312,8 +313,7 @@ class Contents:
         >>> index.find(7), index.find(8)
         (1, -1)
         """
-        row: int = self._cached("rows", self._rows_by_id).get(id, -1)
-        return row
+        return self._rows_by_id.get(id)
 
     def rows_of(self, ids: Iterable[PassageId]) -> NDArray[np.int64]:
         """Return the rows of the passages with these ids: int64, shape (n,).
@@ -334,12 +334,13 @@ class Contents:
                 return ids.astype(np.int64)
             ids = ids.tolist()
         ids = check_list(ids, "ids", "a list of passage ids")
-        rows = self._cached("rows", self._rows_by_id)
+        rows = self._rows_by_id
         kind = str if "passage.id.offsets" in self._sections else int
         found = []
         for id in ids:
             is_kind = isinstance(id, str if kind is str else int | np.integer) and not isinstance(id, bool)
-            if not is_kind or id not in rows:
+            row = rows.get(id) if is_kind else -1
+            if row < 0:
                 raise InputError(
                     "unknown" if is_kind else "type",
                     "ids",
@@ -347,7 +348,7 @@ class Contents:
                     given=id,
                     kind=kind.__name__,
                 )
-            found.append(rows[id])
+            found.append(row)
         return np.array(found, np.int64)
 
     def texts_to_index(self) -> list[str]:
@@ -554,13 +555,9 @@ class Contents:
                 self._cache[key] = make()
             return cast(T, self._cache[key])
 
-    def _rows_by_id(self) -> dict[PassageId, int]:
-        rows: dict[PassageId, int] = {id: row for row, id in enumerate(self.passage_ids)}
-        if len(rows) != self.num_passages:
-            raise FormatError(
-                "duplicate", None, "two passages have the same id; open the index with verify='full' to find them"
-            )
-        return rows
+    @property
+    def _rows_by_id(self) -> PassageRows:
+        return self._cached("rows", lambda: passage_rows(self))
 
     def _are_rows(self, ids: NDArray[np.signedinteger[Any]]) -> bool:
         """Return whether the index's ids are the row numbers, and these are among them."""

@@ -55,6 +55,7 @@ class Names:
         self._by_alias: dict[str, list[int]] | None = None
         self._keyed: dict[bool, dict[str, list[int]]] = {False: {}, True: {}}  # by: are they words
         self._keyed_to = {False: 0, True: 0}
+        self._word_keys: Keys | None = None  # of the words, if a change has looked for one
         self._kind: type | None = None
         self._exists = bytearray()  # by slot of a passage
         self._passages: dict[PassageId, int] = {}
@@ -307,7 +308,16 @@ class Names:
 
     def words_with(self, key: str, keys: Keys) -> list[int]:
         """Return the slots of the words that have a key; ``keys`` must be the same function at every call."""
+        if self._word_keys is None:
+            self._word_keys = keys
         return self._with(key, keys, words=True)
+
+    def read_keys_as(self, other: Names) -> None:
+        """Read the keys of names and of words now if other names have read theirs."""
+        if other._keyed_to[False]:
+            self.alike("")
+        if other._word_keys is not None:
+            self.words_with("", other._word_keys)
 
     def _with(self, key: str, keys: Keys, *, words: bool) -> list[int]:
         table, start = self._keyed[words], self._keyed_to[words]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +12,12 @@ from numpy.typing import NDArray
 
 from .contents import Contents
 from .file.rows import all_rows
-from .file.sections import Section
+from .file.sections import Arrays, Section
 from .filters import Where
 from .log.records import LogRecord
 from .log.rows import DeltaRows
 from .parts import metadata_log
-from .parts.metadata import Metadata, MetadataColumn
+from .parts.metadata import Metadata, MetadataColumn, types_of
 from .parts.metadata_build import metadata_arrays
 
 #: Batches that are joined when so many came, and the most passages that they may have: the arrays of a small batch take
@@ -24,12 +25,24 @@ from .parts.metadata_build import metadata_arrays
 _BATCHES, _PASSAGES = 64, 1024
 
 
+class _Piece:
+    """The metadata of some consecutive slots, which is read when it is first needed: few changes have a filter."""
+
+    def __init__(self, arrays: Arrays, size: int) -> None:
+        self.size, self._arrays = size, arrays
+
+    @cached_property
+    def metadata(self) -> Metadata:
+        """The metadata."""
+        return _metadata_of(self._arrays, self.size)
+
+
 class _Run(NamedTuple):
-    """The metadata of consecutive slots, in pieces, each with the number of its slots."""
+    """The metadata of consecutive slots, in pieces."""
 
     first: int
     size: int
-    pieces: list[tuple[Metadata, int]]
+    pieces: list[_Piece]
 
 
 class SlotMetadata:
@@ -55,9 +68,10 @@ class SlotMetadata:
         """Add the passages of a batch."""
         count = batch.after.passages - batch.before.passages
         if count:
-            metadata = Metadata(batch.sections("metadata."), count)
-            self.types |= metadata.types
-            self._runs.append(_Run(batch.before.passages, count, [(metadata, count)]))
+            arrays = {name: array for name, array in batch.arrays.items() if name.startswith("metadata.")}
+            if arrays:
+                self.types |= types_of(_label("metadata.type"), batch.strings("metadata.name"), arrays["metadata.type"])
+            self._runs.append(_Run(batch.before.passages, count, [_Piece(arrays, count)]))
             self._fresh += 1
             if self._fresh == _BATCHES:
                 self._join_fresh()
@@ -68,10 +82,10 @@ class SlotMetadata:
             return self._read().row(slot)
         run = self._runs[bisect_right(self._runs, slot, key=lambda run: run.first) - 1]
         at, place = slot - run.first, 0
-        while at >= run.pieces[place][1]:
-            at -= run.pieces[place][1]
+        while at >= run.pieces[place].size:
+            at -= run.pieces[place].size
             place += 1
-        return run.pieces[place][0].row(at)
+        return run.pieces[place].metadata.row(at)
 
     def mask(self, only: Where) -> NDArray[np.bool_]:
         """Return which passages a filter allows, by slot, whether or not they still exist.
@@ -82,8 +96,9 @@ class SlotMetadata:
             The filter has a column that does not exist, or a value that does not fit its column's type.
         """
         self._join()
-        pieces = [(self._read(), self._delta.after.passages), *(piece for run in self._runs for piece in run.pieces)]
-        return np.concatenate([only.mask(self._with_all_columns(one, count)) for one, count in pieces])
+        parts = [(self._read(), self._delta.after.passages)]
+        parts += [(piece.metadata, piece.size) for run in self._runs for piece in run.pieces]
+        return np.concatenate([only.mask(self._with_all_columns(one, count)) for one, count in parts])
 
     def _read(self) -> Metadata:
         if self._known is None:
@@ -110,8 +125,8 @@ class SlotMetadata:
         self._fresh = 0
 
     def _joined(self, run: _Run) -> _Run:
-        rows = [metadata.row(at) for metadata, count in run.pieces for at in range(count)]
-        return run._replace(pieces=[(_metadata_of(rows, self.types), run.size)])
+        rows = [piece.metadata.row(at) for piece in run.pieces for at in range(piece.size)]
+        return run._replace(pieces=[_Piece(_arrays_of(rows, self.types), run.size)])
 
     def _with_all_columns(self, metadata: Metadata, count: int) -> Metadata:
         missing = {name: kind for name, kind in self.types.items() if name not in metadata}
@@ -123,13 +138,20 @@ class _Widened(Metadata):
 
     def __init__(self, known: Metadata, missing: Mapping[str, str], count: int) -> None:
         super().__init__({}, count)
-        self._known, self._missing = known, _metadata_of([{}] * count, missing)
+        self._known, self._missing = known, _metadata_of(_arrays_of([{}] * count, missing), count)
         self.types = {**known.types, **missing}
 
     def __getitem__(self, name: str) -> MetadataColumn:
         return self._known[name] if name in self._known else self._missing[name]
 
 
-def _metadata_of(rows: list[dict[str, Any]], types: Mapping[str, str]) -> Metadata:
-    arrays = metadata_arrays(rows, types, lambda row: f"passages[{row}]")
-    return Metadata({name: Section(name, array) for name, array in arrays.items()}, len(rows))
+def _arrays_of(rows: list[dict[str, Any]], types: Mapping[str, str]) -> Arrays:
+    return metadata_arrays(rows, types, lambda row: f"passages[{row}]")
+
+
+def _metadata_of(arrays: Arrays, size: int) -> Metadata:
+    return Metadata({name: Section(_label(name), array) for name, array in arrays.items()}, size)
+
+
+def _label(name: str) -> str:
+    return f"array {name!r} of a batch"

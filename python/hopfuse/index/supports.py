@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arrays.distinct import distinct
 from ..types.edge_statements import UNKNOWN
 from . import parts
 from .contents import Contents
@@ -156,7 +157,7 @@ class Supports:
         for gone, ordered in ((self._edges(batch, "delete.edge"), self._directed), (self._deleted_facts(batch), True)):
             if len(gone):
                 dead.append(self._equal(gone, ordered))
-        found = np.unique(np.concatenate(dead))
+        found = distinct(np.concatenate(dead))
         entities = batch["delete.entity"]
         left = self._count - _counts(self._ends[found], self._count.size)
         entities = entities[left[entities] > 0]  # about the others nothing is left to delete
@@ -260,7 +261,7 @@ def _counts(ends: NDArray[np.signedinteger], size: int) -> Rows:
 
 def _entities(ends: NDArray[np.signedinteger]) -> Rows:
     """Return the entities among ends, ascending."""
-    return np.unique(-1 - ends[ends < 0].astype(np.int64))
+    return distinct(-1 - ends[ends < 0].astype(np.int64))
 
 
 def _table(passages: Rows, count: int) -> NDArray[np.bool_]:

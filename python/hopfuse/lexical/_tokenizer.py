@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Any
 
@@ -99,6 +99,10 @@ class Keys(dict[str, str | None]):
         """Return the key of a word, also of a stop word."""
         (key,) = self._keys([word])
         return key
+
+    def all_of(self, words: Sequence[str]) -> list[str]:
+        """Return the key of each word, also of stop words; none is added to the table."""
+        return list(self._keys(list(words)))
 
     def learn(self, words: Iterable[str]) -> None:
         """Add the keys of many words, faster than one by one."""
@@ -217,7 +221,7 @@ def snowball_stemmer(name: str | None) -> Any:
     if name is None:
         return None
     package = _stemmers(name)
-    check_choice(name, "stemmer", package.algorithms())
+    check_choice(name, "stemmer", _algorithms(package))
     return package.Stemmer(name)
 
 
@@ -239,7 +243,7 @@ def stemmer_named(name: str | None) -> str | None:
     """
     if name is None:
         return None
-    known = _stemmers(name).algorithms()
+    known = _algorithms(_stemmers(name))
     try:
         language = name if name in known else language_named(name)
     except InputError:
@@ -261,8 +265,14 @@ def stemmer_of(language: str) -> str | None:
     >>> stemmer_of("french"), stemmer_of("japanese")
     ('french', None)
     """
-    return language if language in _stemmers(language).algorithms() else None
+    return language if language in _algorithms(_stemmers(language)) else None
 
 
 def _stemmers(name: Any) -> Any:
     return import_extra("Stemmer", f"stemming by {name!r}")
+
+
+@cache
+def _algorithms(package: Any) -> tuple[str, ...]:
+    """Return the names of Snowball's algorithms; the library makes the list anew at each call, which takes long."""
+    return tuple(package.algorithms())

@@ -26,9 +26,10 @@ class SnapshotFollower:
     """Keeps the searched snapshot of an index at the index's last state.
 
     It looks for commits, merges them, makes the recipes and searches once, on a thread apart from the kernels', and
-    then swaps the snapshot. After a merge it pauses for as long as the merge took, unless a request waits for a seq:
-    so it uses at most half a core, and commits made during the pause are merged together. A state that cannot be
-    served is skipped, and the one before stays.
+    then swaps the snapshot. If a request waits for a state that continues the one before, its search is the first one.
+    After a merge it pauses for as long as the merge took, unless a request waits for a seq: so it uses at most half a
+    core, and commits made during the pause are merged together. A state that cannot be served is skipped, and the one
+    before stays.
 
     Parameters
     ----------
@@ -173,7 +174,8 @@ class SnapshotFollower:
             return None
         try:
             snapshot = self._make(index, self._snapshot)
-            snapshot.warm_up()
+            if not self._waiting or index.rows_since(self._snapshot.index) is None:
+                snapshot.warm_up()
         except Exception:
             self._refused = index
             raise

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import Index
+from .._arrays.distinct import distinct
 from ..errors import HopfuseError, InputError
 from ..index import Where, where
 from ..index.file.generations import generation_name
@@ -152,7 +153,7 @@ class IndexSnapshot:
             if isinstance(allow, Mapping):
                 mask = self.index.mask(where(**allow))
                 return np.flatnonzero(mask if seen is None else mask & seen)
-            return np.unique(self._rows_of(allow, seen)) if len(allow) else np.zeros(0, np.int64)
+            return distinct(self._rows_of(allow, seen)) if len(allow) else np.zeros(0, np.int64)
         except InputError as error:
             raise (in_request(error, field) if isinstance(allow, Mapping) else error.at(field=field)) from None
 

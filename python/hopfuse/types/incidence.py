@@ -10,7 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._arrays import native
 from .._arrays.convert import to_numpy
-from .._arrays.rows import check_array, check_ascending, check_indptr, check_range, indptr_of
+from .._arrays.distinct import distinct
+from .._arrays.rows import (
+    check_array,
+    check_ascending,
+    check_indptr,
+    check_range,
+    entries_of,
+    indptr_of,
+    indptr_of_counts,
+)
 from .._validation import check_as_long, check_type, check_whole, wrong_array, wrong_value
 from ..errors import InputError
 from .derived import KeepsDerived
@@ -220,6 +229,32 @@ class Incidence(KeepsDerived):
             made.derived["column_counts"] = self.derived["column_counts"]
         return made
 
+    def of_rows(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> Incidence:
+        """Return the incidence with only the entries of some rows; the other rows are empty.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            Ascending.
+        weights : ndarray of float32
+            Other weights of these entries, in their order, finite and at least 0; nothing else is checked.
+
+        Examples
+        --------
+        >>> import numpy as np, hopfuse as hf
+        >>> pairs = hf.Incidence.from_pairs([0, 0, 2], [1, 3, 1], num_rows=3, num_columns=4)
+        >>> some = pairs.of_rows(np.array([2]), np.array([0.5], np.float32))
+        >>> some.indptr, some.indices, some.weights
+        (array([0, 0, 0, 1]), array([1], dtype=int32), array([0.5], dtype=float32))
+        """
+        indices, count = entries_of(self.indptr, self.indices, rows)
+        check_array(weights, "weights", np.float32)
+        check_as_long("weights", weights.size, "indices", indices.size)
+        _check_weights(weights)
+        counts = np.zeros(self.num_rows, np.int64)
+        counts[rows] = count
+        return self._trusted(indptr_of_counts(counts), indices, weights, self.num_columns)
+
     def transposed(self) -> Incidence:
         """Return the transposed incidence: for each node, the passages that hold it.
 
@@ -277,7 +312,7 @@ def _joined_below(graph: Graph, rows: int) -> tuple[NDArray[np.int64], NDArray[n
     src, dst, _, _ = graph.edges()
     low, high = np.minimum(src, dst), np.maximum(src, dst)
     between = (low < rows) & (high >= rows)
-    pairs = np.unique(low[between] * nodes + high[between])
+    pairs = distinct(low[between] * nodes + high[between])
     return pairs // nodes, pairs % nodes
 
 

@@ -88,6 +88,8 @@ def is_whole(order: NDArray[np.int64], count: int) -> bool:
         return False
     if order.base is _known_rows and order.strides == _known_rows.strides and count and order[0] == 0:
         return True
+    if count and (order[0] != 0 or order[-1] != count - 1):  # most other orders
+        return False
     return bool((order == np.arange(count)).all())
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..file.rows import is_whole
 from ..file.sections import Section
 from .records import Slots
 from .rows import DeltaRows, Places
@@ -114,6 +115,8 @@ def rows_of_slots(sections: Mapping[str, Section], slots: RowMaps) -> RowMaps:
 
 def _at(place: Rows, numbers: Rows) -> Rows:
     """Return the entries of ``place`` at some numbers; -1 stays."""
+    if is_whole(numbers, numbers.size):
+        return place[: numbers.size]
     if not numbers.size or numbers.min() >= 0:
         return place[numbers]
     found = np.full(numbers.size, -1)

@@ -25,6 +25,8 @@ Arrays = Mapping[str, NDArray[Any]]
 COUNT = struct.Struct("<2I")
 #: The code of a NumPy dtype in the format.
 _CODES = {dtype_of(name): code for code, name in enumerate(DTYPES)}
+#: The names of arrays as they are written.
+_NAMES = {name: name.encode() for name in ARRAYS}
 _PADDING = bytes(8)
 _SWAPS = sys.byteorder == "big"
 
@@ -77,14 +79,6 @@ class LogRecord:
         """Return the types of the added edges."""
         names = self.strings("edge.type_name")
         return {names[kind] for kind in set(self["edge.type"].tolist())} if names else set()
-
-    def sections(self, prefix: str) -> dict[str, Section]:
-        """Return the arrays whose names begin with ``prefix``, as sections."""
-        return {
-            name: Section(f"array {name!r} of a batch", array)
-            for name, array in self.arrays.items()
-            if name.startswith(prefix)
-        }
 
     def _count(self, name: str) -> int:
         return self.arrays[name].shape[0] if name in self.arrays else 0
@@ -186,7 +180,7 @@ def encode(arrays: Arrays) -> bytes:
     for name, array in arrays.items():
         shape, data = array.shape, (array.byteswap() if _SWAPS else array).tobytes()
         size, columns = len(data), shape[1] if len(shape) == 2 else 0
-        table.append(ENTRY.pack(name.encode(), _CODES[array.dtype], len(shape), shape[0], columns, at, size))
+        table.append(ENTRY.pack(_NAMES[name], _CODES[array.dtype], len(shape), shape[0], columns, at, size))
         parts.append(data)
         if size % 8:
             parts.append(_PADDING[size % 8 :])

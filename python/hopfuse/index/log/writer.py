@@ -159,9 +159,10 @@ class IndexWriter(Generic[Kind]):
             try:
                 write_file(path, generation, index.settings, index.sections, seq=state.seq)
                 base = open_generation(self._kind, path, generation)
+                names = self._names_in(base)
                 with self._writing, self._checking:
                     self._write()
-                    self._move(state, base, generation)
+                    self._move(state, base, generation, names)
             except BaseException:
                 if self._durable.generation != generation:
                     log_path(self._directory, generation).unlink(missing_ok=True)
@@ -242,8 +243,17 @@ class IndexWriter(Generic[Kind]):
                 self._durable = state.after(self._log.header, (), self._log.end)
         return self._log
 
-    def _move(self, old: State[Kind], base: Kind, generation: int) -> None:
-        """Make a generation the current one, with the batches that it lacks in its log."""
+    def _names_in(self, base: Kind) -> Names | None:
+        """Return the names of a generation, read now so that no change waits for them; None if none has needed any."""
+        known = self._names
+        if known is None:
+            return None
+        names = Names(base, first_state(base).rows())
+        names.read_keys_as(known)
+        return names
+
+    def _move(self, old: State[Kind], base: Kind, generation: int, names: Names | None) -> None:
+        """Make a generation the current one, with the batches that it lacks in its log; ``names`` are those in it."""
         later = self._since or []
         state, log = first_state(base), log_path(self._directory, generation)
         moved = moved_records(old, base, [one.batch for one in later])
@@ -256,10 +266,12 @@ class IndexWriter(Generic[Kind]):
                 for seq, (time, payload) in enumerate(zip(times, payloads, strict=True), base.seq + 1)
             ]
             state = state.after(header, frames, end)
+            if names is not None:
+                for batch in moved:
+                    names.apply(batch)
         point_to(self._directory, generation)
         self.close()
-        self._durable = state
-        self._forget()
+        self._durable, self._names = state, names
 
     def _forget(self) -> None:
         """Discard the names; they are read again when needed."""

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from ..._arrays import native
 from ..._arrays.csr import Change
+from ..._arrays.distinct import distinct
 from ...types import EdgeStatements, Graph, Incidence
 from ...types.edge_statements import UNKNOWN
+from ..file.rows import is_whole
 from ..file.sections import ArraysOrSections, MadeSection
 from ..log.lineage import MergeResult
 from ..log.records import Slots
@@ -103,7 +105,7 @@ class _Statements:
 
     def known(self, chosen: Rows) -> int:
         """Return how many of some statements, which ascend, are not of an unknown passage."""
-        return int(np.count_nonzero(self.passages(chosen) != UNKNOWN))
+        return int(np.count_nonzero(self.passages(chosen) != UNKNOWN)) if chosen.size else 0
 
     def batches(self, chosen: Rows) -> Rows:
         """Return the batches of some statements, which ascend, -1 for the generation."""
@@ -125,7 +127,7 @@ class _Statements:
         is_passage: Mask = codes >= 0
         passages[codes[is_passage]] = np.flatnonzero(is_passage)
         entities[-1 - codes[~is_passage]] = np.flatnonzero(~is_passage)
-        pairs = np.unique(a * codes.size + b)
+        pairs = distinct(a * codes.size + b)
         how: dict[str, Any] = {"size": codes.size, "directed": self.base.directed, "pairs": pairs}
         own, added = self._tables(passages, entities)
         return self._found(lambda **given: native().find_pairs(**given, **how), {"number": own}, {"number": added})
@@ -234,13 +236,14 @@ def _concerned(before: _Before, stated: _Statements, at: Places, alive: Mask, lo
     came = earlier + np.flatnonzero(alive[earlier:])
     ends, old = stated.ends(came), before.slots
     joined = ends[((ends < old.passages) & (ends >= -old.entities)).all(axis=1)]
-    gone = lost[(at.nodes(stated.ends(lost)) >= 0).all(axis=1)]
-    deletions, when = log["delete.edge"][before.deletions :], log.batch("delete.edge")[before.deletions :]
-    pairs = np.concatenate([joined, stated.ends(gone), deletions[:, :2]])
+    gone = lost[(at.nodes(stated.ends(lost)) >= 0).all(axis=1)] if lost.size else lost
+    deletions = log["delete.edge"][before.deletions :]
+    pairs = np.concatenate([joined, stated.ends(gone), deletions[:, :2]]) if gone.size or len(deletions) else joined
     if not len(pairs):
         return came, gone
     found = stated.between(pairs)
     if len(deletions):
+        when = log.batch("delete.edge")[before.deletions :]
         deleted = found[_deleted(stated, found, deletions, when) & alive[found]]
         alive[deleted] = False
         gone = np.union1d(gone, deleted)
@@ -267,11 +270,20 @@ def _may_exist(stated: _Statements, chosen: Rows, at: Places) -> Mask:
 
 def _nodes(before: _Before, at: Places) -> NDArray[np.int32]:
     """Return the new node of each node, -1 if it is gone."""
-    passages, entities = at.passage[before.passages], at.entity[before.entities]
+    passages, entities = _rows_of(at.passage, before.passages), _rows_of(at.entity, before.entities)
     node = np.empty(passages.size + entities.size, np.int32)
     node[: passages.size] = passages
-    node[passages.size :] = np.where(entities < 0, -1, entities + at.passages.size)
+    others = node[passages.size :]
+    others[:] = entities
+    others += np.int32(at.passages.size)
+    if entities.size and entities.min() < 0:
+        others[entities < 0] = -1
     return node
+
+
+def _rows_of(place: Rows, slots: Rows) -> Rows:
+    """Return the rows of some slots, often of all of them up to one."""
+    return place[: slots.size] if is_whole(slots, slots.size) else place[slots]
 
 
 def _columns(pairs: Rows) -> tuple[Rows, Rows]:

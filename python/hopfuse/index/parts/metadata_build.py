@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._arrays.distinct import distinct
 from ..._validation import check_choice, check_type
 from ...errors import InputError
 from ...io.tables import refuse_value
@@ -375,7 +376,7 @@ def subset(metadata: Mapping[str, MetadataColumn], passages: NDArray[np.int64]) 
         stores["list"].append(begin + np.concatenate([[0], np.cumsum(counts[passages])]))
         begin += int(counts[passages].sum())
     used += stores["code"] + stores["item"]
-    codes = np.unique(np.concatenate(used))
+    codes = distinct(np.concatenate(used))
     codes = codes[codes >= 0]
     for name in ("code", "item"):
         stores[name] = [np.where(part < 0, -1, np.searchsorted(codes, part)) for part in stores[name]]

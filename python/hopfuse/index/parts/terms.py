@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays.bm25 import BM25Weights, sum_columns, text_lengths
+from ..._arrays.distinct import distinct
 from ..._arrays.rows import indptr_of_counts
 from ..._validation import check_type
 from ...errors import InputError
@@ -261,7 +262,7 @@ class MergedTerms(TermMatrix):
         """Subtract deleted passages, whose added entries are among the first; return their length."""
         if not slots.size:
             return 0.0
-        own = np.unique(slots)
+        own = distinct(slots)
         base, indptr = self._base, self._base.indptr
         at = _entries_of(base.passages, own[own < base.num_passages], base.num_passages)
         np.subtract.at(frequency, np.searchsorted(indptr, at, "right") - 1, 1)
@@ -286,7 +287,8 @@ class MergedTerms(TermMatrix):
     @cached_property
     def _numbers(self) -> NDArray[np.int64]:
         """The number of each term that a passage has, in the order of the terms."""
-        return self._order[self._frequency[self._order] > 0]
+        held = self._frequency > 0
+        return self._order if held.all() else self._order[held[self._order]]
 
     @cached_property
     def _rank(self) -> NDArray[np.int64]:

@@ -119,6 +119,8 @@ def apply_options(config: C, options: Mapping[str, Any], recipe_name: str) -> C:
     >>> apply_options(Policy(), {"walk": {"damping": 0.5}}, "policy-rag").walk.damping
     0.5
     """
+    if not options:
+        return config
     known = {f.name: f for f in fields(config) if f.init}  # type: ignore[arg-type]
     values = {}
     for name, value in options.items():

@@ -7,7 +7,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._arrays.rows import entries_of, indptr_of_counts
+from ..._arrays.distinct import distinct
+from ..._arrays.rows import entries_of
 from ...index import Index
 from ...ops.seeding import add_entity_seeds
 from ...types import Hits, Incidence, Seeds
@@ -20,22 +21,16 @@ class SecondShares:
     texts is not. The weights of a passage are made when it is among the hits of a search: a change of an index changes
     those of many passages.
 
-    Attributes
-    ----------
-    frequency : ndarray of int64, shape (N,)
-        The number of passages that mention each node.
     """
 
     def __init__(self, mentions: Incidence, index: Index) -> None:
         self._mentions, self._index = mentions, index
         self._latest: tuple[NDArray[np.int64], Incidence] | None = None
 
-    @cached_property
+    @property
     def frequency(self) -> NDArray[np.int64]:
-        """The number of passages that mention each node."""
-        often, index = self._index.passage_frequency, self._index
-        assert often is not None
-        return np.concatenate([np.zeros(index.num_passages, np.int64), often])
+        """The number of passages that mention each node, (N,)."""
+        return self._mentions.column_counts()
 
     @cached_property
     def whole(self) -> Incidence:
@@ -45,7 +40,7 @@ class SecondShares:
     def of(self, hits: Hits) -> Incidence:
         """Return the weights of hits on the host; the rows of other passages are empty."""
         held = np.arange(hits.ids.shape[1]) < np.asarray(hits.counts)[:, None]
-        passages, latest = np.unique(np.asarray(hits.ids)[held]), self._latest
+        passages, latest = distinct(np.asarray(hits.ids)[held]), self._latest
         if latest is None or not np.array_equal(latest[0], passages):
             latest = self._latest = passages, self._of(passages)
         return latest[1]
@@ -60,9 +55,7 @@ class SecondShares:
         worth = (leads | ~has_other[of]).astype(np.float64)
         mass = np.bincount(of, worth / often, minlength=passages.size)[of]
         weights = np.divide(worth, mass, out=np.zeros(of.size), where=mass > 0).astype(np.float32)
-        counts = np.zeros(held.num_rows, np.int64)
-        counts[passages] = count
-        return Incidence(indptr_of_counts(counts), nodes, weights, num_columns=held.num_columns)
+        return held.of_rows(passages, weights)
 
 
 def add_second_seeds(

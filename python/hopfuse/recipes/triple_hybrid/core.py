@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._arrays.distinct import distinct
 from ..._arrays.rows import entries_of
 from ...ops.dense import check_queries, dense_topk
 from ...ops.dice import dice_scores
@@ -135,7 +136,7 @@ def facts_around(facts: Facts, seeds: Hits, hops: int) -> QueryFacts:
     n = facts.num_entities
     held = np.arange(seeds.ids.shape[1]) < seeds.counts[:, None]
     # Query and entity are encoded as one number.
-    frontier = np.unique(np.repeat(np.arange(len(seeds)), seeds.counts) * n + seeds.ids[held])
+    frontier = distinct(np.repeat(np.arange(len(seeds)), seeds.counts) * n + seeds.ids[held])
     seen, found = frontier, list[QueryFacts]()
     for hop in range(hops):
         if hop:
