@@ -26,7 +26,7 @@ def test_the_first_example_prints_what_the_page_says():
 
 @pytest.fixture
 def entered():
-    """A folder that the server's user can enter; pytest closes its own to others whenever one of its processes starts."""
+    """A folder that the server's user can enter: pytest closes its own whenever one of its processes starts."""
     with tempfile.TemporaryDirectory(prefix="hopfuse-postgres-") as name:
         folder = Path(name)
         folder.chmod(0o755)
