@@ -47,8 +47,8 @@ calls name {call_commits}. It is [bench/results/h200-first-gpu.json](../bench/re
 - Every answer had the CPU's bits: {checks} checks and {kernels} kernels of the self-test, {tests:,} tests marked `gpu`,
   600 answers of two threads, 200 of torch's streams, and the searches below.
 - compute-sanitizer found nothing: memcheck and initcheck 0 errors, racecheck 0 hazards.
-- Of memory, {recordings}; a live one holds {held:g} MiB. Where it ran out, {out_of_memory}.
-- The first use compiled and loaded the kernels in {build_seconds:.1f} s ({build_cpu:.0f} s of processors).
+- Memory: {recordings}; a live one holds {held:g} MiB. Where memory ran out, {out_of_memory}.
+- The first use compiled and loaded the kernels in {build_seconds:.1f} s ({build_cpu:.0f} s of CPU time).
 - **What failed or was left out.** 40 files of tests lacked a package. One test failed, because it asked for every
   library of the CPU's benchmarks, which were not installed. The part `bench` was cut off when GPU time ran out.
 
@@ -59,7 +59,7 @@ to arrays on the host, by CUDA events, medians of 20:
 
 {sizes}
 
-Device time by part, in microseconds, with the number of graph nodes (kernels and copies) of a search:
+Device time by part, in microseconds. *Nodes* counts a search's kernels and copies in the CUDA graph:
 
 {parts}
 

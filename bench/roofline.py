@@ -214,9 +214,9 @@ from counts of what the kernels do, as a guide to what limits them. [gpu.md](gpu
 
 **No time on this page is a measurement, and no card has checked the formula.** Its constants were fitted to six
 searches on an H200, so its agreement with those six shows little. Before that fit it was too optimistic on the same
-card, by 2.6 times for *million*, B = 32, and by 4.5 times for *musique*, B = 32. The times are of the present kernels,
-none of which has run on a card, and only for an H200. `python -m bench.roofline --card "RTX 4090"` prints those of
-another card, with the same warning.
+card, by 2.6 times for *million*, B = 32, and by 4.5 times for *musique*, B = 32. The times are for the present kernels
+on an H200, and none of these kernels has run on a card. `python -m bench.roofline --card "RTX 4090"` prints another
+card's times, with the same warning.
 
 ## Formula
 
