@@ -16,6 +16,7 @@ from cli.cli_files import about, hopfuse
 from cli.cli_files import refused as refused_command
 from hopfuse.errors import InputError
 from hopfuse.index import LeftOut
+from hopfuse.io.tables import Spec, make_table
 from hopfuse.stores import ArrowSource, open_source
 from refusals import refused
 from stores.store_files import saved_bytes
@@ -27,6 +28,7 @@ Row = tuple[Any, Any, Any]
 GOOD: list[Row] = [(at, f"Text {at}.", [float(at), 1.0, -1.0]) for at in range(30)]
 NO_VECTOR: Row = (100, "No vector.", None)
 SHORT: Row = (101, "A short one.", [1.0, 2.0])
+EDGES = Spec("edges", (), ("src_passage",), (), others=False)
 NO_TEXT: Row = (102, None, [1.0, 2.0, 3.0])
 
 
@@ -158,6 +160,24 @@ def test_a_bad_row_takes_nothing_of_a_good_row_with_its_id(tmp_path: Path, first
     whole = hf.Index.build(ArrowSource(passages=pa.Table.from_pylist([good, rows[-1]]), **tables))
     assert saved_bytes(found, tmp_path / "found") == saved_bytes(whole, tmp_path / "whole")
     assert [(row.table, row.key) for row in left_out.rows] == [("passages", "a")]
+
+
+def test_batches_of_edges_compare_what_was_left_out_with_all_ids_once() -> None:
+    class Parts(list[Any]):
+        passes = 0
+
+        def __iter__(self) -> Any:
+            self.passes += 1
+            return super().__iter__()
+
+    left_out, parts = LeftOut(), Parts([np.array([hash("a"), hash("b")]), np.array([hash("c")])])
+    left_out._gone["passages"], left_out._kept["passages"] = {"b", "x"}, parts
+    edges = [make_table(EDGES, {"src_passage": ["a", "x"]}, 2, str, ("src_passage",)) for _ in range(5)]
+    assert [left_out._without_gone(table).num_rows for table in edges] == [1] * 5
+    assert (left_out._gone["passages"], parts.passes) == ({"x"}, 1)
+    left_out._gone["passages"].add("c")
+    assert left_out._without_gone(edges[0]).num_rows == 1
+    assert (left_out._gone["passages"], parts.passes) == ({"x"}, 2)
 
 
 def test_metadata_of_another_type_leave_their_row_out(tmp_path: Path) -> None:
