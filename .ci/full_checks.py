@@ -73,6 +73,7 @@ BESIDE_PEERS = (
 ELSEWHERE = (
     *("tests/cuda", "tests/peers", "tests/stores", *BESIDE_PEERS),
     *("tests/offline/test_ray.py", "tests/adapters/test_igraph.py", "tests/adapters/test_networkx.py"),
+    "tests/test_guide_commands.py",
 )
 # Of the part lowest: the extras, without demo, whose encoder needs NumPy 2, and the tests that use their packages.
 LOWEST = ("arrow", "cli", "client", "eval", "llm", "mcp", "serve", "spacy", "text")
@@ -365,6 +366,12 @@ def stores(w: Workplace) -> str:
     return line
 
 
+def guides(w: Workplace) -> str:
+    """The commands of start.md and the guides, as written: each page in a fresh folder and environment"""
+    clone, python = w.suite()
+    return w.pytest(python, clone, "tests/test_guide_commands.py", HOPFUSE_TESTS="full", HOPFUSE_WHEEL=str(w.wheel()))
+
+
 def site(w: Workplace) -> str:
     """The documentation's site, warnings as errors; the workflows' syntax"""
     clone = w.clone("site")
@@ -440,6 +447,7 @@ PARTS: dict[str, tuple[Callable[[Workplace], str], int]] = {
     "counts": (counts, 350),
     "twice": (install_twice, 60),
     "wheel": (wheel, 60),
+    "guides": (guides, 160),
     "site": (site, 120),
     "lowest": (lowest, 600),
 }

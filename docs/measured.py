@@ -194,6 +194,23 @@ def live() -> str:
     return "\n".join([*lines, "", found.source])
 
 
+def live_turns() -> str:
+    """Return what a turn of a memory takes, by the memory's size."""
+    found = Results.read("turns")
+    http = {row["turns"]: row["http"] for row in found.rows if row["http"]}
+    rows = [row | {"http": http.get(row["turns"], "")} for row in found.rows if row["add"]]
+    head = {
+        "turns": number("turns"),
+        "add and commit": number("add", ".1f", " ms"),
+        "refresh": number("refresh", ".1f", " ms"),
+        "searcher": number("searcher", ".1f", " ms"),
+        "a question": number("search", ".1f", " ms"),
+        "the same, index that does not change": number("static", ".1f", " ms"),
+        "over HTTP, wall time": number("http", ".0f", " ms"),
+    }
+    return f"{table(head, rows, words=0)}\n\n{found.source}"
+
+
 def live_logs() -> str:
     """Return the CPU time to open an index, by the length of its log."""
     found = Results.read("live")
@@ -239,7 +256,7 @@ def networkx() -> str:
 #: The tables of each page, by their markers.
 MEASURED: dict[str, dict[str, Callable[[], str]]] = {
     "docs/integrations.md": {"networkx": networkx},
-    "docs/live.md": {"live": live, "logs": live_logs},
+    "docs/live.md": {"live": live, "logs": live_logs, "turns": live_turns},
     "docs/filters.md": {"filters": filters, "isolated": isolated},
     "docs/stores.md": {"stores": stores},
     "docs/languages.md": {"phrases": phrases, "false-names": false_names},

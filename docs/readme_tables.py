@@ -27,8 +27,8 @@ NAMES = {
 COMPARED = (
     ("Personalized PageRank, 1 question", "ppr-hotpotqa", 1, "igraph"),
     ("Personalized PageRank, 64 questions", "ppr-hotpotqa", 64, "igraph"),
-    ("Exact top 10 of 200,000 × 384, 1 question", "dense-200k", 1, "faiss"),
-    ("Exact top 10 of 200,000 × 384, 32 questions", "dense-200k", 32, "faiss"),
+    ("Exact top 10 of 200,000 vectors of 384 numbers, 1 question", "dense-200k", 1, "faiss"),
+    ("Exact top 10 of 200,000 vectors of 384 numbers, 32 questions", "dense-200k", 32, "faiss"),
 )
 
 
@@ -90,20 +90,21 @@ def quality(file: Path = QUALITY) -> str:
     lines = ["| | questions | dense | plain hybrid | default | gain |", "|---|---:|---:|---:|---:|---:|"]
     for title, name, graph in (("hotpotqa", "hotpotqa", "folder"), ("debian-whole", "debian-whole", "words")):
         found = content(file)[name][graph]
-        dense, plain, default = (found["means"][run]["recall@5"] for run in (DENSE, PLAIN, DEFAULT))
-        shown = " | ".join(f"{100 * value:.1f}" for value in (dense, plain))
-        lines.append(
-            f"| {title} | {found['questions']} | {shown} | **{100 * default:.1f}** | {_gain(default - plain)} |"
-        )
+        values = [found["means"][run]["recall@5"] for run in (DENSE, PLAIN, DEFAULT)]
+        lines.append(f"| {title} | {found['questions']} | {_best_bold(values)} | {_gain(values[2] - values[1])} |")
     for kind, (sets, graphs) in KINDS.items():
         means = [content(file)[name][graph]["means"] for name in sets for graph in graphs]
         dense, plain, default = ([one[run]["recall@5"] for one in means] for run in (DENSE, PLAIN, DEFAULT))
-        shown = " | ".join(f"{100 * statistics.fmean(values):.1f}" for values in (dense, plain))
+        shown = _best_bold([statistics.fmean(values) for values in (dense, plain, default)])
         gains = sorted(a - b for a, b in zip(default, plain, strict=True))
         span = f"{_gain(statistics.fmean(gains))} ({_gain(gains[0])} to {_gain(gains[-1])})"
-        mean = f"**{100 * statistics.fmean(default):.1f}**"
-        lines.append(f"| {kind}: mean of {len(means)} indexes | | {shown} | {mean} | {span} |")
+        lines.append(f"| {kind}: mean of {len(means)} indexes | | {shown} | {span} |")
     return "\n".join(lines)
+
+
+def _best_bold(values: Sequence[float]) -> str:
+    """Return cells of shares in percent, the best one bold."""
+    return " | ".join(f"**{100 * one:.1f}**" if one == max(values) else f"{100 * one:.1f}" for one in values)
 
 
 def _gain(difference: float) -> str:

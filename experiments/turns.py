@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import socket
 import subprocess
 import sys
@@ -34,8 +35,8 @@ from hopfuse.client import Client
 from hopfuse.extract import WordReader, build_memory
 from matplotlib.figure import Figure
 
-from bench.machine import commit, machine
 from bench.plots import STABLE
+from bench.result_file import ResultFile, add_out_option
 
 SIZES = (100, 300, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
 OVER_HTTP = (100, 2_000, 20_000)
@@ -165,17 +166,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, metavar="N")
     parser.add_argument("--http", type=int, nargs="*", default=OVER_HTTP, metavar="N")
-    parser.add_argument("--out", type=Path, help="write the rows as JSON to this file")
+    add_out_option(parser)
     parser.add_argument("--plot", type=Path, help="draw the rows as this SVG file")
     given = parser.parse_args()
-    rows: list[dict[str, Any]] = []
+    result, rows = ResultFile("python -m experiments.turns"), list[dict[str, Any]]()
     for sizes, measured in ((given.sizes, in_process), (given.http, over_http)):
         for size in sizes:
             with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as place:
-                rows.append(measured(size, Path(place) / "memory"))
-            print(json.dumps(rows[-1]), flush=True)
-    if given.out is not None:
-        given.out.write_text(json.dumps({"machine": machine(), "commit": commit(), "rows": rows}, indent=1) + "\n")
+                row = measured(size, Path(place) / "memory")
+            print(json.dumps(row), flush=True)
+            result.add(**row)
+            rows.append(row)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result.write(given.out, children=used.ru_utime + used.ru_stime)
     if given.plot is not None:
         plot(rows, given.plot)
 

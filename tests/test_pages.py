@@ -138,16 +138,19 @@ def test_evaluation_diagnose_and_sweep_run(
     )
     judged = [{"id": f"q{at}", "question": text, "gold": [at], "last_hop": [at]} for at, text in enumerate(texts)]
     Path("queries.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in judged))
+    for run_name, shift in (("dense", 1), ("fused", 0)):
+        hits = [{"id": f"q{at}", "hits": [{"id": at + shift, "score": 1.0}]} for at in range(12)]
+        Path(f"{run_name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in hits))
     known: dict[str, Any] = {"index": index, "questions": texts, "mentions": [[name] for name in names]}
     known |= {"vectors": np.eye(12, dtype=np.float32), "entities": known["mentions"]}
     walked = hf.Index.build(passages=passages, entities=names, graph=edges)
     known["recipe"], known["retriever"] = hf.recipes.HybridRRF(walked), hf.Retriever(walked)
     known["qrels"] = Qrels.read_jsonl("queries.jsonl")
-    for name, count in (("evaluation", 1), ("compare", 1), ("diagnose", 1), ("sweep", 2)):
+    for name, count in (("evaluation", 2), ("compare", 1), ("diagnose", 1), ("sweep", 2)):
         page = f"docs/{name}.md"
         assert len(blocks(page)) == count
         for number in range(count):
             run(page, number, known)
     assert known["figures"].per_query["theirs"]["mrr"].tolist() == [0.5]
     assert known["drawn"].startswith("<svg")
-    assert capsys.readouterr().out
+    assert "Comparison(n=12, wins=12" in capsys.readouterr().out

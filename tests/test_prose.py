@@ -8,15 +8,6 @@ from typing import Any
 import prose
 import pytest
 
-#: Pages that do not hold the rules yet. Mend one (``python tests/prose.py PAGE`` lists its faults) and take it out.
-NOT_YET = {
-    "docs/extraction.md",
-    "docs/languages.md",
-    "docs/live.md",
-    "docs/offline.md",
-    "docs/serving.md",
-}
-
 
 @pytest.mark.parametrize("rule", prose.RULES, ids=lambda rule: rule.name)
 def test_a_rule_finds_what_breaks_it(rule: prose.Rule) -> None:
@@ -89,9 +80,9 @@ def test_only_public_docstrings_are_read() -> None:
 
 
 def test_pages_are_plain_english() -> None:
-    pages = set(prose.pages())
-    assert pages >= NOT_YET
-    faults = [fault for name in sorted(pages - NOT_YET) for fault in prose.faults(name)]
+    pages = prose.pages()
+    assert len(pages) > 50
+    faults = [fault for name in pages for fault in prose.faults(name)]
     assert not faults, "\n".join(faults)
 
 

@@ -114,5 +114,5 @@ def test_a_changed_result_changes_its_table(tmp_path: Path) -> None:
     file = tmp_path / "side-by-side.json"
     file.write_text(json.dumps(found), encoding="utf-8")
     first = readme_tables.quality(file).splitlines()[2]
-    assert "**70.0**" in first
+    assert "| **84.7** | 70.0 |" in first
     assert "−14.7" in first

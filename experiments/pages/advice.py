@@ -66,7 +66,7 @@ def _gain(indexes: list[Mapping[str, Any]]) -> str:
     """Return the mean difference of the default from the plain hybrid in recall@5, with its range."""
     found = _differences(indexes, "recall@5")
     mean = sum(found) / len(found)
-    return f"{points(mean)} points over {len(found)} indexes ({points(min(found))} to {points(max(found))})"
+    return f"{points(mean)} points over {len(found)} indexes (from {points(min(found))} to {points(max(found))})"
 
 
 def _mrr(indexes: list[Mapping[str, Any]]) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.drop_ins.hipporag_models import make_rag, write_openie
+from bench.drop_ins.hipporag_models import key_of, make_rag, write_openie
 
 #: Words of so many dimensions: a text's vector is the sum of its words', so that shared words make texts alike.
 DIMENSIONS = 64
@@ -77,3 +78,31 @@ def small_rag(folder: Path, passages: Mapping[str, list[list[str]]] = PASSAGES, 
     write_openie(rag, passages)
     rag.index(list(passages))
     return rag
+
+
+def plain(text: str) -> str:
+    return "".join(c if c.isalnum() or c == " " else " " for c in text.lower()).strip()
+
+
+def write_store(folder: Path, kind: str, texts: list[str], vectors: Any) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    folder = folder / f"{kind}_embeddings"
+    folder.mkdir(parents=True)
+    columns = {"hash_id": [key_of(text, kind) for text in texts], "content": texts, "embedding": list(vectors)}
+    pyarrow.parquet.write_table(pyarrow.table(columns), folder / f"vdb_{kind}.parquet")
+
+
+def write_outputs(folder: Path, reader: str, model: str) -> Path:
+    """Write the files that HippoRAG writes, as its release 2.0.0a4 does, into a folder, and return it."""
+    entities = sorted({plain(end) for triples in PASSAGES.values() for h, _, t in triples for end in (h, t)})
+    write_store(folder / model, "chunk", list(PASSAGES), word_vectors(list(PASSAGES)))
+    write_store(folder / model, "entity", entities, word_vectors(entities).astype(np.float32))
+    docs = [
+        {"idx": f"?{at}", "passage": text, "extracted_entities": [], "extracted_triples": [*triples, ["broken"]]}
+        for at, (text, triples) in enumerate(PASSAGES.items())
+    ]
+    (folder / f"openie_results_ner_{reader}.json").write_text(json.dumps({"docs": docs}), encoding="utf-8")
+    (folder / model / "graph.pickle").write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")  # runs what it likes, if read
+    return folder

@@ -6,11 +6,10 @@ import json
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from adapters.hipporag_memory import PASSAGES, small_rag, word_vectors
+from adapters.hipporag_memory import PASSAGES, small_rag, word_vectors, write_outputs, write_store
 from cli.cli_files import about, hopfuse
 from cli.cli_files import refused as refused_command
 from hopfuse import Index
@@ -20,36 +19,13 @@ from refusals import refused
 
 from bench.drop_ins.hipporag_models import key_of
 
-pa = pytest.importorskip("pyarrow", reason="Parquet needs pyarrow (extra arrow)")
+pytest.importorskip("pyarrow", reason="Parquet needs pyarrow (extra arrow)")
 MODEL = "recorded_words"
-
-
-def plain(text: str) -> str:
-    return "".join(c if c.isalnum() or c == " " else " " for c in text.lower()).strip()
-
-
-def write_store(folder: Path, kind: str, texts: list[str], vectors: Any) -> None:
-    import pyarrow.parquet
-
-    folder = folder / f"{kind}_embeddings"
-    folder.mkdir(parents=True)
-    columns = {"hash_id": [key_of(text, kind) for text in texts], "content": texts, "embedding": list(vectors)}
-    pyarrow.parquet.write_table(pa.table(columns), folder / f"vdb_{kind}.parquet")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The files that HippoRAG writes, as its release 2.0.0a4 does."""
-    entities = sorted({plain(end) for triples in PASSAGES.values() for h, _, t in triples for end in (h, t)})
-    write_store(tmp_path / MODEL, "chunk", list(PASSAGES), word_vectors(list(PASSAGES)))
-    write_store(tmp_path / MODEL, "entity", entities, word_vectors(entities).astype(np.float32))
-    docs = [
-        {"idx": "?", "passage": text, "extracted_entities": [], "extracted_triples": [*triples, ["broken"]]}
-        for text, triples in PASSAGES.items()
-    ]
-    (tmp_path / "openie_results_ner_recorded.json").write_text(json.dumps({"docs": docs}), encoding="utf-8")
-    (tmp_path / MODEL / "graph.pickle").write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")  # runs what it likes, if read
-    return tmp_path
+    return write_outputs(tmp_path, "recorded", MODEL)
 
 
 def test_a_folder_becomes_an_index(folder: Path, tmp_path: Path) -> None:

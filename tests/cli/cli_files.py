@@ -207,3 +207,37 @@ def build_args(files):
     names = {"vectors": "vectors.npy", "edges": "edges.tsv", "entities": "entities.tsv"}
     options = (x for option, name in names.items() for x in (f"--{option}", files / name))
     return ["build", files / "passages.jsonl", *options]
+
+
+# ---- The files that the pages' commands read -----------------------------------------------------------------
+
+STATED = [
+    ("Alien", "Ridley Scott directed Alien.", ["Ridley Scott", "directed", "Alien"]),
+    ("Ridley Scott", "Ridley Scott was born in South Shields.", ["Ridley Scott", "was born in", "South Shields"]),
+    ("South Shields", "South Shields lies by the Thames in London.", ["South Shields", "lies by", "Thames"]),
+    ("Thames", "The Thames flows through London.", ["Thames", "flows through", "London"]),
+]
+
+
+def write_documented(folder):
+    """A folder with passages, facts and judged questions, under the names that the pages of docs/ use."""
+    rows = [{"id": at, "title": title, "text": text} for at, (title, text, _) in enumerate(STATED)]
+    rows += [{"id": at, "title": f"Number {at}", "text": f"A passage about {at}."} for at in range(len(rows), 14)]
+    write_jsonl(folder / "chunks.jsonl", rows)
+    write_jsonl(
+        folder / "openie.jsonl",
+        [{"id": at, "entities": [fact[0]], "triples": [fact]} for at, (_, _, fact) in enumerate(STATED)],
+    )
+    golds = [(at % 4, (at + 1) % 4) for at in range(16)]
+    asked = [{"id": f"q{at}", "question": f"What of {STATED[gold[0]][0]}?"} for at, gold in enumerate(golds)]
+    judged = [{"gold": gold, "hops": [[gold[0]], [gold[1]]], "last_hop": [gold[1]]} for gold in golds]
+    write_jsonl(folder / "queries.jsonl", [row | more for row, more in zip(asked, judged, strict=True)])
+    names = [fact[0] for _, _, fact in STATED]
+    kinds = [*(("passage", str(at)) for at in range(14)), *(("entity", name) for name in names)]
+    lines = [f"{node}\t{kind}\t{name}\n" for node, (kind, name) in enumerate(kinds)]
+    (folder / "nodes.tsv").write_text("".join(lines), encoding="utf-8")
+    edges = "".join(f"{at}\t{14 + at}\tcontext\t1.0\n" for at in range(len(names)))
+    (folder / "edges.tsv").write_text("src\tdst\ttype\tweight\n" + edges, encoding="utf-8")
+    sets = "".join(f'[{name}]\nindex = "my-index"\nqueries = "queries.jsonl"\n' for name in ("news", "films"))
+    (folder / "sets.toml").write_text(sets, encoding="utf-8")
+    return folder

@@ -11,18 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli.cli_files import read_jsonl, write_jsonl
+from cli.cli_files import read_jsonl, write_documented
 
 for package in ("wordllama", "bm25s", "Stemmer", "scipy", "jinja2", "matplotlib"):
     pytest.importorskip(package, reason=f"the documented commands use {package}")
 
 ROOT = Path(__file__).parents[2]
-STATED = [
-    ("Alien", "Ridley Scott directed Alien.", ["Ridley Scott", "directed", "Alien"]),
-    ("Ridley Scott", "Ridley Scott was born in South Shields.", ["Ridley Scott", "was born in", "South Shields"]),
-    ("South Shields", "South Shields lies by the Thames in London.", ["South Shields", "lies by", "Thames"]),
-    ("Thames", "The Thames flows through London.", ["Thames", "flows through", "London"]),
-]
 #: Pages on evaluation; later ones read runs that the commands of earlier ones wrote.
 EVALUATION = ("evaluation", "sweep", "compare", "datasets", "diagnose")
 #: Commands that ask a language model, or read its answers.
@@ -42,27 +36,8 @@ def commands(page: str) -> list[list[str]]:
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The working folder, with passages, facts and judged questions."""
-    rows = [{"id": at, "title": title, "text": text} for at, (title, text, _) in enumerate(STATED)]
-    rows += [{"id": at, "title": f"Number {at}", "text": f"A passage about {at}."} for at in range(len(rows), 14)]
-    write_jsonl(tmp_path / "chunks.jsonl", rows)
-    write_jsonl(
-        tmp_path / "openie.jsonl",
-        [{"id": at, "entities": [fact[0]], "triples": [fact]} for at, (_, _, fact) in enumerate(STATED)],
-    )
-    golds = [(at % 4, (at + 1) % 4) for at in range(16)]
-    asked = [{"id": f"q{at}", "question": f"What of {STATED[gold[0]][0]}?"} for at, gold in enumerate(golds)]
-    judged = [{"gold": gold, "hops": [[gold[0]], [gold[1]]], "last_hop": [gold[1]]} for gold in golds]
-    write_jsonl(tmp_path / "queries.jsonl", [row | more for row, more in zip(asked, judged, strict=True)])
-    names = [fact[0] for _, _, fact in STATED]
-    kinds = [*(("passage", str(at)) for at in range(14)), *(("entity", name) for name in names)]
-    lines = [f"{node}\t{kind}\t{name}\n" for node, (kind, name) in enumerate(kinds)]
-    (tmp_path / "nodes.tsv").write_text("".join(lines), encoding="utf-8")
-    edges = "".join(f"{at}\t{14 + at}\tcontext\t1.0\n" for at in range(len(names)))
-    (tmp_path / "edges.tsv").write_text("src\tdst\ttype\tweight\n" + edges, encoding="utf-8")
-    sets = "".join(f'[{name}]\nindex = "my-index"\nqueries = "queries.jsonl"\n' for name in ("news", "films"))
-    (tmp_path / "sets.toml").write_text(sets, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return write_documented(tmp_path)
 
 
 def test_the_commands_of_start_run(folder, output_of) -> None:

@@ -1,8 +1,11 @@
+import json
+
 import hopfuse as hf
 import numpy as np
 import pytest
 from hopfuse.errors import InputError
-from hopfuse.evaluate import FusedLegs, Run, fusion_trials
+from hopfuse.evaluate import FusedLegs, Qrels, Run, Sweep, fusion_trials, option_curves, sweep
+from hopfuse.report import sweep_tables
 from refusals import refused
 
 RNG = np.random.default_rng(5)
@@ -72,6 +75,51 @@ def test_a_method_that_can_use_none_of_the_calibrations_is_left_out():
     assert fusion_trials(["boltzmann"], {"calibration": ["z_score", "pit"]}, ["a"])[1:] == [
         {"method": "boltzmann", "calibration": "pit"}
     ]
+
+
+def largest(lists, weights, floor=0.0):
+    best = {}
+    for one, weight in zip(lists, weights, strict=True):
+        for document, score in zip(one.ids.tolist(), one.scores.tolist(), strict=True):
+            best[document] = max(best.get(document, floor), weight * score)
+    return best
+
+
+def test_a_method_of_ones_own_is_a_trial_with_its_own_options():
+    grid = {"alpha": [0.3, 0.7], "floor": [0.0, 0.1], "rank_constant": [10], "calibration": ["min_max"]}
+    custom = hf.fusion.Custom(largest, {"floor": 0.2})
+    trials = fusion_trials(["rrf", largest, custom, hf.fusion.RRF(rank_constant=5)], grid, ["dense", "graph"])[2:]
+    assert trials[:2] == [{"method": "rrf", "alpha": alpha, "rank_constant": 10} for alpha in (0.3, 0.7)]
+    assert trials[2:6] == [
+        {"method": largest, "alpha": alpha, "floor": floor, "calibration": "min_max"}
+        for alpha in (0.3, 0.7)
+        for floor in (0.0, 0.1)
+    ]
+    assert trials[6:8] == [{"method": custom, "alpha": alpha, "calibration": "min_max"} for alpha in (0.3, 0.7)]
+    assert trials[8:] == [{"method": hf.fusion.RRF(rank_constant=5), "alpha": alpha} for alpha in (0.3, 0.7)]
+    two = {name: LEGS[name] for name in ("dense", "graph")}
+    lists = [run.take(ROWS).hits for run in two.values()]
+    expected = hf.fuse(lists, method=largest, weights=(0.3, 0.7), floor=0.1, calibration="min_max", k=9)
+    same(FusedLegs(two, k=9)(trials[3], ROWS), expected)
+
+
+def test_a_sweep_names_a_method_of_ones_own():
+    qrels = Qrels([f"q{row}" for row in range(40)], [[row] for row in range(40)])
+    own, others = np.arange(40)[:, None], np.arange(40)[:, None] + 100
+    scores = np.array([[2.0, 1.0]] * 40)
+    legs = {
+        "right": Run(hf.Hits(np.hstack([own, others]), scores)),
+        "wrong": Run(hf.Hits(np.hstack([others + 100, others]), scores)),
+    }
+    grid = fusion_trials(["rrf", largest, hf.fusion.Custom(largest, {"floor": 0.2})], {"alpha": [0.1, 0.9]}, list(legs))
+    found = sweep(FusedLegs(legs), qrels, grid[1:], baseline={"leg": "wrong"}, metric="hit@1")
+    assert found.selected.options["alpha"] == 0.9
+    names = [trial["options"].get("method") for trial in json.loads(json.dumps(found.to_dict()))["tune"]]
+    assert names == [None, "rrf", "rrf", "largest", "largest", "largest(floor=0.2)", "largest(floor=0.2)"]
+    assert {curve.label for curve in option_curves(found)["alpha"]} == {"rrf", "largest", "largest(floor=0.2)"}
+    assert "largest(floor=0.2), alpha 0.9" in str(sweep_tables(found))
+    chosen = Sweep(found.metric, found.tune, found.tune[4], found.test, found.test_runs)
+    assert str(chosen).startswith("hit@1: selected method='largest', alpha=0.9, of 7 on ")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ TOWNS = ("Lima", "Oslo", "Rome", "Bonn", "Kyiv", "Riga", "Cork", "Lyon", "Bari",
 ENGLISH = [f"The harbour of {town} is older than the town itself, and it was built by the sea." for town in TOWNS]
 FRENCH = [f"Le port de {town} est plus vieux que la ville, et il a été construit sur la mer." for town in TOWNS]
 CHINESE = [f"{town}的港口比城市本身更古老，它建在海边。" for town in TOWNS]
+JAPANESE = [f"{town}の港は街よりも古く、海のそばに建てられました。" for town in TOWNS]
 SHORT = [f"{town} harbour" for town in TOWNS]
 
 
@@ -97,6 +98,29 @@ def no_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
+
+
+def test_every_reader_reads_japanese_alike() -> None:
+    keys = [
+        WordReader(one).words(["港は街よりも古く、海のそばに建てられました。"])
+        for one in ("english", "german", "japanese")
+    ]
+    assert keys[0] == keys[1] == keys[2] != [[]]
+
+
+@pytest.mark.parametrize(("japanese", "english", "stemmer"), [(1, 6, "english"), (2, 4, "english"), (2, 1, None)])
+def test_english_beside_japanese_has_its_stems(japanese: int, english: int, stemmer: str | None) -> None:
+    given = rows(*JAPANESE * japanese, *ENGLISH[:english])
+    with no_warnings():
+        index = hf.Index.build(given, reader="words")
+    assert index.words is not None
+    assert index.lexical is not None
+    assert (index.words.stemmer, index.lexical.stemmer) == (stemmer, stemmer)
+
+
+def test_a_warning_of_two_languages_says_what_becomes_of_the_other() -> None:
+    with pytest.warns(UserWarning, match=r"\(english 51%, french 49%\): their words are found, read as english; give"):
+        hf.Index.build(rows(*FRENCH, *ENGLISH), reader="words")
 
 
 class Named:

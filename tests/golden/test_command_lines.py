@@ -36,6 +36,11 @@ LINES = [
         "search INDEX Who? --where year__ge=3",
         "there is no column 'year' to filter by; the index has no metadata: build it with metadata",
     ),
+    (
+        "search INDEX Who? --where language__in=de,en",
+        "there is no column 'language' to filter by; the index has no metadata: build it with metadata. A row's "
+        "language is no metadata: give it there as well",
+    ),
     ("build --out NEW", "PASSAGES is missing; give it, or --from"),
     (
         "build --reader words --out NEW",

@@ -234,6 +234,12 @@ def test_a_refusal_says_what_was_given_and_what_is_allowed(client, body, given, 
     assert (values["given"], values["allowed"]) == (given, allowed)
 
 
+def test_a_refusal_says_that_a_field_is_one_of_a_query(client):
+    error = client.post("/v1/search", json={"queries": ["x"], "allow": ["p1"]}).json()["error"]
+    assert (error["code"], error["field"]) == ("unknown", "allow")
+    assert error["message"].startswith("allow does not exist here, but in an entry of queries; allowed: queries, k,")
+
+
 def test_other_refusals(client):
     answer = client.post("/v1/search", json={"queries": ["x"], "index": "nope"})
     assert (answer.status_code, answer.json()["error"]["field"]) == (404, "index")

@@ -243,7 +243,10 @@ def _spoken(built: Built) -> list[str]:
     if built.language is not None:
         lines[0] += f"; words are read as {built.language} (--language)"
     if shares:
-        lines.append(f"No reader is for {_percent(built.unread)} of the text (--language, --spacy-model)")
+        unread = f"No reader is for {_percent(built.unread)} of the text"
+        if built.unread and built.language is not None:
+            unread += f": its words are found, read as {built.language}"
+        lines.append(f"{unread} (--language, --spacy-model)")
     return lines
 
 

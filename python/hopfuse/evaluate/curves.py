@@ -18,7 +18,7 @@ from .metrics import relevance
 from .qrels import Qrels
 from .runs import Run
 from .significance import wilson_interval
-from .sweep import Options, Sweep, Trial, as_number, is_number, plain_options
+from .sweep import Options, Sweep, Trial, as_number, is_number, shown_options
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Curve:
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-serialisable form, if the options' values are."""
         points = [{"value": as_number(value), **estimate.to_dict()} for value, estimate in self.points]
-        return {"label": self.label, "options": plain_options(self.others), "points": points}
+        return {"label": self.label, "options": shown_options(self.others), "points": points}
 
 
 def option_curves(sweep: Sweep) -> dict[str, tuple[Curve, ...]]:
@@ -74,9 +74,9 @@ def option_curves(sweep: Sweep) -> dict[str, tuple[Curve, ...]]:
     >>> [value for value, _ in option_curves(result)["good"][0].points]
     [1, 2, 5, 8]
     """
-    best: dict[Any, Trial] = {}
+    best: dict[str, Trial] = {}
     for trial in sorted(sweep.tune, key=lambda trial: -trial.estimate.mean):
-        best.setdefault(trial.options.get("method"), trial)
+        best.setdefault(_method(trial.options), trial)
     names = dict.fromkeys(name for trial in sweep.tune for name in trial.options)
     made = {name: tuple(_curve(sweep, name, trial) for trial in best.values()) for name in names}
     kept = {name: tuple(c for c in curves if len(c.points) > 1) for name, curves in made.items()}
@@ -90,7 +90,12 @@ def _curve(sweep: Sweep, name: str, best: Trial) -> Curve:
         for trial in sweep.tune
         if is_number(trial.options.get(name)) and _without(trial.options, name) == others
     ]
-    return Curve(str(others.get("method", "")), others, tuple(sorted(points, key=lambda point: point[0])))
+    return Curve(_method(others), others, tuple(sorted(points, key=lambda point: point[0])))
+
+
+def _method(options: Options) -> str:
+    """Return the name of a trial's fusion method, as it is shown; empty if it has none."""
+    return str(shown_options(options).get("method", ""))
 
 
 def _without(options: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from hashlib import md5
+from inspect import signature
 from itertools import product
 from math import isfinite
 from numbers import Real
@@ -134,7 +135,30 @@ def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: plain(value) for name, value in options.items()}
 
 
+def shown_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as they are printed and written: functions by their names, other fusion methods as text.
+
+    Examples
+    --------
+    >>> from hopfuse import fusion
+    >>> shown_options({"method": max, "pool": 30}), shown_options({"method": fusion.Custom(max, {"default": 0})})
+    ({'method': 'max', 'pool': 30}, {'method': 'max(default=0)'})
+    """
+    return {name: _shown(value) for name, value in options.items()}
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, fusion.Custom):
+        own = ", ".join(f"{name}={option!r}" for name, option in value.options.items())
+        return f"{_shown(value.function)}({own})" if own else _shown(value.function)
+    if isinstance(value, fusion.FusionMethod):
+        return repr(value)
+    return getattr(value, "__name__", repr(value)) if callable(value) else plain(value)
+
+
 Options = Mapping[str, Any]
+#: A fusion method, as :func:`hopfuse.fuse` takes it.
+Method = str | fusion.FusionMethod | Callable[..., Any]
 MakeRun = Callable[[Options, NDArray[np.int64]], Hits | Run]
 T = TypeVar("T")
 
@@ -157,9 +181,9 @@ class Trial:
     comparison: Comparison | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a form that is JSON-serialisable if the options' values are."""
+        """Return a form that is JSON-serialisable if the options' values are; functions by their names."""
         compared = None if self.comparison is None else self.comparison.to_dict()
-        return {"options": plain_options(self.options), "estimate": self.estimate.to_dict(), "comparison": compared}
+        return {"options": shown_options(self.options), "estimate": self.estimate.to_dict(), "comparison": compared}
 
 
 @dataclass(frozen=True)
@@ -187,11 +211,11 @@ class Sweep:
     test_runs: tuple[Hits | Run, ...] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a form that is JSON-serialisable if the options' values are."""
+        """Return a form that is JSON-serialisable if the options' values are; functions by their names."""
         return {
             "metric": self.metric,
             "tune": [trial.to_dict() for trial in self.tune],
-            "selected": plain_options(self.selected.options),
+            "selected": shown_options(self.selected.options),
             "test": [trial.to_dict() for trial in self.test],
         }
 
@@ -344,7 +368,7 @@ def options_text(options: Options) -> str:
     >>> options_text({"method": "rrf", "pool": 30})
     "method='rrf', pool=30"
     """
-    return ", ".join(f"{name}={value!r}" for name, value in options.items()) or "no options"
+    return ", ".join(f"{name}={value!r}" for name, value in shown_options(options).items()) or "no options"
 
 
 # ---- Fusions of runs -------------------------------------------------------------------------------------------------
@@ -353,7 +377,8 @@ def options_text(options: Options) -> str:
 class FusedLegs:
     """The fusion of several runs, as a system with options for :func:`sweep`.
 
-    Options are ``leg`` (one of the runs by itself), or ``method`` (a name in ``hopfuse.fusion.METHODS``) with any of
+    Options are ``leg`` (one of the runs by itself), or ``method`` (a name in ``hopfuse.fusion.METHODS``, or a function
+    or an object, as :func:`hopfuse.fuse` takes them) with any of
 
     - ``alpha``: the weight of the first leg, in [0, 1]; the others share 1 - alpha equally. By default the method's.
     - ``pool``: the number of hits to take of each leg; ``pool NAME``: of that leg.
@@ -420,14 +445,15 @@ class FusedLegs:
 
 
 def fusion_trials(
-    methods: Sequence[str], grid: Mapping[str, Sequence[Any]], legs: Sequence[str]
+    methods: Sequence[Method], grid: Mapping[str, Sequence[Any]], legs: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Return each leg by itself, and each method with every combination of its options.
 
     Parameters
     ----------
-    methods : sequence of str
-        Names in ``hopfuse.fusion.METHODS``.
+    methods : sequence of str, FusionMethod or callable
+        Names in ``hopfuse.fusion.METHODS``, objects of these classes, or functions as :class:`hopfuse.fusion.Custom`
+        describes them. The options of an object are fixed; a function has its keywords.
     grid : mapping of str to sequence
         Values of options of :class:`FusedLegs`. Options that a method does not have are left out of its trials:
         ``temperature``, or ``calibration`` of a method that reads ranks. A method that reads scores is tried with the
@@ -455,13 +481,21 @@ def fusion_trials(
     {'method': 'rrf', 'alpha': 0.5}
     {'method': 'rrf', 'alpha': 0.7}
     {'method': 'boltzmann', 'alpha': 0.5, 'temperature': 'auto'}
+
+    A method of one's own has the weights of ``alpha`` and its keywords:
+
+    >>> def first_only(lists, weights, *, top=10):
+    ...     return {document: 1.0 for document in lists[0].ids[:top].tolist()}
+    >>> trials = fusion_trials(["rrf", first_only], {"top": [5, 10]}, ["dense", "graph"])
+    >>> trials[2], trials[3]["method"] is first_only, trials[3]["top"]
+    ({'method': 'rrf'}, True, 5)
     """
     methods = check_some(check_list(methods, "methods", "a list of fusion methods"), "methods", "fusion method")
     for name, values in grid.items():
         check_some(check_list(values, f"grid[{name!r}]"), f"grid[{name!r}]", "value")
-    found = {method: _usable(method, grid, legs) for method in methods}
-    usable = {method: own for method, own in found.items() if own is not None}
-    cannot = [method for method, own in found.items() if own is None]
+    found = [(method, _usable(method, grid, legs)) for method in _distinct(list(methods))]
+    usable = [(method, own) for method, own in found if own is not None]
+    cannot = [str(_shown(method)) for method, own in found if own is None]
     reason = f"{', '.join(cannot)} can use none of the calibrations {grid.get('calibration')}"
     if not usable:
         raise InputError(
@@ -470,27 +504,26 @@ def fusion_trials(
             "{field}: {reason}; leave them out, or name another calibration or method",
             reason=reason,
         )
-    unused = [name for name in grid if not any(name in own for own in usable.values())]
+    unused = [name for name in grid if not any(name in own for _, own in usable)]
     if unused:
         raise InputError(
             "unused",
             "grid",
             "{field} has {unused}, which {methods} do not take{reason}; leave it out, or name another method",
             unused=", ".join(unused),
-            methods=", ".join(usable),
+            methods=", ".join(str(_shown(method)) for method, _ in usable),
             reason=f", and {reason}" if cannot else "",
         )
     made: list[dict[str, Any]] = [{"leg": leg} for leg in legs]
-    for method, own in usable.items():
+    for method, own in usable:
         made += [{"method": method, **dict(zip(own, values, strict=True))} for values in product(*own.values())]
     return made
 
 
-def _usable(method: str, grid: Mapping[str, Sequence[Any]], legs: Sequence[str]) -> dict[str, Sequence[Any]] | None:
+def _usable(method: Method, grid: Mapping[str, Sequence[Any]], legs: Sequence[str]) -> dict[str, Sequence[Any]] | None:
     """Return the options of the grid that a method has, or None if it can use none of the calibrations."""
-    check_choice(method, "methods", fusion.METHODS)
-    kind = fusion.METHODS[method]
-    allowed = {"consensus", "pool", *(f"pool {leg}" for leg in legs), *(field.name for field in fields(kind))}  # type: ignore[arg-type]
+    kind, own = _kind_and_options(method)
+    allowed = {"consensus", "pool", *(f"pool {leg}" for leg in legs), *own}
     if kind.weighted:
         allowed.add("alpha")
     found = {name: values for name, values in grid.items() if name in allowed}
@@ -501,3 +534,14 @@ def _usable(method: str, grid: Mapping[str, Sequence[Any]], legs: Sequence[str])
             return None
         found["calibration"] = kept
     return found
+
+
+def _kind_and_options(method: Method) -> tuple[type[fusion.FusionMethod], Iterable[str]]:
+    """Return the class of a method and the names of its own options: none of an object, the keywords of a function."""
+    if isinstance(method, fusion.FusionMethod):
+        return type(method), ()
+    if isinstance(method, type) or not callable(method):
+        kind = fusion.METHODS[check_choice(method, "methods", fusion.METHODS)]
+        return kind, [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    given = list(signature(method).parameters.values())[2:]  # after the lists and the weights
+    return fusion.Custom, [one.name for one in given if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)]

@@ -33,7 +33,7 @@ from .memory import Memory
 from .memory_build import build_memory
 from .spacy_reader import SpacyReader
 from .synonyms import Bounds, abbreviations, synonym_bounds, synonym_pairs
-from .words import WordReader
+from .words import WordReader, has_rules
 
 WORDS, SPACY = "words", "spacy"
 #: The most passages that a warning names.
@@ -66,7 +66,7 @@ class ReaderResult(NamedTuple):
 class Readers(NamedTuple):
     """A reader of facts and a reader of words, or one of them.
 
-    ``guess`` says that nobody chose the language of words, so that it is the main one of the passages.
+    ``guess`` says that nobody chose the language of words, so that the passages do (:meth:`PassageLanguages.words`).
     """
 
     facts: Reader | None = None
@@ -83,13 +83,15 @@ class Readers(NamedTuple):
                 found = self.facts.read(passages, progress=progress)
         shares, words = PassageLanguages(found), self.words
         if words is not None:
-            if self.guess and (language := shares.main(ENGLISH)) != words.language:
+            if self.guess and (language := shares.words(ENGLISH)) != words.language:
                 words = WordReader(language)
             with bar("Reading words") if self.facts is None else nullcontext() as progress:
                 found = words.add(found, progress=progress)
         languages = [getattr(one, "language", None) for one in (self.facts, words) if one is not None]
         known = [language for language in languages if language is not None]
-        unread = shares.unread(known) if len(known) == len(languages) else 0.0  # a reader without a language is for any
+        alike = [] if words is None else [language for language in shares.shares if not has_rules(language)]
+        # A reader without a language is for any.
+        unread = shares.unread([*known, *alike]) if len(known) == len(languages) else 0.0
         return ReaderResult(build_memory(found), shares, unread), self._replace(words=words)
 
     @property
@@ -231,7 +233,7 @@ def build_index(given: Inputs, readers: Readers, bar: Bar = lambda what: nullcon
     found, readers = readers.read(_rows(passages), bar)
     memory = found.memory
     if terms is not None and given.lexical in (None, True):
-        terms = readers.terms if readers.words is not None else Terms.of(found.languages.main(ENGLISH))
+        terms = readers.terms if readers.words is not None else Terms.of(found.languages.words(ENGLISH))
     names = None
     if namer is not None and memory.num_names:
         names = np.asarray(namer.encode_passages(list(memory.entities)))  # of words, too: one for each entity
@@ -244,6 +246,13 @@ def build_index(given: Inputs, readers: Readers, bar: Bar = lambda what: nullcon
         index = index.with_lexical(terms.matrix(index.texts_to_index()))
     language = None if readers.words is None else readers.words.language
     return Built(index, memory, joined, found.languages, found.unread, language)
+
+
+def _consequence(language: str | None, readers: Readers) -> str:
+    """Return what it means that no reader is for a part of the text, and what can be done."""
+    if readers.words is None:
+        return "the reader may miss their names and facts; give one that is for them, or reader='words'"
+    return f"their words are found, read as {language}; give language= if most questions are in another language"
 
 
 class _PassagesAlone:
@@ -313,13 +322,14 @@ def index_of(given: Inputs) -> Index:
     UserWarning
         The reader left passages out, or a fifth of the text or more is in languages that no reader is for.
     """
-    built = build_index(given, readers_of(given.reader, given.language))
+    readers = readers_of(given.reader, given.language)
+    built = build_index(given, readers)
     built.warn()
     if built.unread >= MANY:
         told = ", ".join(f"{language} {share:.0%}" for language, share in built.languages.shares.items())
         warnings.warn(
-            f"{built.unread:.0%} of the text is in languages that no reader is for ({told}): give the language of "
-            "words, or a model of spaCy that is for them",
+            f"{built.unread:.0%} of the text is in languages that no reader is for ({told}): "
+            f"{_consequence(built.language, readers)}",
             UserWarning,
             stacklevel=3,
         )
@@ -423,6 +433,17 @@ class PassageLanguages:
         told = sum(self.shares.values())
         language, share = next(iter(self.shares.items()), (default, 0.0))
         return language if told >= _LEAST and share >= _MOST * told else default
+
+    def words(self, default: str) -> str:
+        """Return the language to read words in: the main one, or another if every reader reads the main one alike.
+
+        Japanese and Thai, for example, have neither stems nor stop words. The other one is the largest that has some,
+        if it has at least a fifth of all letters.
+        """
+        main = self.main(default)
+        if has_rules(main):
+            return main
+        return next((one for one, share in self.shares.items() if share >= MANY and has_rules(one)), main)
 
     def unread(self, languages: Collection[str]) -> float:
         """Return the share of letters in passages whose language is told, and is like none of these."""

@@ -36,6 +36,18 @@ LANGUAGE = "english"
 CONTENT = frozenset(("NOUN", "PROPN", "VERB", "NUM"))
 
 
+def has_rules(language: str) -> bool:
+    """Return whether words of a language are read by stems or stop words of its own, not alike by every reader.
+
+    Examples
+    --------
+    >>> from hopfuse.extract.words import has_rules
+    >>> has_rules("german"), has_rules("japanese")
+    (True, False)
+    """
+    return stemmer_of(language) is not None or bool(listed_stopwords(language))
+
+
 class Word(NamedTuple):
     """A word of a text: its key, which all forms share, its folded form, and its place."""
 

@@ -229,6 +229,10 @@ def split_condition(name: str) -> tuple[str, str]:
     return (column, operator) if separator and column and operator in OPERATORS else (name, "eq")
 
 
+#: Fields of a passage's row by which somebody may want to filter.
+_FIELDS = frozenset(("document", "language", "position", "title"))
+
+
 def unknown_column(metadata: Metadata, name: str) -> InputError:
     """Return the error for a condition whose column does not exist."""
     column, _, operator = name.rpartition("__")
@@ -237,9 +241,10 @@ def unknown_column(metadata: Metadata, name: str) -> InputError:
     return InputError(
         "unknown",
         name,
-        "there is no column {given!r} to filter by; {columns}",
+        "there is no column {given!r} to filter by; {columns}{hint}",
         given=name,
         columns=metadata.described(),
+        hint=f". A row's {name} is no metadata: give it there as well" if name in _FIELDS else "",
     )
 
 

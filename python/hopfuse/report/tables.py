@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from .._validation import import_extra
 from ..evaluate.curves import Curve, ScoreDistribution, option_curves
 from ..evaluate.evaluation import Evaluation, Group
-from ..evaluate.sweep import Options, Sweep, Trial
+from ..evaluate.sweep import Options, Sweep, Trial, shown_options
 from ..evaluate.sweep_sets import SetsSweep, SetsTrial
 from .text import COMPARISON_COLUMNS, comparison_cells, estimate_cells, group_title, p_text, printable, render
 
@@ -309,7 +309,7 @@ def option_text(options: Options) -> str:
     """
     if set(options) == {"leg"}:
         return f"{options['leg']} alone"
-    return ", ".join(str(v) if name == "method" else f"{name} {v}" for name, v in options.items())
+    return ", ".join(str(v) if name == "method" else f"{name} {v}" for name, v in shown_options(options).items())
 
 
 def section_tables(sections: Mapping[str, Any]) -> list[Table]:

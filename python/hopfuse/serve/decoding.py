@@ -179,7 +179,7 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         path = _named(body, str(error).partition(" - at `$")[2].rstrip("`").lstrip("."), decoder)
         part = path.partition("[")[0]
         holder: Any = decoder.type if part not in _PARTS or path.rpartition(".")[2] == part else _PARTS[part]
-        raise invalid_value(error, holder, path, _given_at(body, path)) from None
+        raise invalid_value(error, holder, path, _given_at(body, path), _PARTS) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             "syntax", None, "the body is not valid JSON: {error}; send one JSON object in UTF-8", error=error

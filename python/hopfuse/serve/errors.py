@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -173,7 +173,13 @@ _KINDS = {
 }
 
 
-def invalid_value(error: msgspec.ValidationError, body: type | None, path: str, value: Any) -> InputError:
+#: No types of entries, which :func:`invalid_value` has by default.
+NO_PARTS: Mapping[str, type] = {}
+
+
+def invalid_value(
+    error: msgspec.ValidationError, body: type | None, path: str, value: Any, parts: Mapping[str, type] = NO_PARTS
+) -> InputError:
     """Return an error of msgspec's about a value as one of the library's.
 
     Parameters
@@ -185,6 +191,8 @@ def invalid_value(error: msgspec.ValidationError, body: type | None, path: str, 
         The value's path, such as ``keys.team.rights[0]``; empty for the body itself.
     value : object
         The value, UNSET if it is not known.
+    parts : mapping of str to type
+        The types of the entries of lists. The error about an unknown field says if such entries have it.
     """
     problem = str(error).partition(" - at `$")[0]
     problem = f"{problem[:1].lower()}{problem[1:]}"
@@ -194,10 +202,12 @@ def invalid_value(error: msgspec.ValidationError, body: type | None, path: str, 
         if named[1] == "missing required":
             return InputError("missing", field, "{field} is missing; give it")
         fields: tuple[str, ...] = getattr(body, "__struct_fields__", ())
+        inner = [name for name in fields if field in getattr(parts.get(name), "__struct_fields__", ())]
         return InputError(
             "unknown",
             field,
-            "{field} does not exist; allowed: {allowed}{fix}",
+            "{field} does not exist{hint}; allowed: {allowed}{fix}",
+            hint=f" here, but in an entry of {inner[0]}" if inner else "",
             allowed=", ".join(fields),
             fix=f"; {METADATA_ADVICE}" if "metadata" in fields else "",
         )

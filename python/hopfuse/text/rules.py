@@ -7,8 +7,8 @@ from typing import Any
 
 from ..errors import InputError
 
-#: The number of each rule, and the first version of hopfuse that knows it.
-RULES = {1: "0.1.0", 2: "0.2.0"}
+#: The numbers of the rules that this version knows.
+RULES = (1, 2)
 #: The rule under which words and terms are read if nothing else is said.
 RULE = 2
 #: The rule under which names are read.
@@ -29,7 +29,6 @@ def check_rule(rule: Any, what: str, last: int = RULE) -> int:
     1
     """
     if isinstance(rule, bool) or not isinstance(rule, Integral) or not 1 <= int(rule) <= last:
-        known = ", ".join(f"{at} (since hopfuse {version})" for at, version in RULES.items() if at <= last)
         raise InputError(
             "version",
             "rule",
@@ -37,6 +36,6 @@ def check_rule(rule: Any, what: str, last: int = RULE) -> int:
             "knows {allowed}: install a later version",
             what=what,
             given=rule,
-            allowed=known,
+            allowed=" and ".join(str(at) for at in RULES if at <= last),
         )
     return int(rule)
