@@ -7,13 +7,12 @@ import os
 import threading
 import weakref
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 import hopfuse as hf
 import numpy as np
 import pytest
-from hopfuse._arrays.rows import StateNumbers
-from hopfuse.index.log.lineage import Lineage, RowMaps
 
 pytest.importorskip("bm25s", reason="the model's lexical part is BM25's (extra text)")
 
@@ -230,8 +229,9 @@ def test_an_id_that_is_replaced_at_every_turn_is_found_by_its_latest_passage(
 ) -> None:
     hf.Index.build(passages=[{"id": f"p{at}", "text": "t"} for at in range(60)]).save(tmp_path)
     looked: list[int] = []
-    get = StateNumbers.get
-    monkeypatch.setattr(StateNumbers, "get", lambda own, number: (looked.append(number), get(own, number))[1])
+    numbers = resolve_name("hopfuse._arrays.rows:StateNumbers")
+    get = numbers.get
+    monkeypatch.setattr(numbers, "get", lambda own, number: (looked.append(number), get(own, number))[1])
     with hf.Index.open(tmp_path, writable=True) as live:
         states = [live.index]
         for at in range(50):
@@ -247,9 +247,10 @@ def test_an_id_that_is_replaced_at_every_turn_is_found_by_its_latest_passage(
 
 def test_a_lineage_may_be_forgotten_while_it_is_read() -> None:
     """Another thread's compaction does so, between two reads of the same attribute."""
-    earlier, rows = Lineage(), RowMaps(np.arange(2), np.arange(1))
+    lineage: Any = resolve_name("hopfuse.index.log.lineage:Lineage")
+    earlier, rows = lineage(), resolve_name("hopfuse.index.log.lineage:RowMaps")(np.arange(2), np.arange(1))
 
-    class Forgotten(Lineage):
+    class Forgotten(lineage):  # type: ignore[misc]
         reads = 0
 
         @property

@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from pkgutil import resolve_name
 
 import hopfuse as hf
 import httpx
@@ -14,9 +15,7 @@ import pytest
 from hopfuse.adapters.searcher import Searcher
 from hopfuse.client import Client
 from hopfuse.extract import QuestionMatcher
-from hopfuse.index import ids
 from hopfuse.recipes import RECIPES
-from hopfuse.recipes._parts import seeding
 from serve.served import CITIES, Letters, configured, running, save
 
 QUESTIONS = [f"What is far from {city}?" for city in CITIES]
@@ -147,7 +146,8 @@ def test_a_state_whose_first_search_waited_is_continued_by_the_next(folder, monk
     def read(seq):
         return httpx.get(f"{url}/v1/passages/new{seq - 1}", params={"at_least": seq}, timeout=60)
 
-    for name, table in (("ids", ids._ROWS), ("names", seeding._TABLES)):
+    for name in ("hopfuse.index.ids:_ROWS", "hopfuse.recipes._parts.seeding:_TABLES"):
+        table = resolve_name(name)
         monkeypatch.setattr(table, "_anew", recorded(name, table._anew))
     with (
         running(configured(folder, follow_seconds=3600)) as url,

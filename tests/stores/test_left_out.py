@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import hopfuse as hf
@@ -16,7 +17,6 @@ from cli.cli_files import about, hopfuse
 from cli.cli_files import refused as refused_command
 from hopfuse.errors import InputError
 from hopfuse.index import LeftOut
-from hopfuse.io.tables import Spec, make_table
 from hopfuse.stores import ArrowSource, open_source
 from refusals import refused
 from stores.store_files import saved_bytes
@@ -28,7 +28,6 @@ Row = tuple[Any, Any, Any]
 GOOD: list[Row] = [(at, f"Text {at}.", [float(at), 1.0, -1.0]) for at in range(30)]
 NO_VECTOR: Row = (100, "No vector.", None)
 SHORT: Row = (101, "A short one.", [1.0, 2.0])
-EDGES = Spec("edges", (), ("src_passage",), (), others=False)
 NO_TEXT: Row = (102, None, [1.0, 2.0, 3.0])
 
 
@@ -172,7 +171,9 @@ def test_batches_of_edges_compare_what_was_left_out_with_all_ids_once() -> None:
 
     left_out, parts = LeftOut(), Parts([np.array([hash("a"), hash("b")]), np.array([hash("c")])])
     left_out._gone["passages"], left_out._kept["passages"] = {"b", "x"}, parts
-    edges = [make_table(EDGES, {"src_passage": ["a", "x"]}, 2, str, ("src_passage",)) for _ in range(5)]
+    make, columns = resolve_name("hopfuse.io.tables:make_table"), ("src_passage",)
+    spec = resolve_name("hopfuse.io.tables:Spec")("edges", (), columns, (), others=False)
+    edges = [make(spec, {"src_passage": ["a", "x"]}, 2, str, columns) for _ in range(5)]
     assert [left_out._without_gone(table).num_rows for table in edges] == [1] * 5
     assert (left_out._gone["passages"], parts.passes) == ({"x"}, 1)
     left_out._gone["passages"].add("c")
