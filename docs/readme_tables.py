@@ -77,7 +77,7 @@ KINDS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ),
         ("words",),
     ),
-    "One passage, graph of names": (
+    "One passage, spaCy's graph of names": (
         ("perl-equal", "debian-whole", "words-whole", "manuals-whole", "manuals-equal"),
         ("spacy",),
     ),

@@ -85,6 +85,24 @@ def test_an_encoder_makes_the_vectors_that_no_file_gives(files, tmp_path):
     assert np.array_equal(built.entity_vectors, WordLlamaEncoder(64).encode_passages(ENTITIES))
 
 
+def test_an_index_names_the_encoder_of_the_vectors_that_a_file_gives(files, refused_here, tmp_path):
+    pytest.importorskip("wordllama")
+    from hopfuse.encoders import WordLlamaEncoder
+
+    encoder = WordLlamaEncoder(64)
+    np.save(tmp_path / "vectors.npy", encoder.encode_passages(TEXTS))
+    given = ["build", files / "passages.jsonl", "--vectors", tmp_path / "vectors.npy"]
+    hopfuse(*given, "--vectors-by", "wordllama:64", "--out", tmp_path / "index")
+    built = Index.open(tmp_path / "index")
+    assert (built.encoder.name, built.encoder.dim) == (encoder.name, 64)
+    assert hopfuse("search", tmp_path / "index", TEXTS[0], "-k", "1").stdout.startswith("1. ")
+    again = (*given, "--out", tmp_path / "again")
+    assert refused_here(*again, "--vectors-by", "wordllama:128") == about("shape", "vectors_by", given=128, allowed=64)
+    alone = ("build", files / "passages.jsonl", "--vectors-by", "wordllama:64", "--out", tmp_path / "again")
+    assert refused_here(*alone) == about("unused", "vectors_by", other="vectors")
+    assert not (tmp_path / "again").exists()
+
+
 @pytest.mark.parametrize("storage", ["bfloat16", "int8"])
 def test_build_takes_every_storage(files, tmp_path, storage):
     done = hopfuse(*build_args(files), "--storage", storage, "--out", tmp_path / "index")

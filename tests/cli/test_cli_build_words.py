@@ -105,7 +105,7 @@ def test_the_language_is_that_of_the_passages_or_the_one_that_is_named(tmp_path)
     chunks = write_jsonl(tmp_path / "french.jsonl", [{"id": at, "text": text} for at, text in enumerate(texts)])
     done = hopfuse("build", chunks, "--reader", "words", "--out", tmp_path / "told")
     assert "Languages: french 100 %; words are read as french (--language)" in done.stderr
-    assert "No reader is for 0 % of the text" in done.stderr
+    assert "No reader is for" not in done.stderr
     index = Index.open(tmp_path / "told")
     assert index.words.stemmer == index.lexical.stemmer == "french"
     named = hopfuse("build", chunks, "--reader", "words", "--language", "EN", "--out", tmp_path / "named")

@@ -515,6 +515,19 @@ def test_a_retriever_warms_up_and_checks_without_an_encoder() -> None:
     assert NAMES[0] in FACTS.entity_names
 
 
+def test_warming_up_loads_the_encoder_whose_name_the_index_keeps(tmp_path: Path) -> None:
+    """So that a server that is ready has its model, which takes longer than a search."""
+    pytest.importorskip("wordllama")
+    hf.Index.build(passages=[{"text": "The sea."}, {"text": "A river."}], encoder="wordllama:64").save(tmp_path)
+    retriever = hf.Retriever.open(tmp_path)
+    kept = retriever.encoder.wrapped
+    assert "_loaded" not in vars(kept)
+    retriever.search(["Which river?"], vectors=np.ones((1, 64)))
+    assert "_loaded" not in vars(kept)
+    retriever.warm_up()
+    assert "_loaded" in vars(kept)
+
+
 def test_what_a_search_adds_to_the_recipes_own(monkeypatch: pytest.MonkeyPatch) -> None:
     retriever = hf.Retriever(FACTS, encoder=Letters(), threads=1)
     found = retriever.recipe.search(ASKED, k=3)

@@ -160,7 +160,7 @@ def test_the_command_makes_a_key_for_the_configuration():
     assert done.returncode == 0, done.stderr
     key = done.stderr.strip().split(": ")[1]
     assert key not in done.stdout
-    config = ServeConfig.read('host = "0.0.0.0"\n[indexes.w]\npath = "w"\n' + done.stdout)
+    config = ServeConfig.read('host = "0.0.0.0"\n[indexes.w]\npath = "w"' + done.stdout)  # a last line without an end
     assert not config.is_open
     assert config.keys["team"].sha256 == hashlib.sha256(key.encode()).hexdigest()
     assert tomllib.loads(done.stdout)["keys"]["team"]["rights"] == ["read"]

@@ -103,7 +103,7 @@ def test_configurations_that_are_refused(path):
     for wrong in ("proxy.example", "10.0.0.1/8", "10.0.0.0/33", ""):
         with refused(InputError, "syntax", "proxies.trusted[1]", given=wrong):
             configured(path, proxies={"trusted": ["127.0.0.1", wrong]}, keys=KEYS)
-    with refused(InputError, "forbidden", "host"):  # others reach it through the proxy
+    with refused(InputError, "forbidden", "host", other="remove proxies.trusted"):  # others reach it through the proxy
         configured(path, proxies={"trusted": ["127.0.0.1"]})
 
 

@@ -184,15 +184,16 @@ def test_the_list_of_failures_forgets_what_the_table_forgets(database, tmp_path)
 def test_the_program_follows_with_readers_and_lists_what_is_lacking(database, tmp_path):
     url, connection = database
     fill(connection, rows=30)
-    add(connection, 40, "No vector yet.", None)
+    add(connection, 4000, "No vector yet.", None)
     index, slot = tmp_path / "index", f"program_{os.getpid()}"
     said = hopfuse(
         "build", "--from", url, "--passages", QUERY, "--reader", "words", "--slot", slot, "--out", index
     ).stderr
     assert "31 passages read, without 1 that failed" in said
-    assert json.loads(hopfuse("info", index, "--json").stdout)["failures"][0]["key"] == 40
+    assert json.loads(hopfuse("info", index, "--json").stdout)["failures"][0]["key"] == 4000
+    assert "passages 4000: " in hopfuse("info", index).stdout  # an id, not a count
     connection.execute(
-        "UPDATE chunks SET embedding = '[1,1,1]' WHERE id = 40; UPDATE chunks SET body = NULL WHERE id = 3"
+        "UPDATE chunks SET embedding = '[1,1,1]' WHERE id = 4000; UPDATE chunks SET body = NULL WHERE id = 3"
     )
     said = hopfuse("follow", index, "--from", url, "--once").stderr
     assert "The index is at seq 1" in said

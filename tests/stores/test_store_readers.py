@@ -168,6 +168,32 @@ def test_an_encoder_of_a_reader_over_a_store_makes_what_the_store_lacks(tmp_path
     assert (index.dim, index.info()["entity_dim"], index.encoder.name) == (256, 256, "wordllama")
 
 
+def test_the_program_names_the_encoder_of_a_stores_vectors(tmp_path: Path) -> None:
+    pytest.importorskip("wordllama")
+    encoder = hf.encoders.WordLlamaEncoder(64)
+    with closing(sqlite3.connect(tmp_path / "notes.db")) as db, db:
+        db.execute("CREATE TABLE chunks (id INTEGER, text TEXT, v BLOB)")
+        vectors = np.asarray(encoder.encode_passages(TEXTS), np.float32)
+        db.executemany("INSERT INTO chunks VALUES (?, ?, ?)", zip(IDS, TEXTS, map(bytes, vectors), strict=True))
+    given = ("build", "--from", f"sqlite:{tmp_path / 'notes.db'}", "--passages")
+    query = "SELECT id, text, v AS vector FROM chunks ORDER BY id"
+    for name, reader in (("plain", ()), ("words", ("--reader", "words"))):
+        out = tmp_path / name
+        hopfuse(*given, query, *reader, "--vectors-by", "wordllama:64", "--out", out)
+        index = hf.Index.open(out)
+        assert (index.dim, index.encoder.name) == (64, encoder.name)
+        assert np.array_equal(index.vectors, vectors)
+        assert hopfuse("search", out, TEXTS[1], "-k", "1").stdout.startswith("1. ")
+        again = (*reader, "--out", tmp_path / "again")
+        assert refused_command(*given, query, *again, "--encoder", "wordllama:64") == about("unused", "encoder")
+        assert refused_command(*given, query, *again, "--vectors-by", "wordllama:128") == about(
+            "shape", "vectors_by", given=128, allowed=64
+        )
+        assert refused_command(*given, "SELECT id, text FROM chunks", *again, "--vectors-by", "wordllama:64") == about(
+            "unused", "vectors_by"
+        )
+
+
 def test_queries_are_a_mapping_of_texts(tmp_path: Path) -> None:
     sqlite3.connect(tmp_path / "notes.db").close()
     with refused(InputError, "type", "queries", given="str"):

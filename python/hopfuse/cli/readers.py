@@ -242,9 +242,9 @@ def _spoken(built: Built) -> list[str]:
     lines = [f"Languages: {', '.join(f'{language} {_percent(share)}' for language, share in shares.items()) or '?'}"]
     if built.language is not None:
         lines[0] += f"; words are read as {built.language} (--language)"
-    if shares:
+    if built.unread:
         unread = f"No reader is for {_percent(built.unread)} of the text"
-        if built.unread and built.language is not None:
+        if built.language is not None:
             unread += f": its words are found, read as {built.language}"
         lines.append(f"{unread} (--language, --spacy-model)")
     return lines

@@ -112,7 +112,7 @@ def _print_key(names: Sequence[str]) -> None:
     check_name(names[0], "indexes")
     key, digest = new_key()
     click.echo(f"The key, which is not stored: {key}", err=True)  # so that ">> serve.toml" does not store it either
-    click.echo(f'[{table_of("keys", names[0])}]\nsha256 = "{digest}"\nrights = ["read"]')
+    click.echo(f'\n[{table_of("keys", names[0])}]\nsha256 = "{digest}"\nrights = ["read"]')
 
 
 def _named(given: Sequence[str]) -> dict[str, str]:

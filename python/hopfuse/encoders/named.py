@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .._validation import missing_extra
 from ..errors import InputError
 from .endpoint import EndpointEncoder
-from .protocol import Encoder
+from .protocol import Encoder, WrappedEncoder
 from .sentence_transformers import SentenceTransformerEncoder
 from .word_llama import DIMS, WordLlamaEncoder
 
@@ -90,6 +90,20 @@ def recorded_encoder(name: str, dim: int, normalize: bool) -> Encoder:
     return _RecordedEncoder(dim, normalize)
 
 
+def load_model(encoder: Any) -> None:
+    """Load the model of an encoder that :func:`recorded_encoder` returned; others have theirs.
+
+    Examples
+    --------
+    >>> from hopfuse.encoders.named import load_model, recorded_encoder
+    >>> load_model(recorded_encoder("wordllama", 64, True))
+    """
+    while isinstance(encoder, WrappedEncoder):
+        encoder = encoder.wrapped
+    if isinstance(encoder, _RecordedEncoder):
+        encoder.load()
+
+
 class _RecordedEncoder:
     """WordLlama, loaded at its first use: a search with given vectors does not need it."""
 
@@ -106,6 +120,9 @@ class _RecordedEncoder:
 
     def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return self._loaded.encode_passages(texts)
+
+    def load(self) -> None:
+        _ = self._loaded
 
     @cached_property
     def _loaded(self) -> WordLlamaEncoder:

@@ -125,6 +125,11 @@ class WrappedEncoder:
         self._encoder = encoder
 
     @property
+    def wrapped(self) -> Encoder:
+        """The encoder that is wrapped."""
+        return self._encoder
+
+    @property
     def name(self) -> str:
         """The name of the wrapped encoder."""
         return self._encoder.name

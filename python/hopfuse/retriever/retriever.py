@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .._validation import check_flag, check_k, check_type, check_whole, wrong_type
 from ..encoders import rerank
+from ..encoders.named import load_model
 from ..errors import HopfuseError, InputError
 from ..index import Index, LiveIndex
 from ..index.live import AtLeast
@@ -277,6 +278,8 @@ class Retriever:
             state.recipe.warmup(k)
         if state.needs.entities:
             state.parts.names_lack()
+        if state.needs.vectors or state.encodes_more:
+            load_model(state.parts.encoder)
         text, vector, entities = self.sample()
         self._search(state, [text], [vector], [entities], k=min(k, index.num_passages))
         index.row_of(index.passage_ids[0])

@@ -464,10 +464,11 @@ class ServeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 "forbidden",
                 "host",
                 "{field} is {given!r}, which others can reach{through}, and there are no keys: add [keys.NAME] "
-                "(hopfuse serve key NAME makes one), use 127.0.0.1, or set public = true in the "
+                "(hopfuse serve key NAME makes one), {other}, or set public = true in the "
                 "configuration and --public on the command line",
                 given=self.host,
                 through=" through [proxies]" if is_loopback(self.host) else "",
+                other="remove proxies.trusted" if is_loopback(self.host) else "use 127.0.0.1",
             )
         written = [name for name, one in self.indexes.items() if one.writable]
         if self.workers > 1 and written:

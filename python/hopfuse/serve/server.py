@@ -205,7 +205,7 @@ def run(
             _server(service, notify_ready, start_first=NOTIFY in os.environ, alone=True, reloader=reloader).run()
             return
         with kept_port(config) as port:
-            log.info("process %d answers at %s", os.getpid(), url_of(port))
+            log.info("process %d starts at %s", os.getpid(), url_of(port))
             _server(service, notify_ready, start_first=True, alone=True, reloader=reloader).run(sockets=[port])
 
 
