@@ -7,6 +7,7 @@ import os
 import threading
 import weakref
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 import hopfuse as hf
@@ -221,3 +222,46 @@ def test_a_change_reads_the_ids_that_it_adds(tmp_path: Path, monkeypatch: pytest
         assert [later.find("p7"), later.find("p8"), later.find("new"), later.find("none")] == [299, 7, 300, -1]
         assert sorted(read) == [299, 300]
         assert [first.find("p7"), first.find("new")] == [7, -1]
+
+
+def test_an_id_that_is_replaced_at_every_turn_is_found_by_its_latest_passage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hf.Index.build(passages=[{"id": f"p{at}", "text": "t"} for at in range(60)]).save(tmp_path)
+    looked: list[int] = []
+    numbers = resolve_name("hopfuse._arrays.rows:StateNumbers")
+    get = numbers.get
+    monkeypatch.setattr(numbers, "get", lambda own, number: (looked.append(number), get(own, number))[1])
+    with hf.Index.open(tmp_path, writable=True) as live:
+        states = [live.index]
+        for at in range(50):
+            assert states[-1].find("p7") == (59 if at else 7)
+            with live.change() as change:
+                change.replace_passages([{"id": "p7", "text": f"turn {at}"}])
+            states.append(live.refresh())
+        looked.clear()
+        assert states[-1].find("p7") == 59
+        assert looked == [109]
+        assert [state.find("p7") for state in states] == [7, *[59] * 50]
+
+
+def test_a_lineage_may_be_forgotten_while_it_is_read() -> None:
+    """Another thread's compaction does so, between two reads of the same attribute."""
+    lineage: Any = resolve_name("hopfuse.index.log.lineage:Lineage")
+    earlier, rows = lineage(), resolve_name("hopfuse.index.log.lineage:RowMaps")(np.arange(2), np.arange(1))
+
+    class Forgotten(lineage):  # type: ignore[misc]
+        reads = 0
+
+        @property
+        def _before(self) -> Any:
+            self.reads += 1
+            return (earlier, np.array([1, 0]), np.array([0])) if self.reads == 1 else None
+
+        @_before.setter
+        def _before(self, value: Any) -> None:
+            assert value is None
+
+    found = Forgotten().slots_of(earlier, rows)
+    assert found is not None
+    assert found.passages.tolist() == [1, 0]

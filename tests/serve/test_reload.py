@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from pkgutil import resolve_name
 
 import hopfuse as hf
 import httpx
@@ -106,24 +107,59 @@ def test_no_request_fails_and_each_answer_is_that_of_its_seq(folder, requests, c
             assert hits == right[question]
 
 
+def await_turn(pool, url, live, at, read=None):
+    """Add a passage for which a request waits already; by default a search."""
+    asks = read or (lambda seq: search(url, QUESTIONS[0], at_least=seq, timeout_ms=60_000))
+    waiting = pool.submit(asks, at + 1)
+    while not any(metric(url, "hopfuse_seq_waiting").values()):
+        pass
+    assert add(live, at) == at + 1
+    answer = waiting.result()
+    assert answer.status_code == 200
+    return answer
+
+
 def test_a_request_that_waits_for_a_state_is_its_first_search(folder, monkeypatch):
     warmed, warm_up = [], hf.Retriever.warm_up
     monkeypatch.setattr(hf.Retriever, "warm_up", lambda own: (warmed.append(own.index.seq), warm_up(own))[1])
+    with hf.Index.open(folder, writable=True) as live, ThreadPoolExecutor(1) as pool:
+        with running(configured(folder, follow_seconds=3600)) as url:
+            assert await_turn(pool, url, live, 0).json()["seq"] == 1
+            assert set(warmed) == {0}
+        with running(configured(folder, follow_seconds=0.01)) as url:
+            assert await_turn(pool, url, live, 1).json()["seq"] == 2
+            while 2 not in warmed:
+                pass
+            add(live, 2)
+            while search(url, QUESTIONS[0]).json()["seq"] < 3:
+                pass
+            assert 3 in warmed
+
+
+def test_a_state_whose_first_search_waited_is_continued_by_the_next(folder, monkeypatch):
+    """Also what the request did not need: the rows of ids in a search, and the names in a read."""
+    made = []
+
+    def recorded(table, anew):
+        return lambda index: (made.append((table, index.seq)), anew(index))[1]
+
+    def read(seq):
+        return httpx.get(f"{url}/v1/passages/new{seq - 1}", params={"at_least": seq}, timeout=60)
+
+    for name in ("hopfuse.index.ids:_ROWS", "hopfuse.recipes._parts.seeding:_TABLES"):
+        table = resolve_name(name)
+        monkeypatch.setattr(table, "_anew", recorded(name, table._anew))
     with (
-        running(configured(folder, follow_seconds=0.01)) as url,
+        running(configured(folder, follow_seconds=3600)) as url,
         hf.Index.open(folder, writable=True) as live,
         ThreadPoolExecutor(1) as pool,
     ):
-        waiting = pool.submit(search, url, QUESTIONS[0], at_least=1, timeout_ms=60_000)
-        while not any(metric(url, "hopfuse_seq_waiting").values()):
-            pass
-        add(live, 0)
-        assert waiting.result().json()["seq"] == 1
-        assert set(warmed) == {0}
-        add(live, 1)
-        while search(url, QUESTIONS[0]).json()["seq"] < 2:
-            pass
-        assert set(warmed) == {0, 2}
+        made.clear()
+        for at in range(10):
+            await_turn(pool, url, live, at, read if at % 3 else None)
+            answer = search(url, QUESTIONS[0]) if at % 2 else httpx.get(f"{url}/v1/passages/new{at}")
+            assert answer.status_code == 200
+        assert made == []
 
 
 def test_a_seq_that_does_not_come_is_504_and_names_its_field(folder):

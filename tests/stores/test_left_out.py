@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import hopfuse as hf
@@ -158,6 +159,26 @@ def test_a_bad_row_takes_nothing_of_a_good_row_with_its_id(tmp_path: Path, first
     whole = hf.Index.build(ArrowSource(passages=pa.Table.from_pylist([good, rows[-1]]), **tables))
     assert saved_bytes(found, tmp_path / "found") == saved_bytes(whole, tmp_path / "whole")
     assert [(row.table, row.key) for row in left_out.rows] == [("passages", "a")]
+
+
+def test_batches_of_edges_compare_what_was_left_out_with_all_ids_once() -> None:
+    class Parts(list[Any]):
+        passes = 0
+
+        def __iter__(self) -> Any:
+            self.passes += 1
+            return super().__iter__()
+
+    left_out, parts = LeftOut(), Parts([np.array([hash("a"), hash("b")]), np.array([hash("c")])])
+    left_out._gone["passages"], left_out._kept["passages"] = {"b", "x"}, parts
+    make, columns = resolve_name("hopfuse.io.tables:make_table"), ("src_passage",)
+    spec = resolve_name("hopfuse.io.tables:Spec")("edges", (), columns, (), others=False)
+    edges = [make(spec, {"src_passage": ["a", "x"]}, 2, str, columns) for _ in range(5)]
+    assert [left_out._without_gone(table).num_rows for table in edges] == [1] * 5
+    assert (left_out._gone["passages"], parts.passes) == ({"x"}, 1)
+    left_out._gone["passages"].add("c")
+    assert left_out._without_gone(edges[0]).num_rows == 1
+    assert (left_out._gone["passages"], parts.passes) == ({"x"}, 2)
 
 
 def test_metadata_of_another_type_leave_their_row_out(tmp_path: Path) -> None:

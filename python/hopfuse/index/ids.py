@@ -46,7 +46,8 @@ class PassageRows(NamedTuple):
         known = self.table.get(id, ())
         if isinstance(known, int):
             return self.numbers.get(known)
-        return max(map(self.numbers.get, known), default=-1)
+        # From the latest, which is in most states: a passage may be replaced at every turn.
+        return next((row for row in map(self.numbers.get, reversed(known)) if row >= 0), -1)
 
     def add(self, ids: Iterable[_Id], numbers: NDArray[np.int64]) -> None:
         """Add passages."""

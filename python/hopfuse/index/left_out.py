@@ -109,6 +109,7 @@ class LeftOut:
         self._read = Counter[str]()
         self._gone: dict[str, set[Any]] = {name: set() for name in _ENDS}
         self._kept: dict[str, list[NDArray[np.int64]]] = {name: [] for name in _ENDS}  # hashes of ids and names
+        self._compared = dict.fromkeys(_ENDS, (0, 0))  # how many were gone and kept when they were compared
 
     def read(self, name: str, table: Table, read: Callable[[Table], Read]) -> Iterator[Read]:
         """Yield what ``read`` returns for a table of this name, or for the parts of it that it does not refuse."""
@@ -153,21 +154,28 @@ class LeftOut:
     def _without_gone(self, table: Table) -> Table:
         """Return a table without the rows that name a passage or an entity that was left out."""
         kept = np.ones(table.num_rows, np.bool_)
-        for what, names in _ENDS.items():
-            self._forget_kept(what)
+        for what, ends in _ENDS.items():
+            names = [name for name in ends if name in table.columns]
+            if names:
+                self._forget_kept(what)
             gone = self._gone[what]
             for name in names if gone else ():
-                if name in table.columns:
-                    kept &= np.array([value not in gone for value in listed(table.values(name))], np.bool_)
+                kept &= np.array([value not in gone for value in listed(table.values(name))], np.bool_)
         return table if kept.all() else table.only(np.flatnonzero(kept).tolist())
 
     def _forget_kept(self, what: str) -> None:
         """Take what another row has off the list of what is gone; an end that is none is refused, and listed."""
-        hashes = self._kept[what]
-        if self._gone[what] and hashes:
-            gone = np.fromiter(map(hash, self._gone[what]), np.int64, len(self._gone[what]))
-            there = set(gone[np.isin(gone, np.concatenate(hashes))].tolist())
-            self._gone[what] = {key for key in self._gone[what] if hash(key) not in there}
+        gone, parts = self._gone[what], self._kept[what]
+        state = len(gone), len(parts)
+        if not gone or self._compared[what] == state:
+            return
+        hashes = np.sort(np.fromiter(map(hash, gone), np.int64, len(gone)))
+        there = set[int]()
+        for part in parts:
+            at = np.minimum(np.searchsorted(hashes, part), hashes.size - 1)
+            there.update(part[hashes[at] == part].tolist())
+        self._gone[what] = {key for key in gone if hash(key) not in there}
+        self._compared[what] = len(self._gone[what]), len(parts)
 
 
 def _plain(values: Any) -> Any:

@@ -20,16 +20,19 @@ from .snapshots import IndexSnapshot
 log = logging.getLogger("hopfuse.serve")
 #: Seconds between two looks at the disk while a request waits for a seq.
 SOON = 0.01
+#: The most states that are kept beside the searched one until it is warmed up, since it continues what they have.
+MOST_KEPT = 3
 
 
 class SnapshotFollower:
     """Keeps the searched snapshot of an index at the index's last state.
 
     It looks for commits, merges them, makes the recipes and searches once, on a thread apart from the kernels', and
-    then swaps the snapshot. If a request waits for a state that continues the one before, its search is the first one.
-    After a merge it pauses for as long as the merge took, unless a request waits for a seq: so it uses at most half a
-    core, and commits made during the pause are merged together. A state that cannot be served is skipped, and the one
-    before stays.
+    then swaps the snapshot. If a request waits for a state that continues the one before, its search is the first one,
+    and what it did not need is made once no commit and no request has come for a while. Until then the state before is
+    kept, because a new one continues what it has, such as the names and the rows of ids. After a merge it pauses for as
+    long as the merge took, unless a request waits for a seq: so it uses at most half a core, and commits made during
+    the pause are merged together. A state that cannot be served is skipped, and the one before stays.
 
     Parameters
     ----------
@@ -64,6 +67,7 @@ class SnapshotFollower:
         self._changed, self._asked = asyncio.Event(), asyncio.Event()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._refused: Index | None = None
+        self._kept: list[IndexSnapshot] = []
         self._refuses = False
         self._said = ""
         self._looking = 0
@@ -145,10 +149,10 @@ class SnapshotFollower:
     async def _run(self) -> None:
         took = 0.0
         while True:
-            await self._pause(took)
+            is_idle = await self._pause(took)
             began = time.monotonic()
             try:
-                snapshot = await self._loop.run_in_executor(self._thread, self._next)
+                snapshot = await self._loop.run_in_executor(self._thread, self._next, is_idle)
             except Exception as error:  # the state before stays
                 self._fail(error)
                 took = time.monotonic() - began
@@ -160,26 +164,43 @@ class SnapshotFollower:
             took = time.monotonic() - began
             self._swap(snapshot, took)
 
-    async def _pause(self, took: float) -> None:
+    async def _pause(self, took: float) -> bool:
+        """Wait until it is time to look; return whether nothing has asked for it."""
         if took and not self._waiting:
             await _within(self._asked, took)
-        await _within(self._changed, SOON if self._waiting else self._seconds)
+        waits = bool(self._waiting)
+        await _within(self._changed, SOON if waits else self._seconds)
+        is_idle = not (waits or self._changed.is_set())
         self._asked.clear()
         self._changed.clear()
+        return is_idle
 
-    def _next(self) -> IndexSnapshot | None:
+    def _next(self, is_idle: bool) -> IndexSnapshot | None:
         """Return the snapshot of the last state; None if it is already searched, or was refused."""
         index = self._live.refresh()
         if index is self._snapshot.index or index is self._refused:
+            if is_idle and self._kept:
+                self._catch_up()
             return None
+        kept: list[IndexSnapshot] = []
         try:
             snapshot = self._make(index, self._snapshot)
-            if not self._waiting or index.rows_since(self._snapshot.index) is None:
+            if self._waiting and len(self._kept) < MOST_KEPT and index.rows_since(self._snapshot.index) is not None:
+                kept = [*self._kept, self._snapshot]
+            else:
                 snapshot.warm_up()
         except Exception:
             self._refused = index
             raise
+        self._kept = kept
         return snapshot
+
+    def _catch_up(self) -> None:
+        """Search the searched state once, since a request was the first to do so."""
+        try:
+            self._snapshot.warm_up()
+        finally:
+            self._kept = []
 
     def _swap(self, snapshot: IndexSnapshot, took: float) -> None:
         self._snapshot, self._refused = snapshot, None

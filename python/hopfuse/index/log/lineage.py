@@ -90,9 +90,10 @@ class Lineage:
         """Return slots of an earlier lineage as slots of this one, or None if this one does not continue it."""
         if earlier is self:
             return rows
-        if self._before is None or self._before[0] is not earlier:
+        before = self._before  # read once: a compaction may forget it meanwhile
+        if before is None or before[0] is not earlier:
             return None
-        return RowMaps(*(_at(place, own) for place, own in zip(self._before[1:], rows, strict=True)))
+        return RowMaps(*(_at(place, own) for place, own in zip(before[1:], rows, strict=True)))
 
 
 def slots_of_rows(sections: Mapping[str, Section], counts: Slots) -> RowMaps:
