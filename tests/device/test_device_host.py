@@ -28,6 +28,7 @@ def test_every_case_is_run() -> None:
     assert len(CASES) == len(set(CASES)) > 60
 
 
+@pytest.mark.full
 def test_threads_do_not_race() -> None:
     flags = "-fsanitize=thread", "-g1"
     run_program(build_program(HERE / "races.cpp", *flags), [], TSAN_OPTIONS="exitcode=66 halt_on_error=1")

@@ -326,7 +326,7 @@ def test_bm25_without_a_reader_is_made_if_asked_for() -> None:
 def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = WordReader(None)
     monkeypatch.setitem(sys.modules, "bm25s", None)
-    with pytest.warns(UserWarning, match=r"no BM25.*hopfuse\[lexical\]"):
+    with pytest.warns(UserWarning, match=r"no BM25.*hopfuse\[text\]"):
         index = hf.Index.build(ROWS, reader=reader)
     assert index.info()["lexical"] is None
     for given in ({"reader": reader, "lexical": "english"}, {"lexical": True}, {"reader": "words"}):
