@@ -164,7 +164,7 @@ def test_a_state_whose_first_search_waited_is_continued_by_the_next(folder, monk
 
 def test_a_seq_that_does_not_come_is_504_and_names_its_field(folder):
     with running(configured(folder)) as url:
-        refused = search(url, QUESTIONS[0], at_least=1, timeout_ms=50)
+        refused = search(url, QUESTIONS[0], at_least=1, timeout_ms=1000)
         assert refused.status_code == 504
         assert refused.json()["error"]["field"] == "at_least"
         assert refused.json()["error"]["values"] == {"given": 1, "seq": 0}

@@ -16,6 +16,7 @@ from ..errors import HopfuseError, InputError
 from ..extract import Memory
 from ..index import LeftOutRow
 from ..io.files import create_exclusively, sync_directory, sync_file, write_whole
+from ..io.readers import REASON
 from ..io.skips import SKIP_FAILED, Skips, check_share
 from ..report.text import shorten
 from ..stores.failures import FACTS as FACTS
@@ -160,8 +161,6 @@ def _statement(memory: Memory, tail: int, passages: Sequence[int]) -> dict[str, 
 
 # ---- Passages that a reader or an encoder left out: --failed ---------------------------------------------------------
 
-#: The column of the reason.
-_REASON = "failure"
 #: The most passages, and characters of a reason, that are printed.
 _PRINTED, _SHOWN = 10, 200
 
@@ -252,7 +251,7 @@ class FailedFile:
                 self._lack[what] = None
         for at, said in sorted(why.items()):
             given = {name: value for name, value in row(at).items() if value is not None}
-            self._rows.append({**given, "id": ids[at], _REASON: "; ".join(said)})
+            self._rows.append({**given, "id": ids[at], REASON: "; ".join(said)})
         self._write()
 
     def _write(self) -> None:
@@ -264,7 +263,7 @@ class FailedFile:
         for row in rows:
             given = {} if row.table == "passages" else {"table": row.table}
             given |= {name: value for name, value in row.row.items() if value is not None}
-            self._rows.append({**given, "id": row.key, _REASON: row.reason})
+            self._rows.append({**given, "id": row.key, REASON: row.reason})
             self._lack[what] = None
         self._read += len(rows)
         self._write()
@@ -274,7 +273,7 @@ class FailedFile:
         if not self._rows:
             return
         lines = [f"{counted(self._read, 'passage')} read, without {len(self._rows):,} that failed:"]
-        lines += [f"  {row['id']!r}: {shorten(row[_REASON], _SHOWN)}" for row in self._rows[:_PRINTED]]
+        lines += [f"  {row['id']!r}: {shorten(row[REASON], _SHOWN)}" for row in self._rows[:_PRINTED]]
         more = len(self._rows) - _PRINTED
         if more > 0:
             lines.append(f"  and {more:,} more")
@@ -313,7 +312,7 @@ class FailureList:
         if lines:
             note("\n".join([*lines[:_PRINTED], *([f"and {more:,} more"] if more > 0 else [])]))
         if self._path is not None:
-            rows = ({"table": one.table, "key": one.key, "lacks": one.lacks, _REASON: one.reason} for one in failures)
+            rows = ({"table": one.table, "key": one.key, "lacks": one.lacks, REASON: one.reason} for one in failures)
             _write_lines(self._path, rows)
 
 
@@ -335,7 +334,7 @@ def _is_list_of_failures(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             first = file.readline()
-        return not first or _REASON in json.loads(first)
+        return not first or REASON in json.loads(first)
     except (OSError, ValueError, TypeError, RecursionError):
         return False
 

@@ -26,6 +26,9 @@ from .tsv import tsv_records
 #: The number of a line and its fields.
 Record = tuple[int, list[str]]
 
+#: The column of the reason in a list of passages that a build left out, which is a file of passages, too.
+REASON = "failure"
+
 
 def read_table(source: Any, spec: Spec) -> Table:
     """Read the whole table of which :func:`read_batches` gives the batches."""
@@ -64,7 +67,7 @@ def read_batches(source: Any, spec: Spec) -> Iterator[Table]:
 
 def _telling_unread(batches: Iterator[Table], spec: Spec, source: str) -> Iterator[Table]:
     """Yield batches, with a warning about columns that are not read, each named once."""
-    told: set[str] = set()
+    told = {REASON}
     for table in batches:
         unread = [name for name in table.unread if name not in told and name not in spec.ignored]
         if unread:
