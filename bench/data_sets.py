@@ -1,4 +1,4 @@
-"""Where the data sets are: one folder for each, in the folder that HOPFUSE_DATA names."""
+"""Find the data sets: one folder for each, in the folder that HOPFUSE_DATA names."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Source:
 
     @property
     def measure(self) -> str:
-        """What is measured, without the file."""
+        """Return what is measured, without the file."""
         return " ".join([*(f"{name}={value}" for name, value in self.row), self.path])
 
     def value(self, root: Path = ROOT) -> float:

@@ -39,7 +39,7 @@ class Results:
 
     @property
     def source(self) -> str:
-        """What to write beneath a table."""
+        """Return what to write beneath a table."""
         cpu, cores, _ = self.about["machine"].rsplit(", ", 2)
         used = self.about["cores that other programs used"]
         other = "" if used == "not known" else f", of which other programs used {float(used):.1f}"

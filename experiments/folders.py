@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,15 @@ def add_data_option(parser: argparse.ArgumentParser) -> None:
     """Add ``--data``, the folder that contains the question folders."""
     root = data_root()
     parser.add_argument("--data", type=Path, default=root, help=f"folder of question folders [default: {root}]")
+
+
+def question_folders(data: Path, names: Iterable[str], parser: argparse.ArgumentParser) -> list[Path]:
+    """Return question folders below ``--data``; end the command if one is absent."""
+    folders = [data / name for name in names]
+    absent = [folder.name for folder in folders if not folder.is_dir()]
+    if absent:
+        parser.error(f"{data} has no folder {', '.join(absent)}; give --data")
+    return folders
 
 
 def read_tsv(path: Path) -> Iterator[list[str]]:

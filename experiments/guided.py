@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from examples.atlas import build_atlas
 from examples.atlas.data import atlas_data
 
-from .folders import add_data_option, asked, load_index, read_lines
+from .folders import add_data_option, asked, load_index, question_folders, read_lines
 from .side_by_side import ROOT
 from .similarity import vectors_of
 
@@ -225,12 +225,10 @@ def main() -> None:
     if args.newcomers:
         write(json.loads(RESULTS.read_text(encoding="utf-8")) | {"newcomers": newcomers(encoder)})
         return
-    absent = [name for name in FOLDERS if not (args.data / name).is_dir()]
-    if absent:
-        parser.error(f"{args.data} has no folder {', '.join(absent)}; give --data")
     folders = {}
-    for name in FOLDERS:
-        folders[name] = of_folder(args.data / name, encoder)
+    for folder in question_folders(args.data, FOLDERS, parser):
+        name = folder.name
+        folders[name] = of_folder(folder, encoder)
         print(name, {run: round(float(shares.mean()), 3) for run, shares in folders[name]["runs"].items()}, flush=True)
     write(summed_up(folders) | {"newcomers": newcomers(encoder)})
 

@@ -19,8 +19,8 @@ from hopfuse.lexical import BM25, FTS5
 
 from bench.machine import commit
 
-from .folders import add_data_option, asked, load_index, questions_of
-from .record import RECORDED, figures, write_results
+from .folders import add_data_option, asked, load_index, question_folders, questions_of
+from .record import RECORDED, comparison_row, figures, write_results
 
 RESULTS = RECORDED / "published.json"
 METRICS = ("recall@5", "last_hop@5", "last_hop@10", "full_support@10", "mrr", "ndcg@10")
@@ -106,18 +106,7 @@ def convex_against_rrf(result: Evaluation) -> dict[str, Any]:
         for metric in METRICS
     }
     adjusted = holm([c.p_value for c in found.values()]).tolist()
-    return {
-        metric: {
-            "difference": c.difference,
-            "low": c.low,
-            "high": c.high,
-            "wins": c.wins,
-            "losses": c.losses,
-            "p": c.p_value,
-            "p_holm": p,
-        }
-        for (metric, c), p in zip(found.items(), adjusted, strict=True)
-    }
+    return {metric: {**comparison_row(c), "p_holm": p} for (metric, c), p in zip(found.items(), adjusted, strict=True)}
 
 
 def main() -> None:
@@ -125,9 +114,7 @@ def main() -> None:
     add_data_option(parser)
     parser.add_argument("--out", type=Path, default=RESULTS, help="file of results")
     args = parser.parse_args()
-    absent = [name for name in FOLDERS if not (args.data / name).is_dir()]
-    if absent:
-        parser.error(f"{args.data} has no folder {', '.join(absent)}; give --data")
+    question_folders(args.data, FOLDERS, parser)
     write_results(args.out, {**commit(), "folders": measured(args.data)})
     print(f"wrote {args.out}")
 

@@ -27,7 +27,7 @@ from scipy import sparse
 
 from bench.markdown import table
 
-from .folders import add_data_option, read_lines, read_tsv
+from .folders import add_data_option, question_folders, read_lines, read_tsv
 from .walks import guided_walk, potentials
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -412,10 +412,7 @@ def main() -> None:
     parser.add_argument("--page-only", action="store_true", help="only write the page, from recorded results")
     args = parser.parse_args()
     if not args.page_only:
-        absent = [name for name in FOLDERS if not (args.data / name).is_dir()]
-        if absent:
-            parser.error(f"{args.data} has no folder {', '.join(absent)}; give --data")
-        folders = [Questions(args.data / name) for name in FOLDERS]
+        folders = [Questions(folder) for folder in question_folders(args.data, FOLDERS, parser)]
         results = json.loads(RESULTS.read_text(encoding="utf-8")) if args.only and RESULTS.is_file() else {"arms": {}}
         results["versions"] = {name: version(name) for name in VERSIONS}
         results["folders"] = {

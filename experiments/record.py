@@ -8,7 +8,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from hopfuse.evaluate import Evaluation
+from hopfuse.evaluate import Comparison, Evaluation
 
 from bench.machine import ROOT
 
@@ -49,6 +49,18 @@ def figures(result: Evaluation, compared: Sequence[str]) -> dict[str, Any]:
 def _compared(result: Evaluation, run: str, metric: str) -> dict[str, Any]:
     c, e = result.comparison(run, metric), result.estimate(run, metric)
     return {"low": e.low, "high": e.high, "wins": c.wins, "losses": c.losses, "p": c.p_value, "p_holm": c.p_holm}
+
+
+def comparison_row(c: Comparison) -> dict[str, Any]:
+    """Return what a comparison found: the difference, its interval, queries won and lost, and p."""
+    return {
+        "difference": c.difference,
+        "low": c.low,
+        "high": c.high,
+        "wins": c.wins,
+        "losses": c.losses,
+        "p": c.p_value,
+    }
 
 
 def _or_none(value: float) -> float | None:

@@ -19,7 +19,7 @@ from hopfuse.evaluate import Qrels, compare, evaluate, parse_metric
 
 from bench.machine import commit
 
-from .folders import add_data_option, questions_of, read_lines
+from .folders import add_data_option, question_folders, questions_of, read_lines
 from .record import RECORDED, write_results
 
 RESULTS = RECORDED / "titles.json"
@@ -56,11 +56,8 @@ def main() -> None:
     add_data_option(parser)
     parser.add_argument("--out", type=Path, default=RESULTS, help="file of results")
     args = parser.parse_args()
-    absent = [name for name in FOLDERS if not (args.data / name).is_dir()]
-    if absent:
-        parser.error(f"{args.data} has no folder {', '.join(absent)}; give --data")
-    encoder = WordLlamaEncoder()
-    write_results(args.out, {**commit(), "folders": {name: of_folder(args.data / name, encoder) for name in FOLDERS}})
+    folders, encoder = question_folders(args.data, FOLDERS, parser), WordLlamaEncoder()
+    write_results(args.out, {**commit(), "folders": {folder.name: of_folder(folder, encoder) for folder in folders}})
     print(f"wrote {args.out}")
 
 

@@ -25,7 +25,7 @@ from hopfuse.evaluate import JudgedSet, Qrels, SetsSweep, sweep_sets
 from hopfuse.lexical import BM25
 from hopfuse.recipes import PhaseGraphConfig, Policy
 
-from .folders import add_data_option, asked, load_index, questions_of
+from .folders import add_data_option, asked, load_index, question_folders, questions_of
 from .side_by_side import ROOT
 
 RESULTS = ROOT / "experiments" / "results" / "tuned.json"
@@ -320,9 +320,7 @@ def main() -> None:
     add_data_option(parser)
     parser.add_argument("--recipe", action="append", choices=tuple(GRIDS), help="only this one; may be repeated")
     args = parser.parse_args()
-    absent = [name for name in FOLDERS if not (args.data / name).is_dir()]
-    if absent:
-        parser.error(f"{args.data} has no folder {', '.join(absent)}; give --data")
+    question_folders(args.data, FOLDERS, parser)
     known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     found = swept(args.data, tuple(args.recipe or GRIDS))
     made = {recipe: recorded(one) for recipe, one in found.items()}

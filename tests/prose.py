@@ -115,10 +115,10 @@ RULES = (
     ),
     Rule(
         "person or machine",
-        r"/work/|/home/(?!you\b|user\b|me\b)\w|/root/|/Users/|\b[\w.+-]+@(?!example\.)[\w-]+\.(?:com|org|net|io)\b"
+        r"/(?:work|root|Users)/|/home/(?!you\b|user\b|me\b)\w|\b[\w.+-]+@(?!example\.)[\w-]+\.(?:com|org|net|io)\b"
         r"|\b[A-Z][a-z]+['’]s (?:machine|laptop|computer|desk)\b",
         "leave out who did it and where",
-        "The log is in /work/logs on Anna's laptop.",
+        "The log is in /Users/anna/logs on Anna's laptop.",
         "The log is in /srv/logs on your laptop.",
     ),
 )

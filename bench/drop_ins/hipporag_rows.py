@@ -73,7 +73,7 @@ def _difference(own: list[Any], ours: list[Any]) -> float:
 
 
 class Material(NamedTuple):
-    """What a HippoRAG is made of: each text, name and fact once, with its number."""
+    """The rows of a HippoRAG: each text, name and fact once, with its number."""
 
     passages: dict[str, int]
     vectors: list[np.ndarray[Any, Any]]

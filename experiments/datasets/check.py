@@ -21,7 +21,7 @@ VECTORS = ".npy"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a file."""
+    """The outcome of a file's check."""
 
     file: str
     found: Found
@@ -29,7 +29,7 @@ class Verdict:
 
     @property
     def good(self) -> bool:
-        """Whether the file has the recorded content, possibly in another order or with other roundings."""
+        """Return whether the file has the recorded content, possibly in another order or with other roundings."""
         return self.found in ("same", "other order", "other vectors")
 
 

@@ -1,4 +1,4 @@
-"""Which passages and questions of the public files a folder has: checksums, ids and numbers, and no text."""
+"""Select a folder's passages and questions from the public files by checksums, ids and numbers, not by texts."""
 
 from __future__ import annotations
 

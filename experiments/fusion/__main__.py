@@ -12,10 +12,11 @@ from pathlib import Path
 
 from hopfuse.encoders import WordLlamaEncoder
 
-from ..folders import add_data_option
+from ..folders import add_data_option, question_folders
+from ..published import FOLDERS
 from ..record import write_results
 from .design import answer
-from .files import RESULTS, folders_of
+from .files import RESULTS
 from .legs import open_legs
 from .questions import questions
 
@@ -26,7 +27,9 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS, help="file of the results")
     args = parser.parse_args()
     encoder = WordLlamaEncoder()
-    halves = {folder.name: open_legs(folder, encoder).halves() for folder in folders_of(args.data, parser)}
+    halves = {
+        folder.name: open_legs(folder, encoder).halves() for folder in question_folders(args.data, FOLDERS, parser)
+    }
     answers = []
     for question in questions():
         print(question.title, file=sys.stderr)

@@ -19,6 +19,7 @@ from hopfuse.evaluate import (
     summarise,
 )
 
+from ..record import comparison_row
 from .legs import Legs
 
 METRICS = ("ndcg@10", "recall@5", "full_support@10")
@@ -182,13 +183,4 @@ def _numbers(c: Comparison, tests: int) -> dict[str, Any]:
         detects = detectable_mean_difference(c.n, c.deviation, **level)
     else:
         detects = detectable_difference(c.n, (c.wins + c.losses) / c.n, **level)
-    return {
-        "n": c.n,
-        "difference": c.difference,
-        "low": c.low,
-        "high": c.high,
-        "wins": c.wins,
-        "losses": c.losses,
-        "p": c.p_value,
-        "detects": detects,
-    }
+    return {"n": c.n, **comparison_row(c), "detects": detects}

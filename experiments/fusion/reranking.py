@@ -18,11 +18,12 @@ from pathlib import Path
 import hopfuse as hf
 from hopfuse.encoders import CrossEncoderReranker, Reranker, WordLlamaEncoder, rerank
 
-from ..folders import add_data_option
+from ..folders import add_data_option, question_folders
+from ..published import FOLDERS
 from ..record import write_results
 from .arms import POOLS
 from .design import METRICS, Arm, Halves, Question, answer
-from .files import RERANKING, folders_of
+from .files import RERANKING
 from .legs import Legs, open_legs
 from .nanoranker import ABOUT, NanoRanker
 
@@ -69,7 +70,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, default=RERANKING, help="file of the results")
     args = parser.parse_args(argv)
     encoder = WordLlamaEncoder()
-    halves = {folder.name: open_legs(folder, encoder).halves() for folder in folders_of(args.data, parser)}
+    halves = {
+        folder.name: open_legs(folder, encoder).halves() for folder in question_folders(args.data, FOLDERS, parser)
+    }
     reranker, packages = (
         (NanoRanker(), ("nanoranker", "onnxruntime"))
         if args.nanoranker

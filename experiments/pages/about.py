@@ -1,4 +1,4 @@
-"""What the sets of questions are, and what a reader calls the graphs and rankings."""
+"""Describe the sets of questions, and name the graphs and rankings as a reader does."""
 
 from __future__ import annotations
 

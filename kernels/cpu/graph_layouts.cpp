@@ -55,16 +55,6 @@ void copy_entries(T* into, const T* from, int64_t first, int64_t to, int64_t cou
     for (int64_t e = 0; e < count; ++e) into[to + e] = from[first + e];
 }
 
-// Copies the entries of rows, most of which are so short that a call for each would take longer.
-template <class T>
-struct CopyEntries {
-    const T* from;
-    T* into;
-    void operator()(int64_t first, int64_t to, int64_t count) const {
-        for (int64_t e = 0; e < count; ++e) into[to + e] = from[first + e];
-    }
-};
-
 int64_t whole(int64_t units, int64_t of) { return (units + of - 1) / of * of; }
 int64_t segments_of(int64_t entries) { return (entries + PPR_SEGMENT - 1) / PPR_SEGMENT; }
 
@@ -160,8 +150,8 @@ Array<T> in_order(const T* table, int32_t width, const RowOrder& order, const Ex
     Array<T> stored = like(table, rows * width);
     if (table == nullptr) return stored;
     each_part(rows, ROWS_AT_A_TIME, execution, [&](int64_t begin, int64_t end) {
-        const CopyEntries<T> copy{table, stored.data()};
-        for (int64_t row = begin; row < end; ++row) copy(int64_t{order.internal[row]} * width, row * width, width);
+        for (int64_t row = begin; row < end; ++row)
+            copy_entries(stored.data(), table, int64_t{order.internal[row]} * width, row * width, width);
     });
     return stored;
 }
