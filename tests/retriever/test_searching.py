@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.extract import QuestionMatcher
+from hopfuse.retriever import encoding
 from refusals import refused
 from retriever.shapes import NAMES, QUESTION, ROWS, ByLength, Letters, built, leg, own_recipe, parts
 
@@ -515,9 +516,13 @@ def test_a_retriever_warms_up_and_checks_without_an_encoder() -> None:
     assert NAMES[0] in FACTS.entity_names
 
 
-def test_warming_up_loads_the_encoder_whose_name_the_index_keeps(tmp_path: Path) -> None:
+def test_warming_up_loads_the_encoder_whose_name_the_index_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So that a server that is ready has its model, which takes longer than a search."""
     pytest.importorskip("wordllama")
+    # A retriever of another test that is still alive would share its encoder, which may have its model.
+    monkeypatch.setattr(encoding, "_ENCODERS", encoding._InUse())
     hf.Index.build(passages=[{"text": "The sea."}, {"text": "A river."}], encoder="wordllama:64").save(tmp_path)
     retriever = hf.Retriever.open(tmp_path)
     kept = retriever.encoder.wrapped
