@@ -97,7 +97,7 @@ void Call::raise_stopped() const {
     throw nb::python_error();
 }
 
-const Binding binding("cancel", [](Module& m) {
+const Binding cancel_binding("cancel", [](Module& m) {
     const nb::object threading = nb::module_::import_("threading");
     main_thread = (pthread_t)nb::cast<uint64_t>(threading.attr("main_thread")().attr("ident"));
     pthread_atfork(nullptr, nullptr, [] { main_thread = pthread_self(); });

@@ -53,7 +53,7 @@ private:
 };
 
 // What a file adds to the module. All are bound in the order of their names, which the stub of the module has, too:
-//     const Binding binding("NAME", [](Module& m) { m.def("function", &function, …); });
+//     const Binding NAME_binding("NAME", [](Module& m) { m.def("function", &function, …); });
 class Binding {
 public:
     using Bind = void (*)(Module&);

@@ -102,7 +102,7 @@ nb::dict device_dense_topk(const DeviceQueue& queue, const Corpus& corpus, nb::h
 
 }  // namespace
 
-const Binding binding("dense", [](Module& m) {
+const Binding dense_binding("dense", [](Module& m) {
     m.attr("DENSE_TILE") = hopfuse::DENSE_TILE;
     m.attr("DENSE_GROUP") = hopfuse::DENSE_GROUP;
     m.attr("DENSE_STEP") = hopfuse::DENSE_STEP;

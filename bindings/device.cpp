@@ -379,7 +379,7 @@ nb::dict Results::dict() {
     return made;
 }
 
-const Binding binding("device", [](Module& m) {
+const Binding device_binding("device", [](Module& m) {
     nb::class_<PinnedBlock>(m, "PinnedBlock", nb::type_slots(block_slots), "Pinned host memory behind NumPy arrays.");
     nb::class_<DeviceQueue>(m, "DeviceQueue", "Where a call is queued on a device.")
         .def_prop_ro("stream",

@@ -293,7 +293,7 @@ nb::object as_tuple(const Shape& shape) {
     return made;
 }
 
-const Binding binding("device_array", [](Module& m) {
+const Binding device_array_binding("device_array", [](Module& m) {
     nb::class_<DeviceArray>(m, "DeviceArray",
                             "An array in the memory of a device, C-contiguous. Other libraries import it by DLPack or "
                             "__cuda_array_interface__, without a copy.")

@@ -178,7 +178,7 @@ void enter_queue(DeviceQueue queue) { places.push_back(std::move(queue)); }
 
 void leave_queue() { places.pop_back(); }
 
-const Binding binding("device_place", [](Module& m) {
+const Binding device_place_binding("device_place", [](Module& m) {
     nb::register_exception_translator(&translate, nullptr);
     m.def(
         "use_device_errors", [](nb::object raise) { raise_error = raise.release().ptr(); }, nb::arg("raise_error"),

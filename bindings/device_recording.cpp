@@ -69,8 +69,6 @@ private:
     std::vector<int64_t> left_;
 };
 
-}  // namespace
-
 class DeviceRecording {
 public:
     DeviceRecording(std::shared_ptr<native::Device> device, const SharedMemory& memory,
@@ -303,8 +301,6 @@ private:
     mutable std::optional<native::Recording> work_;
 };
 
-namespace {
-
 native::Array<std::byte> memory_of(const DeviceArray& array) {
     return {array.owner, static_cast<std::byte*>(array.data), array.nbytes()};
 }
@@ -334,7 +330,7 @@ void put_rows(const std::shared_ptr<native::Device>& device, const DeviceArray& 
 
 }  // namespace
 
-const Binding binding("device_recording", [](Module& m) {
+const Binding device_recording_binding("device_recording", [](Module& m) {
     nb::class_<SharedMemory>(m, "RecordingMemory", "Memory of recordings that are never replayed at the same time.")
         .def(
             "__init__",

@@ -54,7 +54,7 @@ nb::object device_dice(const DeviceQueue& queue, const Labels& labels, In<int64_
 
 }  // namespace
 
-const Binding binding("dice", [](Module& m) {
+const Binding dice_binding("dice", [](Module& m) {
     m.def("dice", &dice, nb::kw_only(), nb::arg("label_indptr"), nb::arg("label_units"), nb::arg("units"),
           nb::arg("query_indptr"), nb::arg("query_units"), nb::arg("indptr"), nb::arg("candidates"), nb::arg("threads"),
           nb::arg("scores"));

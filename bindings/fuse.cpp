@@ -210,7 +210,7 @@ nb::dict device_fuse(const DeviceQueue& queue, const nb::list& lists, In<int64_t
 
 }  // namespace
 
-const Binding binding("fuse", [](Module& m) {
+const Binding fuse_binding("fuse", [](Module& m) {
     m.def("fusion_methods", &fusion_methods, "The number of each fusion method.");
     m.def("calibrations", &calibrations, "The number of each calibration.");
     m.def("ties", &ties, "The number of each tie rule.");

@@ -7,7 +7,7 @@ namespace {
 using hopfuse::EdgeEnds;
 
 // Reading so many numbers takes as long as to let another thread of Python run in between.
-constexpr size_t FEW_NUMBERS = 1 << 15;
+constexpr size_t FEW_CHANGES = 1 << 15;
 
 int64_t continue_rows(bool directed, In<int64_t> indptr, In<int32_t> indices, std::optional<In<float>> weight,
                       std::optional<In<uint8_t>> edge_type, In<double> degree, In<int32_t> node, In<int32_t> row,
@@ -36,7 +36,7 @@ int64_t continue_rows(bool directed, In<int64_t> indptr, In<int32_t> indices, st
                                    edges.data()};
     int64_t stored = 0;
     hopfuse::Execution execution{1};
-    Call(execution, indices.size() <= FEW_NUMBERS).run([&](const CpuKernels&) {
+    Call(execution, indices.size() <= FEW_CHANGES).run([&](const CpuKernels&) {
         return hopfuse::continue_rows(before, node.data(), changed, after, execution, stored);
     });
     return stored;
@@ -48,7 +48,7 @@ int64_t find_pairs(In<Code> ends, int64_t lowest, In<int32_t> number, int64_t si
     const EdgeEnds<Code> statements{static_cast<int64_t>(ends.shape(0)), ends.data(), lowest};
     int64_t count = 0;
     hopfuse::Execution execution{1};
-    Call(execution, ends.size() <= FEW_NUMBERS).run([&](const CpuKernels&) {
+    Call(execution, ends.size() <= FEW_CHANGES).run([&](const CpuKernels&) {
         return hopfuse::find_pairs<Code>(statements, number.data(), size, directed, pairs.data(),
                                          static_cast<int64_t>(pairs.shape(0)), out_found.data(), count);
     });
@@ -61,7 +61,7 @@ int64_t find_gone(In<Code> ends, int64_t lowest, In<Code> passages, In<uint8_t> 
     const EdgeEnds<Code> statements{static_cast<int64_t>(ends.shape(0)), ends.data(), lowest};
     int64_t count = 0;
     hopfuse::Execution execution{1};
-    Call(execution, ends.size() <= FEW_NUMBERS).run([&](const CpuKernels&) {
+    Call(execution, ends.size() <= FEW_CHANGES).run([&](const CpuKernels&) {
         return hopfuse::find_gone<Code>(statements, passages.data(), end_gone.data(), passage_gone.data(),
                                         out_found.data(), count);
     });
@@ -74,7 +74,7 @@ int64_t joined_below(In<int64_t> indptr, In<int32_t> indices, int64_t rows, Out<
                                   nullptr};
     int64_t pairs = 0;
     hopfuse::Execution execution{1};
-    Call(execution, indices.size() <= FEW_NUMBERS).run([&](const CpuKernels&) {
+    Call(execution, indices.size() <= FEW_CHANGES).run([&](const CpuKernels&) {
         return hopfuse::joined_below(graph, rows, out_indptr.data(), out_indices.data(), out_often.data(), pairs);
     });
     return pairs;
@@ -82,7 +82,7 @@ int64_t joined_below(In<int64_t> indptr, In<int32_t> indices, int64_t rows, Out<
 
 }  // namespace
 
-const Binding binding("graph_changes", [](Module& m) {
+const Binding graph_changes_binding("graph_changes", [](Module& m) {
     m.def("continue_rows", &continue_rows, nb::kw_only(), nb::arg("directed"), nb::arg("indptr"), nb::arg("indices"),
           nb::arg("weight").none(), nb::arg("edge_type").none(), nb::arg("degree"), nb::arg("node"), nb::arg("row"),
           nb::arg("source"), nb::arg("type"), nb::arg("changed_weight"), nb::arg("out_indptr"), nb::arg("out_indices"),

@@ -98,7 +98,7 @@ std::optional<nb::tuple> first_unscorable(In<float> vectors, bool needs_length, 
 
 }  // namespace
 
-const Binding binding("inputs", [](Module& m) {
+const Binding inputs_binding("inputs", [](Module& m) {
     m.attr("RESTART_OUTSIDE") = static_cast<int>(RestartFault::outside);
     m.attr("RESTART_BAD_WEIGHT") = static_cast<int>(RestartFault::bad_weight);
     m.attr("RESTART_EMPTY_ROW") = static_cast<int>(RestartFault::empty_row);

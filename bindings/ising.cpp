@@ -52,7 +52,7 @@ nb::dict device_ising(const DeviceQueue& queue, const Rows& graph, nb::handle id
 
 }  // namespace
 
-const Binding binding("ising", [](Module& m) {
+const Binding ising_binding("ising", [](Module& m) {
     m.attr("ISING_CANDIDATES") = hopfuse::ISING_CANDIDATES;
     m.def("ising", &ising, nb::arg("indptr"), nb::arg("indices"), nb::arg("weight").none(), nb::arg("internal_of"),
           nb::arg("ids"), nb::arg("scores"), nb::arg("counts"), nb::kw_only(), nb::arg("coupling"),

@@ -286,7 +286,7 @@ std::vector<std::tuple<int64_t, int64_t, int>> device_lane_blocks(int64_t batch,
 
 }  // namespace
 
-const Binding binding("ppr", [](Module& m) {
+const Binding ppr_binding("ppr", [](Module& m) {
     m.attr("PPR_LEAST_WEIGHT") = hopfuse::PPR_LEAST_WEIGHT;
     m.def("ppr", &ppr, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"), nb::arg("restart_node"),
           nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("per_type"),

@@ -45,7 +45,7 @@ void ppr_push(Prepared& prepared, In<int64_t> restart_indptr, In<int32_t> restar
 
 }  // namespace
 
-const Binding binding("ppr_push", [](Module& m) {
+const Binding ppr_push_binding("ppr_push", [](Module& m) {
     m.def("ppr_push", &ppr_push, nb::arg("graph"), nb::kw_only(), nb::arg("restart_indptr"), nb::arg("restart_node"),
           nb::arg("restart_value"), nb::arg("damping"), nb::arg("eta").none(), nb::arg("node_weight").none(),
           nb::arg("weighted_node").none(), nb::arg("other_weight").none(), nb::arg("tol"), nb::arg("threads"),

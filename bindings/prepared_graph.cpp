@@ -153,7 +153,7 @@ nb::dict outgoing(nb::handle_t<Prepared> handle) {
 
 }  // namespace
 
-const Binding binding("prepared_graph", [](Module& m) {
+const Binding prepared_graph_binding("prepared_graph", [](Module& m) {
     const PreparedGraph::Sizes sizes;
     nb::class_<Prepared>(m, "PreparedGraph",
                          "A graph's arrays, with the tables and layouts that walks read. Each is made once, at its "

@@ -103,7 +103,7 @@ nb::dict device_project_topk(const DeviceQueue& queue, const Incidence& incidenc
 
 }  // namespace
 
-const Binding binding("project", [](Module& m) {
+const Binding project_binding("project", [](Module& m) {
     m.def("project", &project, nb::kw_only(), nb::arg("indptr"), nb::arg("indices"), nb::arg("weight").none(),
           nb::arg("scale").none(), nb::arg("scores"), nb::arg("threads"), nb::arg("status"), nb::arg("out"));
     m.def("project_topk", &project_topk, nb::kw_only(), nb::arg("indptr"), nb::arg("indices"), nb::arg("weight").none(),

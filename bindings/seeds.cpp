@@ -176,7 +176,7 @@ nb::dict device_boost_weights(const DeviceQueue& queue, nb::handle weights, nb::
 
 }  // namespace
 
-const Binding binding("seeds", [](Module& m) {
+const Binding seeds_binding("seeds", [](Module& m) {
     m.def("add_passage_seeds", &add_passage_seeds, nb::kw_only(), nb::arg("node"), nb::arg("weight"), nb::arg("ids"),
           nb::arg("scores"), nb::arg("counts"), nb::arg("mass"), nb::arg("out_node"), nb::arg("out_weight"),
           "Add hits to seeds, at a mass in proportion to their scores.");

@@ -42,7 +42,7 @@ nb::dict device_similarity_weights(const DeviceQueue& queue, const Corpus& corpu
 
 }  // namespace
 
-const Binding binding("similarity", [](Module& m) {
+const Binding similarity_binding("similarity", [](Module& m) {
     m.attr("SIMILARITY_LEAST_TAU") = hopfuse::SIMILARITY_LEAST_TAU;
     m.attr("SIMILARITY_LARGEST_TAU") = hopfuse::SIMILARITY_LARGEST_TAU;
     m.attr("SIMILARITY_LEAST_FLOOR") = hopfuse::SIMILARITY_LEAST_FLOOR;

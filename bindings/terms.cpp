@@ -21,7 +21,7 @@ int64_t sum_terms(In<int64_t> indptr, In<int32_t> passages, In<float> scores, in
 
 }  // namespace
 
-const Binding binding("terms", [](Module& m) {
+const Binding terms_binding("terms", [](Module& m) {
     m.def("sum_terms", &sum_terms, nb::kw_only(), nb::arg("indptr"), nb::arg("passages"), nb::arg("scores"),
           nb::arg("num_passages"), nb::arg("terms"), nb::arg("out_passages"), nb::arg("out_sums"),
           "Sum the columns of terms; the number of passages with a sum above 0.");

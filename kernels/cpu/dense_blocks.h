@@ -3,7 +3,6 @@
 // sums are kept in memory between pieces. Included once per instruction set.
 #pragma once
 
-#include "code_dots.h"
 #include "dense_dot.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {

@@ -277,7 +277,7 @@ void score_own_lists(const Search& search, const Vec<int64_t>& chosen) {
 
 // Scores every allowed row, for small corpora, large k, short id lists and arrays without codes.
 template <class Row>
-void exhaustive(const Search& search, const Vec<int64_t>& chosen) {
+void score_all(const Search& search, const Vec<int64_t>& chosen) {
     const int64_t n = search.corpus.vectors.count;
     if (search.has_list() && !search.queries.allow_shared) return score_own_lists<Row>(search, chosen);
     RowList rows{nullptr, n};

@@ -4,12 +4,18 @@
 #include <algorithm>
 
 #include "dense_blocks.h"
-#include "dense_scan.h"
+#include "dense_rows.h"
 #include "dense_search.h"
 #include "threads.h"
 #include "vec.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
+
+struct HigherUpper {
+    bool operator()(const Candidate& a, const Candidate& b) const {
+        return a.upper > b.upper || (a.upper == b.upper && a.row < b.row);
+    }
+};
 
 // A row, a query that has it as a candidate (its place among the chosen queries), and the score.
 struct WantedRow {
@@ -35,11 +41,11 @@ public:
 
     // Scores candidates begin .. end of each query and adds them to the query's best.
     template <class Range>
-    void score(const Vec<Candidate>* candidates, const Range& range) {
+    void score(const CandidateList* candidates, const Range& range) {
         wanted_.clear();
         for (size_t i = 0; i < chosen_.size(); ++i) {
             const auto [begin, end] = range(i);
-            for (size_t c = begin; c < end; ++c) wanted_.push_back({candidates[i][c].row, int32_t(i), 0.0f});
+            for (int64_t c = begin; c < end; ++c) wanted_.push_back({candidates[i].rows[c].row, int32_t(i), 0.0f});
         }
         std::sort(wanted_.begin(), wanted_.end(), EarlierRow{});
         constexpr int64_t together = 256;
@@ -79,35 +85,33 @@ private:
     Vec<WantedRow> wanted_;
 };
 
-// Rescores the candidates of queries, the k most promising rows first: the k-th exact score rules out most others.
-// Reorders candidates[i], those of the i-th chosen query.
+// As rescore: the k-th exact score of the most promising rows rules out most others.
 template <class Row>
-void rescore(const Search& search, const Vec<int64_t>& chosen, Vec<Vec<Candidate>>& candidates) {
-    const size_t k = size_t(search.queries.k);
-    const int64_t batch = int64_t(chosen.size());
+void rescore_lists(const Search& search, const Vec<int64_t>& chosen, CandidateList* candidates) {
+    const int64_t k = search.queries.k, batch = int64_t(chosen.size());
     const Execution& execution = search.queries.execution;
     Rescoring<Row> rescoring(search, chosen);
-    const auto first = [&](size_t i) { return std::min(candidates[i].size(), k); };
+    const auto first = [&](size_t i) { return std::min(candidates[i].count, k); };
     parallel_for(batch, 1, execution, [&](int64_t at, int) {
-        Vec<Candidate>& rows = candidates[size_t(at)];
-        std::nth_element(rows.begin(), rows.begin() + std::ptrdiff_t(first(size_t(at))), rows.end(), HigherUpper{});
+        const CandidateList& list = candidates[at];
+        std::nth_element(list.rows, list.rows + first(size_t(at)), list.rows + list.count, HigherUpper{});
     });
-    rescoring.score(candidates.data(), [&](size_t i) { return std::pair{size_t{0}, first(i)}; });
+    rescoring.score(candidates, [&](size_t i) { return std::pair{int64_t{0}, first(i)}; });
     parallel_for(batch, 1, execution, [&](int64_t at, int) {
-        Vec<Candidate>& rows = candidates[size_t(at)];
+        CandidateList& list = candidates[at];
         const Vec<Ranked>& found = rescoring.found(size_t(at));
-        if (found.size() < k) return;
+        if (int64_t(found.size()) < k) return;
         const float least = std::min_element(found.begin(), found.end(), [](const Ranked& a, const Ranked& b) {
                                 return a.score < b.score;
                             })->score;
-        const auto rest = rows.begin() + std::ptrdiff_t(k);
-        rows.erase(std::remove_if(rest, rows.end(), [&](const Candidate& c) { return c.upper < least; }), rows.end());
+        const auto is_below = [&](const Candidate& c) { return c.upper < least; };
+        list.count = std::remove_if(list.rows + k, list.rows + list.count, is_below) - list.rows;
     });
-    rescoring.score(candidates.data(), [&](size_t i) { return std::pair{first(i), candidates[i].size()}; });
+    rescoring.score(candidates, [&](size_t i) { return std::pair{first(i), candidates[i].count}; });
     parallel_for(batch, 1, execution, [&](int64_t at, int) {
         Vec<Ranked>& found = rescoring.found(size_t(at));
         const int64_t count = int64_t(found.size());
-        search.write(chosen[size_t(at)], found.data(), rank_best(found.data(), count, search.queries.k), count);
+        search.write(chosen[size_t(at)], found.data(), rank_best(found.data(), count, k), count);
     });
 }
 

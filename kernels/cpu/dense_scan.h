@@ -7,9 +7,20 @@
 
 #include "code_dots.h"
 #include "dense_encode.h"
+#include "dense_rows.h"
+#include "dense_search.h"
 #include "vec.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
+
+using HOPFUSE_ROWS_NS::Candidate;
+
+// The codes that start at a tile.
+HF_INLINE DenseCodes codes_from(const DenseCodes& codes, int64_t tile, int32_t dim) {
+    const int64_t row = tile * DENSE_TILE;
+    return {codes.codes + row * group_count(dim) * DENSE_GROUP, codes.scale + row, codes.error + row,
+            codes.norm_code + row, codes.norm + row};
+}
 
 struct QueryCode {
     const QueryElement* codes;  // its vectors, padded to whole steps
@@ -17,17 +28,6 @@ struct QueryCode {
     float inverse;        // of the scale; 0 if that is too small
     int32_t offset;       // 128 * sum of the codes, the contribution of the + 128 in row codes
     const uint8_t* mask;  // rows that may be hits, or null
-};
-
-struct Candidate {
-    float upper, lower;
-    int64_t row;
-};
-
-struct HigherUpper {
-    bool operator()(const Candidate& a, const Candidate& b) const {
-        return a.upper > b.upper || (a.upper == b.upper && a.row < b.row);
-    }
 };
 
 struct Higher {

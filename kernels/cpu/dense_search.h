@@ -9,6 +9,15 @@
 
 namespace hopfuse::HOPFUSE_ISA_NS {
 
+HF_INLINE int32_t group_count(int32_t dim) { return (dim + DENSE_GROUP - 1) / DENSE_GROUP; }
+
+HF_INLINE int64_t tile_count(int64_t rows) {
+    const int64_t tiles = (rows + DENSE_TILE - 1) / DENSE_TILE;
+    return (tiles + DENSE_STEP - 1) / DENSE_STEP * DENSE_STEP;
+}
+
+HF_INLINE bool is_known(DenseType type) { return type >= DenseType::float32 && type <= DenseType::bfloat16; }
+
 template <class Row>
 HF_INLINE const typename Row::Element* row_of(const DenseVectors& v, int64_t row) {
     return static_cast<const typename Row::Element*>(v.data) + row * v.dim;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "dense_blocks.h"
@@ -12,13 +13,6 @@
 #include "threads.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
-
-HF_INLINE int32_t group_count(int32_t dim) { return (dim + DENSE_GROUP - 1) / DENSE_GROUP; }
-
-HF_INLINE int64_t tile_count(int64_t rows) {
-    const int64_t tiles = (rows + DENSE_TILE - 1) / DENSE_TILE;
-    return (tiles + DENSE_STEP - 1) / DENSE_STEP * DENSE_STEP;
-}
 
 // Rows that are coded together: a group of dimensions of one row is a word, and four words are 16 bytes of a tile.
 constexpr int QUAD = 4;
@@ -186,16 +180,9 @@ void encode_all(const DenseVectors& v, const DenseCodes& out, const Execution& e
     parallel_for(tile_count(v.count), execution, [&](int64_t tile, int) { encoder.encode(tile); });
 }
 
-// The codes that start at a tile.
-HF_INLINE DenseCodes codes_from(const DenseCodes& codes, int64_t tile, int32_t dim) {
-    const int64_t row = tile * DENSE_TILE;
-    return {codes.codes + row * group_count(dim) * DENSE_GROUP, codes.scale + row, codes.error + row,
-            codes.norm_code + row, codes.norm + row};
-}
-
-// Codes tiles begin .. end of an array into a buffer of that size; returns whether the rows can be scored.
+// As encode_some.
 template <class Row>
-bool encode_some(const DenseVectors& v, int64_t begin, int64_t end, const DenseCodes& room) {
+bool encode_tiles(const DenseVectors& v, int64_t begin, int64_t end, const DenseCodes& room) {
     DenseVectors some = v;
     const int64_t first = std::min(begin * DENSE_TILE, v.count);
     some.data = row_of<Row>(v, first);

@@ -1,18 +1,13 @@
-// dense_encode and dense_topk for one instruction set. Contract: hopfuse/dense_topk.h.
+// dense_topk for one instruction set. Contract: hopfuse/dense_topk.h.
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <limits>
 #include <new>
 
-#include "dense_exhaustive.h"
-#include "dense_rescore.h"
+#include "dense_rows.h"
 #include "dense_scan.h"
 #include "dense_search.h"
-#include "dense_tiles.h"
 #include "kernels.h"
 #include "threads.h"
-#include "topk.h"
 #include "vec.h"
 #include "workspace.h"
 
@@ -116,7 +111,6 @@ private:
 
 // Finds the candidates of queries per thread: (threads, batch). An array without codes is coded block by block, and each
 // block is scanned while in cache; false if a row cannot be scored.
-template <class Row>
 bool find_candidates(const Search& search, const Vec<int64_t>& chosen, Vec<Candidates>& candidates) {
     const DenseVectors& v = search.corpus.vectors;
     const int32_t groups = group_count(v.dim);
@@ -137,7 +131,7 @@ bool find_candidates(const Search& search, const Vec<int64_t>& chosen, Vec<Candi
         Candidates* mine = &candidates[size_t(thread) * size_t(batch)];
         CodedRows rows{is_coded ? codes_from(search.corpus.codes, tile, v.dim) : room[thread], tile * DENSE_TILE,
                        v.count};
-        if (!is_coded && !encode_some<Row>(v, tile, end, rows.codes)) {
+        if (!is_coded && !HOPFUSE_ROWS_NS::encode_some(v, tile, end, rows.codes)) {
             is_sound = false;
             return;
         }
@@ -148,28 +142,28 @@ bool find_candidates(const Search& search, const Vec<int64_t>& chosen, Vec<Candi
     return is_sound;
 }
 
-template <class Row>
 void scan(const Search& search, const Vec<int64_t>& chosen) {
     const DenseQueries& q = search.queries;
     Vec<Candidates> candidates(size_t(q.execution.threads) * chosen.size(), Candidates(q.k));
-    if (!find_candidates<Row>(search, chosen, candidates)) {
+    if (!find_candidates(search, chosen, candidates)) {
         for (const int64_t b : chosen) search.write(b, nullptr, 0, 0);
         return search.mark_unsound();
     }
     Vec<Vec<Candidate>> rows(chosen.size());
+    Vec<HOPFUSE_ROWS_NS::CandidateList> lists(chosen.size());
     for (size_t i = 0; i < chosen.size(); ++i) {
         rows[i].swap(candidates[i].rows());
         for (size_t part = 1; part < size_t(q.execution.threads); ++part) {
             const Vec<Candidate>& more = candidates[part * chosen.size() + i].rows();
             rows[i].insert(rows[i].end(), more.begin(), more.end());
         }
+        lists[i] = {rows[i].data(), int64_t(rows[i].size())};
     }
-    rescore<Row>(search, chosen, rows);
+    HOPFUSE_ROWS_NS::rescore(search.corpus, q, search.hits, chosen.data(), int64_t(chosen.size()), lists.data());
 }
 
 // Scans queries together, as many as the masks of their lists allow, and as few as let a call be stopped soon.
-template <class Row>
-void search_with(const Search& search) {
+void search_all(const Search& search) {
     constexpr int64_t mask_bytes = 1 << 26, candidates = 1 << 20, least = 16, largest = 2048;
     const int64_t n = search.corpus.vectors.count, batch = search.queries.batch;
     const bool has_masks = search.has_list() && !search.queries.allow_shared;
@@ -183,41 +177,26 @@ void search_with(const Search& search) {
         }
         scanned.push_back(b);
         if (int64_t(scanned.size()) < most) continue;
-        scan<Row>(search, scanned);
+        scan(search, scanned);
         scanned.clear();
     }
-    if (!scanned.empty()) scan<Row>(search, scanned);
-    if (!others.empty()) exhaustive<Row>(search, others);
+    if (!scanned.empty()) scan(search, scanned);
+    if (others.empty()) return;
+    HOPFUSE_ROWS_NS::exhaustive(search.corpus, search.queries, search.hits, others.data(), int64_t(others.size()));
 }
 
 }  // namespace
 
-Status dense_encode(const DenseVectors& vectors, DenseCodes codes, const Execution& execution) {
-    return status_of([&] {
-        switch (vectors.type) {
-            case DenseType::float32: return encode_all<Float32Row>(vectors, codes, execution), Status::ok;
-            case DenseType::float16: return encode_all<Float16Row>(vectors, codes, execution), Status::ok;
-            case DenseType::bfloat16: return encode_all<BFloat16Row>(vectors, codes, execution), Status::ok;
-        }
-        return Status::bad_argument;
-    });
-}
-
 Status dense_topk(const DenseCorpus& corpus, const DenseQueries& queries, const DenseHits& hits) {
-    if (queries.k < 1 || queries.execution.threads < 1) return Status::bad_argument;
+    if (queries.k < 1 || queries.execution.threads < 1 || !is_known(corpus.vectors.type)) return Status::bad_argument;
     return status_of([&] {
         constexpr int64_t grain = 1 << 20;  // products of codes
         DenseQueries limited = queries;
         const int64_t products = queries.batch * corpus.vectors.count * corpus.vectors.dim;
         limited.execution.threads = threads_worth(products, grain, queries.execution.threads);
-        const Search search{corpus, limited, hits};
         if (hits.is_sound != nullptr) *hits.is_sound = true;
-        switch (corpus.vectors.type) {
-            case DenseType::float32: return search_with<Float32Row>(search), Status::ok;
-            case DenseType::float16: return search_with<Float16Row>(search), Status::ok;
-            case DenseType::bfloat16: return search_with<BFloat16Row>(search), Status::ok;
-        }
-        return Status::bad_argument;
+        search_all(Search{corpus, limited, hits});
+        return Status::ok;
     });
 }
 

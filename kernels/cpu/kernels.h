@@ -14,13 +14,13 @@
 namespace hopfuse {
 
 // Every kernel once: the type of its result, its name and its parameters. The tables, their declarations and the choice among
-// instruction sets follow from these lists. Kernels of dense search are compiled for more sets than the others.
+// instruction sets follow from these lists. Those that multiply codes are compiled for more sets than the others.
 #define HOPFUSE_DENSE_KERNELS(KERNEL)                                                                           \
-    KERNEL(Status, dense_encode, (const DenseVectors&, DenseCodes, const Execution&))                           \
     KERNEL(Status, dense_topk, (const DenseCorpus&, const DenseQueries&, const DenseHits&))                     \
     /* Whether dot products of codes are exact on this processor, which the bound of dense search relies on. */ \
     KERNEL(bool, code_dots_are_exact, ())
 #define HOPFUSE_OTHER_KERNELS(KERNEL)                                                                   \
+    KERNEL(Status, dense_encode, (const DenseVectors&, DenseCodes, const Execution&))                   \
     KERNEL(Status, ppr_f32,                                                                             \
            (const PprGraph&, const PprQueries&, float* scores, const PprTopk* top, const PprEvidence&)) \
     KERNEL(Status, ppr_push_f64,                                                                        \

@@ -290,7 +290,7 @@ HF_INLINE void residual_rows(Residual<L>& residual, int64_t begin, int64_t end, 
         if (row + together <= end && have_one_length(residual.rows.indptr, row, together)) {
             D<L> sums[together];
             residual.rows.template sums<together>(row, sums);
-            HF_UNROLL for (int i = 0; i < together; ++i) take(residual.of(row + i, sums[i]));
+            for (int i = 0; i < together; ++i) take(residual.of(row + i, sums[i]));
             row += together;
         } else {
             take(residual.of(row, residual.rows.sum(row)));

@@ -27,15 +27,15 @@ struct WeightedEdges {
 };
 
 template <int L>
-struct TypedEdges {
+struct TypedEdges {  // weights of edge types; without any, the same bits as above at more cost
     const float *weight, *eta;
     const uint8_t* edge_type;
     template <class Stored>
     TypedEdges(const BlockRows<L>& block, const Stored& stored)
         : weight(stored.weight), eta(block.eta32), edge_type(stored.edge_type) {}
     [[gnu::always_inline]] F<L> operator()(int64_t e, const float* y, int32_t, F<L> acc) const {
-        const F<L> mine = F<L>::load(eta + (edge_type == nullptr ? 0 : edge_type[e]) * L);
-        const F<L> factor = weight == nullptr ? mine : F<L>::mul(F<L>::all(weight[e]), mine);
+        F<L> factor = F<L>::all(weight == nullptr ? 1.0f : weight[e]);
+        if (eta != nullptr) factor = F<L>::mul(factor, F<L>::load(eta + (edge_type == nullptr ? 0 : edge_type[e]) * L));
         return F<L>::fma(factor, F<L>::load(y), acc);
     }
 };

@@ -108,8 +108,8 @@ HF_INLINE void dense_rows_sum(const float* current, const int32_t* indices, cons
     HF_UNROLL for (int i = 0; i < together; ++i) sums[i] = F<L>::add(F<L>::zero(), acc[i]);  // as one segment
 }
 
-// How a pass reads the rows: the first two passes, masked or not; later ones with masks; later ones without.
-enum class Rows { sparse, masked, dense };
+// Which entries of a row a pass reads: those of nonzero rows, as one of the first two passes does, or all.
+enum class Rows { sparse, dense };
 
 // A chunk of whole tiles, with rows in stored order; `end_of` takes their sums. The first pass finds the rows that are
 // nonzero after it, unless they are known before.
@@ -136,14 +136,14 @@ void pass_rows(const BlockRows<L>& shared, int64_t begin, int64_t end, RowEnd<L>
             if (row + together <= end && have_one_length(indptr, row, together)) {
                 F<L> sums[together];
                 dense_rows_sum<L, together>(block.current, indices, later, edges, first, last - first, sums);
-                HF_UNROLL for (int i = 0; i < together; ++i) end_of.take(row + i, sums[i], first == last);
+                for (int i = 0; i < together; ++i) end_of.take(row + i, sums[i], first == last);
                 row += together - 1;
                 continue;
             }
         }
         F<L> s;
         bool near = block.has_restart(row);
-        if (rows != Rows::dense && block.mask32 != nullptr && last - first > PPR_SEGMENT) {
+        if (block.mask32 != nullptr && last - first > PPR_SEGMENT) {
             s = masked_row_sum<L, Edges>(block, edges, first, last, near);
         } else if (rows == Rows::sparse) {
             s = sparse_row_sum<L, Edges>(block, edges, first, last, near);
@@ -167,28 +167,33 @@ void pass_chunks(const PprBlock<L>& block, const PassOptions& options) {
     });
 }
 
+// A pass over all entries, in the layout that the graph has for so few lanes, or by rows.
 template <int L, class Edges>
-void pass_with(const PprBlock<L>& block, const PassOptions& options) {
-    const bool is_sparse = block.pass == 1 || (block.pass == 2 && !block.reaches_many);
-    if (is_sparse && !block.all_restart) return pass_chunks<L, Edges, Rows::sparse>(block, options);
-    if (block.mask32 != nullptr) return pass_chunks<L, Edges, Rows::masked>(block, options);
+void pass_all(const PprBlock<L>& block, const PassOptions& options) {
+    const bool is_masked = block.mask32 != nullptr;
     if constexpr (L <= PPR_FEW_LANES) {
-        if (block.graph.slices != nullptr) return pass_slices<L, Edges>(block, options);
+        if (block.graph.slices != nullptr && !is_masked) return pass_slices<L, Edges>(block, options);
     }
     if constexpr (L <= PPR_TILE_LANES) {
-        const bool finds_sources = block.queries.per_type && block.per_lane;  // found by stored row, not by strip
-        if (block.graph.tiles != nullptr && !finds_sources) return pass_tiles<L, Edges>(block, options);
+        if (block.graph.tiles != nullptr && !is_masked) return pass_tiles<L, Edges>(block, options);
     }
     pass_chunks<L, Edges, Rows::dense>(block, options);
 }
 
 template <int L>
 void run_pass(const PprBlock<L>& block, const PassOptions& options) {
-    if (block.queries.per_type && block.per_lane) return pass_with<L, MaskedTypeEdges<L>>(block, options);
-    if (block.queries.per_type) return pass_with<L, PerTypeEdges<L>>(block, options);
-    if (block.eta32 != nullptr) return pass_with<L, TypedEdges<L>>(block, options);
-    if (block.graph.weight != nullptr) return pass_with<L, WeightedEdges<L>>(block, options);
-    pass_with<L, PlainEdges<L>>(block, options);
+    const bool is_early = block.pass == 1 || (block.pass == 2 && !block.reaches_many);
+    const bool is_sparse = is_early && !block.all_restart, per_type = block.queries.per_type;
+    if (per_type && block.per_lane)
+        return is_sparse ? pass_chunks<L, MaskedTypeEdges<L>, Rows::sparse>(block, options)
+                         : pass_chunks<L, MaskedTypeEdges<L>, Rows::dense>(block, options);
+    if (per_type)
+        return is_sparse ? pass_chunks<L, PerTypeEdges<L>, Rows::sparse>(block, options)
+                         : pass_all<L, PerTypeEdges<L>>(block, options);
+    if (is_sparse) return pass_chunks<L, TypedEdges<L>, Rows::sparse>(block, options);
+    if (block.eta32 != nullptr) return pass_all<L, TypedEdges<L>>(block, options);
+    if (block.graph.weight != nullptr) return pass_all<L, WeightedEdges<L>>(block, options);
+    pass_all<L, PlainEdges<L>>(block, options);
 }
 
 // One pass. Returns what it measures: the L1 residual and the largest |z - y|.

@@ -91,7 +91,8 @@ public:
     // Takes such rows: `sums` is (8, L).
     HF_MEMBER void take_plain(int64_t row, const float* sums) {
         if constexpr (L == 1) take_plain(row, F<8>::load(sums), wide_);
-        else HF_UNROLL for (int i = 0; i < 8; ++i) take_plain(row + i, F<L>::load(sums + i * L), measured_);
+        else
+            for (int i = 0; i < 8; ++i) take_plain(row + i, F<L>::load(sums + i * L), measured_);
     }
 
     // Rows that are known to stay 0.

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
+#include "ppr_edges.h"
 #include "ppr_row_end.h"
 
 namespace hopfuse::HOPFUSE_ISA_NS {
@@ -20,10 +22,16 @@ HF_INLINE void rest_of_units(const int64_t* indptr, int64_t e, const Take& take)
         for (const int64_t stop = e + indptr[i + 1] - indptr[i] - shortest; e < stop; ++e) take(i, e);
 }
 
+// The sources of a slice's entries, in 16 or 32 bits, where it does not pay to have a loop for each.
+struct AnySource {
+    const uint16_t* narrow;
+    const int32_t* wide;
+    HF_MEMBER int32_t operator[](int64_t e) const { return narrow == nullptr ? wide[e] : narrow[e]; }
+};
+
 // The sums of a slice's units, (PPR_SLICE, L), each from +0 in the order of its entries.
 template <int L, class Edges, class Source>
-HF_INLINE void slice_sums(const float* current, const Source* source, const int64_t* indptr, const Edges& edges,
-                          float* sums) {
+HF_INLINE void slice_sums(const float* current, Source source, const int64_t* indptr, const Edges& edges, float* sums) {
     F<L> acc[PPR_SLICE];
     HF_UNROLL for (int i = 0; i < PPR_SLICE; ++i) acc[i] = F<L>::zero();
     const int64_t shortest = shortest_unit(indptr);
@@ -79,7 +87,7 @@ void divide_long_rows(const PprSlices& slices, const Execution& all, const Body&
 
 // Slices begin .. end - 1: sums of segments go to `partial`, those of rows to `row_end`.
 template <int L, class Edges, class Source>
-void take_slices(const PprBlock<L>& shared, const Source* source, int64_t begin, int64_t end, float* partial,
+void take_slices(const PprBlock<L>& shared, Source source, int64_t begin, int64_t end, float* partial,
                  RowEnd<L>& row_end) {
     const PprSlices slices = *shared.graph.slices;
     const Edges edges(shared, slices);
@@ -124,7 +132,7 @@ void take_long_rows(const PprBlock<L>& block, const PassOptions& options, const 
 }
 
 template <int L, class Edges, class Source>
-void pass_slices(const PprBlock<L>& block, const Source* source, const PassOptions& options) {
+void pass_slices(const PprBlock<L>& block, Source source, const PassOptions& options) {
     divide_slices(block.graph, block.queries.execution, [&](int64_t begin, int64_t end, int thread) {
         RowEnd<L> row_end(block, options);
         take_slices<L, Edges>(block, source, begin, end, block.partial, row_end);
@@ -136,8 +144,12 @@ void pass_slices(const PprBlock<L>& block, const Source* source, const PassOptio
 template <int L, class Edges>
 void pass_slices(const PprBlock<L>& block, const PassOptions& options) {
     const PprSlices& slices = *block.graph.slices;
-    if (slices.narrow != nullptr) return pass_slices<L, Edges>(block, slices.narrow, options);
-    pass_slices<L, Edges>(block, slices.wide, options);
+    if constexpr (std::is_same_v<Edges, TypedEdges<L>> || std::is_same_v<Edges, PerTypeEdges<L>>) {
+        pass_slices<L, Edges>(block, AnySource{slices.narrow, slices.wide}, options);
+    } else {
+        if (slices.narrow != nullptr) pass_slices<L, Edges>(block, slices.narrow, options);
+        else pass_slices<L, Edges>(block, slices.wide, options);
+    }
 }
 
 }  // namespace hopfuse::HOPFUSE_ISA_NS

@@ -80,7 +80,7 @@ struct CodeScan {
     static constexpr int WARP = 32, ROW_TILES = SCAN_ROWS / CODE_ROWS, STEPS = 2;
     static constexpr int ROWS = 2 * ROW_TILES;                   // rows of which a lane has sums
     static constexpr int PARTS = Tiles * STEPS * WARP * 8 / 16;  // of 16 bytes, of the codes of queries in a buffer
-    static_assert(PARTS <= SCAN_THREADS && ROWS * Tiles <= 32,
+    static_assert(PARTS <= CODES_THREADS && ROWS * Tiles <= 32,
                   "a thread copies one part, and marks its sums in a word");
 
     using Shared = uint4[2][PARTS];
@@ -92,7 +92,7 @@ struct CodeScan {
                   groups = (all_tiles + Tiles - 1) / Tiles;
         const int first_tile = static_cast<int>(blockIdx.x % static_cast<unsigned>(groups)) * Tiles;
         const int tiles = all_tiles - first_tile < Tiles ? all_tiles - first_tile : Tiles;
-        const int64_t place = order.first + blockIdx.x / static_cast<unsigned>(groups) * SCAN_WARPS + thread / WARP;
+        const int64_t place = order.first + blockIdx.x / static_cast<unsigned>(groups) * CODES_WARPS + thread / WARP;
         const int64_t first_row = place < order.end ? place * order.step % order.parts * SCAN_ROWS : rows.rows;
 
         const uint4* line[ROW_TILES];

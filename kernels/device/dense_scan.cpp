@@ -11,13 +11,13 @@ constexpr KernelOf<DenseEncodeQueriesKernel> encode_queries_kernel{{"dense_codes
 constexpr KernelOf<DenseRaiseKernel> raise_kernel{{"dense_codes", "dense_raise"}};
 
 // The scan of up to this many queries at a time.
-struct ScanKernel {
+struct CodesKernel {
     int64_t queries;
     KernelOf<DenseScanKernel> kernel;
 };
-constexpr ScanKernel scan_kernels[] = {{4, {{"dense_codes", "dense_scan_q4"}}},
-                                       {16, {{"dense_codes", "dense_scan_q16"}}},
-                                       {32, {{"dense_codes", "dense_scan_q32"}}}};
+constexpr CodesKernel codes_kernels[] = {{4, {{"dense_codes", "dense_scan_q4"}}},
+                                         {16, {{"dense_codes", "dense_scan_q16"}}},
+                                         {32, {{"dense_codes", "dense_scan_q32"}}}};
 
 // A list has room for this many times the k rows that a threshold leaves.
 constexpr int64_t ROOM = 16;
@@ -50,14 +50,14 @@ void scan_codes(Queue& queue, const DeviceCorpus& corpus, const QueryVectors& ve
     const QueryCodes queries{codes, static_cast<int32_t>(batch), rows.steps};
     queue.launch(encode_queries_kernel, {tiles, 32 * CODE_QUERIES}, vectors, status, queries, found);
 
-    const ScanKernel* scan = scan_kernels;
-    while (scan + 1 != std::end(scan_kernels) && scan->queries < batch) ++scan;
+    const CodesKernel* scan = codes_kernels;
+    while (scan + 1 != std::end(codes_kernels) && scan->queries < batch) ++scan;
     const int64_t all = blocks(corpus.rows(), SCAN_ROWS), growth = std::max<int64_t>(2, room / (WIDENING * k));
     const int64_t step = sample_step(all);
     for (int64_t first = 0, end = std::max<int64_t>(1, room / SCAN_ROWS); first < all; first = end, end *= growth) {
         end = std::min(end, all);
-        queue.launch(scan->kernel, {blocks(end - first, SCAN_WARPS) * blocks(batch, scan->queries), SCAN_THREADS}, rows,
-                     queries, ScanOrder{first, end, step, all}, mask, found);
+        queue.launch(scan->kernel, {blocks(end - first, CODES_WARPS) * blocks(batch, scan->queries), CODES_THREADS},
+                     rows, queries, ScanOrder{first, end, step, all}, mask, found);
         queue.launch(raise_kernel, {batch, RAISE_THREADS}, found, static_cast<int>(k));
     }
     const int64_t parts = std::clamp<int64_t>(RANK_BLOCKS / batch, 1, blocks(room, RANKED * DENSE_BLOCK_ROWS));

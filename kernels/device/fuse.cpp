@@ -19,7 +19,7 @@ constexpr KernelOf<CalibrateKernel> calibrate_f32{{"fuse_f32", "calibrate_f32"}}
 constexpr KernelOf<FuseListsKernel> fuse_lists{{"fuse_f32", "fuse_lists"}};
 constexpr KernelOf<FuseKernel> fuse_f32{{"fuse_f32", "fuse_f32"}};
 
-constexpr int WARP = 32, MOST_THREADS = 256;
+constexpr int WARP_THREADS = 32, MOST_THREADS = 256;
 constexpr int LISTS_PER_BLOCK = 4;  // of calibrate_f32, a warp each
 
 void add_rule(Uploads& uploads, CalibrationRule& rule, int32_t lists) {
@@ -124,7 +124,7 @@ struct Sorting {
         return static_cast<size_t>(room ? sizeof(Entry) : size * (is_counted ? FUSE_COUNTED_BYTES : sizeof(Entry)));
     }
     int threads() const {
-        return static_cast<int>(std::clamp<int64_t>(is_counted ? size : size / 2, WARP, MOST_THREADS));
+        return static_cast<int>(std::clamp<int64_t>(is_counted ? size : size / 2, WARP_THREADS, MOST_THREADS));
     }
 };
 
@@ -152,7 +152,7 @@ Array<float> calibrate(Queue& queue, const CalibrateArgs& call, bool on_device) 
         uploads.add(counts, static_cast<size_t>(call.batch));
     }
     uploads.copy(queue);
-    const Grid grid{blocks(call.batch, LISTS_PER_BLOCK), LISTS_PER_BLOCK * WARP};
+    const Grid grid{blocks(call.batch, LISTS_PER_BLOCK), LISTS_PER_BLOCK * WARP_THREADS};
     queue.launch(calibrate_f32, grid, call.batch, call.width, scores, counts, rule, out);
     return out;
 }

@@ -95,7 +95,7 @@ private:
     Certifier certifier_;
 };
 
-constexpr auto nothing = [] {};
+constexpr auto do_nothing = [] {};
 
 // Solves some queries of a batch; returns those whose proof the certificate rejects. With `goes_on` these queries were solved
 // before, and their passes are added up.
@@ -105,10 +105,10 @@ std::vector<int64_t> search_rows(Queue& queue, const WalkBatch& batch, TopkSearc
     std::vector<int64_t> refused;
     for (const LaneBlock& part : blocks_of(queue, batch.rows(), static_cast<int64_t>(rows.size()))) {
         const auto own = rows.subspan(static_cast<size_t>(part.first), static_cast<size_t>(part.count));
-        Solved solved(queue, batch, own, part.lanes, proofs ? &search : nullptr, refines, nothing);
+        Solved solved(queue, batch, own, part.lanes, proofs ? &search : nullptr, refines, do_nothing);
         SettlingCounts found;
         if (refines) solved.settle(queue, search, answers, goes_on, refused);
-        else solved.finish(queue, search, answers, goes_on, found, nothing);
+        else solved.finish(queue, search, answers, goes_on, found, do_nothing);
     }
     return refused;
 }

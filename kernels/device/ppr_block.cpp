@@ -12,12 +12,12 @@ namespace hopfuse::device {
 
 namespace {
 
-constexpr std::string_view UNIT = "ppr_restart_f32";
-constexpr auto mask_kernel = lane_kernels<MaskKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_mask"));
-constexpr auto allowed_kernel = lane_kernels<AllowedKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_allowed"));
-constexpr auto before_kernel = lane_kernels<BeforeKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_before"));
-constexpr auto degrees_kernel = lane_kernels<DegreesKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_degrees"));
-constexpr auto restart_kernel = lane_kernels<RestartKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_restart"));
+constexpr std::string_view PPR_BLOCK_UNIT = "ppr_restart_f32";
+constexpr auto mask_kernel = lane_kernels<MaskKernel>(PPR_BLOCK_UNIT, HOPFUSE_LANE_NAMES("ppr_mask"));
+constexpr auto allowed_kernel = lane_kernels<AllowedKernel>(PPR_BLOCK_UNIT, HOPFUSE_LANE_NAMES("ppr_allowed"));
+constexpr auto before_kernel = lane_kernels<BeforeKernel>(PPR_BLOCK_UNIT, HOPFUSE_LANE_NAMES("ppr_before"));
+constexpr auto degrees_kernel = lane_kernels<DegreesKernel>(PPR_BLOCK_UNIT, HOPFUSE_LANE_NAMES("ppr_degrees"));
+constexpr auto restart_kernel = lane_kernels<RestartKernel>(PPR_BLOCK_UNIT, HOPFUSE_LANE_NAMES("ppr_restart"));
 constexpr auto volume_kernel = lane_kernels<VolumeKernel>("ppr_volume_f32", HOPFUSE_LANE_NAMES("ppr_volume"));
 
 constexpr double USUAL_NODE_WEIGHT = 1.0 / 1024;

@@ -8,15 +8,15 @@ namespace hopfuse::device {
 
 namespace {
 
-constexpr std::string_view UNIT = "ppr_certify_f32";
-constexpr auto mass_kernel = lane_kernels<MassKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_mass"));
-constexpr auto scale_kernel = lane_kernels<ScaleKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_scale"));
+constexpr std::string_view PPR_CERTIFICATE_UNIT = "ppr_certify_f32";
+constexpr auto mass_kernel = lane_kernels<MassKernel>(PPR_CERTIFICATE_UNIT, HOPFUSE_LANE_NAMES("ppr_mass"));
+constexpr auto scale_kernel = lane_kernels<ScaleKernel>(PPR_CERTIFICATE_UNIT, HOPFUSE_LANE_NAMES("ppr_scale"));
 constexpr auto residual_segments_kernel =
-    lane_kernels<ResidualKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_residual_segments"));
-constexpr auto residual_kernel = lane_kernels<ResidualKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_residual"));
-constexpr auto keep_kernel = lane_kernels<KeepKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_keep"));
+    lane_kernels<ResidualKernel>(PPR_CERTIFICATE_UNIT, HOPFUSE_LANE_NAMES("ppr_residual_segments"));
+constexpr auto residual_kernel = lane_kernels<ResidualKernel>(PPR_CERTIFICATE_UNIT, HOPFUSE_LANE_NAMES("ppr_residual"));
+constexpr auto keep_kernel = lane_kernels<KeepKernel>(PPR_CERTIFICATE_UNIT, HOPFUSE_LANE_NAMES("ppr_keep"));
 constexpr KernelOf<PolishKernel> polish_kernel{{"ppr_settle_f32", "ppr_polish"}};
-constexpr auto scores_kernel = lane_kernels<ScoresKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_scores"));
+constexpr auto scores_kernel = lane_kernels<ScoresKernel>(PPR_CERTIFICATE_UNIT, HOPFUSE_LANE_NAMES("ppr_scores"));
 
 }  // namespace
 

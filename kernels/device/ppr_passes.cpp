@@ -8,12 +8,12 @@ namespace hopfuse::device {
 
 namespace {
 
-constexpr std::string_view UNIT = "ppr_f32";
-constexpr auto start_kernel = lane_kernels<StartKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_start"));
-constexpr auto early_kernel = lane_kernels<EarlyPassKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_early"));
+constexpr std::string_view PPR_PASSES_UNIT = "ppr_f32";
+constexpr auto start_kernel = lane_kernels<StartKernel>(PPR_PASSES_UNIT, HOPFUSE_LANE_NAMES("ppr_start"));
+constexpr auto early_kernel = lane_kernels<EarlyPassKernel>(PPR_PASSES_UNIT, HOPFUSE_LANE_NAMES("ppr_early"));
 constexpr auto early_segments_kernel =
-    lane_kernels<EarlySegmentsKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_early_segments"));
-constexpr auto walk_kernel = lane_kernels<WalkKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_walk"));
+    lane_kernels<EarlySegmentsKernel>(PPR_PASSES_UNIT, HOPFUSE_LANE_NAMES("ppr_early_segments"));
+constexpr auto walk_kernel = lane_kernels<WalkKernel>(PPR_PASSES_UNIT, HOPFUSE_LANE_NAMES("ppr_walk"));
 
 constexpr std::string_view SLICED = "ppr_sliced_f32";
 constexpr KernelOf<SlicedPassKernel> sliced_pass{{SLICED, "ppr_pass_sliced_l4"}};
@@ -23,15 +23,15 @@ constexpr KernelOf<SlicedWalkKernel> sliced_walk{{SLICED, "ppr_walk_sliced_l4"}}
 template <class Function>
 using KindKernels = std::array<LaneKernels<Function>, 4>;
 constexpr KindKernels<PassKernel> pass_kernels = {
-    lane_kernels<PassKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_pass_plain")),
-    lane_kernels<PassKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_pass_weighted")),
-    lane_kernels<PassKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_pass_typed")),
-    lane_kernels<PassKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_pass_per_type"))};
+    lane_kernels<PassKernel>(PPR_PASSES_UNIT, HOPFUSE_LANE_NAMES("ppr_pass_plain")),
+    lane_kernels<PassKernel>(PPR_PASSES_UNIT, HOPFUSE_LANE_NAMES("ppr_pass_weighted")),
+    lane_kernels<PassKernel>(PPR_PASSES_UNIT, HOPFUSE_LANE_NAMES("ppr_pass_typed")),
+    lane_kernels<PassKernel>(PPR_PASSES_UNIT, HOPFUSE_LANE_NAMES("ppr_pass_per_type"))};
 constexpr KindKernels<SegmentsKernel> segments_kernels = {
-    lane_kernels<SegmentsKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_segments_plain")),
-    lane_kernels<SegmentsKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_segments_weighted")),
-    lane_kernels<SegmentsKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_segments_typed")),
-    lane_kernels<SegmentsKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_segments_per_type"))};
+    lane_kernels<SegmentsKernel>(PPR_PASSES_UNIT, HOPFUSE_LANE_NAMES("ppr_segments_plain")),
+    lane_kernels<SegmentsKernel>(PPR_PASSES_UNIT, HOPFUSE_LANE_NAMES("ppr_segments_weighted")),
+    lane_kernels<SegmentsKernel>(PPR_PASSES_UNIT, HOPFUSE_LANE_NAMES("ppr_segments_typed")),
+    lane_kernels<SegmentsKernel>(PPR_PASSES_UNIT, HOPFUSE_LANE_NAMES("ppr_segments_per_type"))};
 
 template <class Function>
 const LaneKernels<Function>& of_kind(const KindKernels<Function>& kernels, EdgeKind kind) {

@@ -9,15 +9,16 @@ namespace hopfuse::device {
 
 namespace {
 
-constexpr std::string_view UNIT = "ppr_settle_f32";
-constexpr KernelOf<SettleKernel> begin_kernel{{UNIT, "ppr_settle_begin"}};
-constexpr KernelOf<SettleKernel> around_kernel{{UNIT, "ppr_settle_around"}};
-constexpr KernelOf<SettleKernel> plan_kernel{{UNIT, "ppr_settle_plan"}};
-constexpr auto scale_kernel = lane_kernels<ScaleOfRowsKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_settle_scale"));
-constexpr auto rest_kernel = lane_kernels<RestKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_settle_rest"));
-constexpr auto measure_kernel = lane_kernels<RefineKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_refine_measure"));
-constexpr auto end_kernel = lane_kernels<RefineKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_refine_end"));
-constexpr auto averages_kernel = lane_kernels<AroundKernel>(UNIT, HOPFUSE_LANE_NAMES("ppr_refine_around"));
+constexpr std::string_view PPR_SETTLE_UNIT = "ppr_settle_f32";
+constexpr KernelOf<SettleKernel> begin_kernel{{PPR_SETTLE_UNIT, "ppr_settle_begin"}};
+constexpr KernelOf<SettleKernel> around_kernel{{PPR_SETTLE_UNIT, "ppr_settle_around"}};
+constexpr KernelOf<SettleKernel> plan_kernel{{PPR_SETTLE_UNIT, "ppr_settle_plan"}};
+constexpr auto settle_scale_kernel =
+    lane_kernels<ScaleOfRowsKernel>(PPR_SETTLE_UNIT, HOPFUSE_LANE_NAMES("ppr_settle_scale"));
+constexpr auto rest_kernel = lane_kernels<RestKernel>(PPR_SETTLE_UNIT, HOPFUSE_LANE_NAMES("ppr_settle_rest"));
+constexpr auto measure_kernel = lane_kernels<RefineKernel>(PPR_SETTLE_UNIT, HOPFUSE_LANE_NAMES("ppr_refine_measure"));
+constexpr auto end_kernel = lane_kernels<RefineKernel>(PPR_SETTLE_UNIT, HOPFUSE_LANE_NAMES("ppr_refine_end"));
+constexpr auto averages_kernel = lane_kernels<AroundKernel>(PPR_SETTLE_UNIT, HOPFUSE_LANE_NAMES("ppr_refine_around"));
 
 constexpr Grid ONE_WARP = {1, 32};
 
@@ -136,7 +137,7 @@ SettlingCounts Settling::run(SettlingCounts known) {
 // Bounds by how much |rho| of x^ may exceed the stored correction, and what passes over averages lose.
 void Settling::measure_rests(const Room& room) {
     double* const scale = room.measured.data() + 2 * MEASURED_COLUMNS * block_.width();
-    block_.launch_tile_lanes(queue_, scale_kernel, block_.scales(), block_.num_nodes(), certifier_.counts.data(),
+    block_.launch_tile_lanes(queue_, settle_scale_kernel, block_.scales(), block_.num_nodes(), certifier_.counts.data(),
                              block_.join.room(), scale);
     block_.launch_tile_lanes(queue_, rest_kernel,
                              RestArguments{.known = certifier_.lanes(),

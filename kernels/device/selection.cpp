@@ -9,7 +9,7 @@ namespace hopfuse::device {
 namespace {
 
 constexpr KernelOf<DenseSelectKernel> select_kernel{{"topk", "dense_select_f32"}};
-constexpr KernelOf<DenseKeepKernel> keep_kernel{{"topk", "dense_keep_u64"}};
+constexpr KernelOf<DenseKeepKernel> topk_keep_kernel{{"topk", "dense_keep_u64"}};
 constexpr KernelOf<DenseSortChunkKernel> sort_chunk_kernel{{"topk", "dense_sort_chunk_u64"}};
 constexpr KernelOf<DenseSortStepKernel> sort_step_kernel{{"topk", "dense_sort_step_u64"}};
 constexpr KernelOf<TopkEmitKernel> emit_kernel{{"topk", "topk_emit"}};
@@ -105,7 +105,7 @@ void Lists::keep(const Array<uint64_t>& keys, int64_t columns) {
 
 void Lists::keep(const Array<uint64_t>& from, int64_t columns, const Array<uint64_t>& keys, int64_t splits,
                  bool fresh) {
-    queue_.launch(keep_kernel, grid(splits), from, columns, static_cast<int>(columns), next(keys, splits, fresh));
+    queue_.launch(topk_keep_kernel, grid(splits), from, columns, static_cast<int>(columns), next(keys, splits, fresh));
 }
 
 Array<uint64_t> Lists::merged() {

@@ -99,7 +99,7 @@ def listings(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
     def compiled(source: str, isa: str) -> Path:
         target = folder / f"{Path(source).stem}_{isa}.o"
         definitions = ["-DHOPFUSE_X86", f"-DHOPFUSE_ISA_NS={isa}", f"-DHOPFUSE_ISA_{isa.upper()}"]
-        options = ["-std=c++20", "-O3", "-DNDEBUG", "-fPIC", "-pthread", "-ffp-contract=off", "-fvisibility=hidden"]
+        options = ["-std=c++20", "-O2", "-DNDEBUG", "-fPIC", "-pthread", "-ffp-contract=off", "-fvisibility=hidden"]
         subprocess.run(
             [compiler, *options, *definitions, *flags_of(isa), "-Ikernels/include", "-c", source, "-o", str(target)],
             cwd=ROOT,

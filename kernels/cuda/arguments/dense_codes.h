@@ -10,7 +10,7 @@ constexpr int CODE_ROWS = 16;                   // rows of a tile of codes
 constexpr int CODE_QUERIES = 4;                 // queries of a tile: a column of high and one of low bytes for each
 constexpr int CODE_DEPTH = 32;                  // dimensions that are multiplied at once
 constexpr int CODE_ALIGNMENT = 2 * CODE_DEPTH;  // to a multiple of which dimensions are padded with zeros
-constexpr int SCAN_THREADS = 256, SCAN_WARPS = 8;
+constexpr int CODES_THREADS = 256, CODES_WARPS = 8;
 constexpr int SCAN_ROWS = 32;  // of a warp
 constexpr int RAISE_THREADS = 256;
 
