@@ -180,7 +180,8 @@ private:
     void multiply(const Batch& batch, int64_t first, int64_t rows, const Array<float>& out) {
         const Grid grid{blocks(rows, PRODUCT_ROWS) * blocks(batch.count, PRODUCT_QUERIES), PRODUCT_THREADS};
         corpus_.with_rows([&](const auto& kernels, const auto& vectors) {
-            const ProductRows given{vectors + first * corpus_.dim(), corpus_.norms() + first, rows};
+            using Row = std::remove_cvref_t<decltype(*vectors)>;  // stated, since Clang 14 deduces none of an aggregate
+            const ProductRows<Row> given{vectors + first * corpus_.dim(), corpus_.norms() + first, rows};
             queue_.launch(kernels.product, grid, given, vectors_of(batch), batch.parts, bound_.norm_floor, out);
         });
     }
