@@ -94,7 +94,7 @@ COMPILED = ("tests/kernels", "tests/api", "tests/build")
 # Examples of each property test where only the build of the native module is new.
 FEW = "5"
 # Seeds of the parts of .ci/soak.
-SHORT = {"kills": 10, "power": 10, "damages": 10, "histories": 3, "requests": 3, "questions": 1}
+SHORT = {"kills": 10, "power": 10, "damages": 10, "histories": 3, "fuzz": 4, "requests": 3, "questions": 1}
 
 
 # ---- The parts -----------------------------------------------------------------------------------------------
