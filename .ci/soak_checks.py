@@ -48,9 +48,7 @@ PARTS = {
     "damages": Part("damages of an index's files", 1_000_000, INDEX),
     "histories": Part("drawn histories of live indexes", 10_000, (*INDEX, "python/hopfuse/recipes", *KERNELS)),
     "operations": Part("operations on live indexes", 100_000, (*INDEX, *READERS, *KERNELS)),
-    "fuzz": Part(
-        "inputs of readers of bytes, chosen by coverage", 1_000_000, ("python/hopfuse", "tests/fuzz", *KERNELS)
-    ),
+    "fuzz": Part("inputs of readers of bytes, chosen by coverage", 500_000, ("python/hopfuse", "tests/fuzz", *KERNELS)),
     "requests": Part("forged requests", 1_000_000, ("python/hopfuse/serve", "tests/serve/forged.py")),
     "draws": Part("examples of property tests", 1_000_000, ("python/hopfuse", *KERNELS)),
     "questions": Part(

@@ -140,10 +140,10 @@ def careless(data: bytes, folder: Path) -> object:
 
 CARELESS = ("//", "/*", "*/", "<think>", "</think>", "'", "None", "True", "\\u")
 TARGETS = (
-    Target("client-json", client_json, 5_000, json_values, ("results", "hits", "score", "seq", "timings", "error")),
-    Target("client-error", client_error, 8_000, json_values, ("error", "code", "field", "message", "values", "class")),
-    Target("client-arrow", client_arrow, 8_000, None, ("hopfuse", "id", "score", '{"seq": 0, "timings": {}}')),
-    Target("embeddings", embeddings, 5_000, json_values, ("data", "embedding", "index", "object", "list")),
-    Target("chat", chat, 3_000, json_values, ("choices", "message", "content", "finish_reason", "refusal")),
-    Target("careless-json", careless, 3_000, None, CARELESS),
+    Target("client-json", client_json, 2_000, json_values, ("results", "hits", "score", "seq", "timings", "error")),
+    Target("client-error", client_error, 6_000, json_values, ("error", "code", "field", "message", "values", "class")),
+    Target("client-arrow", client_arrow, 5_000, None, ("hopfuse", "id", "score", '{"seq": 0, "timings": {}}')),
+    Target("embeddings", embeddings, 2_000, json_values, ("data", "embedding", "index", "object", "list")),
+    Target("chat", chat, 1_000, json_values, ("choices", "message", "content", "finish_reason", "refusal")),
+    Target("careless-json", careless, 1_000, None, CARELESS),
 )

@@ -267,12 +267,12 @@ def read_pointer(data: bytes, folder: Path) -> None:
 
 
 TARGETS = (
-    Target("index", read_index, 2_000, sealed_index, most=16_384, refuses=FormatError),
-    Target("log", read_live, 1_000, sealed_log, most=16_384, refuses=FormatError),
+    Target("index", read_index, 1_500, sealed_index, most=16_384, refuses=FormatError),
+    Target("log", read_live, 300, sealed_log, most=16_384, refuses=FormatError),
     Target(
         "pointer",
         read_pointer,
-        10_000,
+        4_000,
         None,
         ("generation-", ".hopfuse", "000000000001", "\n"),
         most=96,

@@ -203,11 +203,11 @@ def seeds() -> dict[str, list[bytes]]:
 
 WORDS = ("[indexes.a]", "[keys.b]", "[limits]", "path", "sha256", "rights")
 TARGETS = (
-    Target("search-json", body_of("/v1/search", JSON), 8_000, json_values, tuple(SEARCH)),
-    Target("passages-json", change, 2_000, json_values, tuple(PASSAGES)),
-    Target("retrieval-json", body_of("/retrieval", JSON), 8_000, json_values, tuple(RETRIEVAL)),
-    Target("infer-json", body_of("/v2/models/cities/infer", JSON), 8_000, json_values, (*INFER, "FP32", "BYTES")),
-    Target("infer-binary", infer, 8_000, tensors, (*INFER, "FP32", "BYTES", "binary_data_size")),
-    Target("search-arrow", body_of("/v1/search", ARROW), 5_000, arrow_stream, ("hopfuse", "text", "vector")),
-    Target("config-toml", settings, 20_000, None, WORDS),
+    Target("search-json", body_of("/v1/search", JSON), 3_000, json_values, tuple(SEARCH)),
+    Target("passages-json", change, 800, json_values, tuple(PASSAGES)),
+    Target("retrieval-json", body_of("/retrieval", JSON), 4_000, json_values, tuple(RETRIEVAL)),
+    Target("infer-json", body_of("/v2/models/cities/infer", JSON), 4_000, json_values, (*INFER, "FP32", "BYTES")),
+    Target("infer-binary", infer, 4_000, tensors, (*INFER, "FP32", "BYTES", "binary_data_size")),
+    Target("search-arrow", body_of("/v1/search", ARROW), 4_000, arrow_stream, ("hopfuse", "text", "vector")),
+    Target("config-toml", settings, 12_000, None, WORDS),
 )

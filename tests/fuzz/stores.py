@@ -89,14 +89,14 @@ def apoc(ending: str, mutate: Any, runs: int) -> Target:
 
 
 TARGETS = (
-    Target("passages-parquet", of_file("passages.parquet", passages), 5_000),
-    Target("queries-parquet", of_file("queries.parquet", queries), 8_000),
-    Target("run-parquet", of_file("run.parquet", run), 8_000),
-    Target("triples-parquet", of_file("triples.parquet", triples), 8_000),
-    Target("hipporag-openie", memory, 3_000, json_values, ("docs", "passage", "extracted_triples")),
-    Target("hipporag-parquet", memory_of_passages, 3_000),
-    Target("sqlite", build("sqlite", "notes.db", QUERIES), 3_000, most=16_384),
-    apoc("json", json_lines, 5_000),
-    apoc("csv", fields_of_lines(b"", b'"', b"[", b"[1]", b"1e999", b"nan", b":A:B", b"0", b"\xff"), 5_000),
-    apoc("arrow", None, 5_000),
+    Target("passages-parquet", of_file("passages.parquet", passages), 2_000),
+    Target("queries-parquet", of_file("queries.parquet", queries), 4_000),
+    Target("run-parquet", of_file("run.parquet", run), 4_000),
+    Target("triples-parquet", of_file("triples.parquet", triples), 4_000),
+    Target("hipporag-openie", memory, 1_500, json_values, ("docs", "passage", "extracted_triples")),
+    Target("hipporag-parquet", memory_of_passages, 1_500),
+    Target("sqlite", build("sqlite", "notes.db", QUERIES), 1_500, most=16_384),
+    apoc("json", json_lines, 2_000),
+    apoc("csv", fields_of_lines(b"", b'"', b"[", b"[1]", b"1e999", b"nan", b":A:B", b"0", b"\xff"), 2_000),
+    apoc("arrow", None, 2_000),
 )

@@ -29,7 +29,7 @@ for package in ("click", "httpx", "msgspec", "openai", "pyarrow", "starlette"):
 PLANTED = {
     "planted-branches": "KeyError: 'planted'",
     "planted-checksum": "KeyError: 'planted'",
-    "planted-memory": "ArrayMemoryError",
+    "planted-memory": "MemoryError: Unable to allocate 2.00 GiB",
 }
 
 
