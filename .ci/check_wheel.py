@@ -42,6 +42,11 @@ def check_images(wheel: zipfile.ZipFile) -> int:
     return sum(info.compress_size for info in wheel.infolist() if info.filename.startswith("hopfuse/kernels/images/"))
 
 
+def abi_of(path: Path) -> str:
+    """Return the ABI that a wheel's name states, such as abi3 or cp314t."""
+    return path.name.split("-")[3]
+
+
 def main(path: Path, has_images: bool) -> None:
     size, limit = path.stat().st_size, LIMIT_WITH_IMAGES if has_images else LIMIT
     print(f"{path.name}: {size:,} bytes")
@@ -51,6 +56,10 @@ def main(path: Path, has_images: bool) -> None:
     names = wheel.namelist()
     if not any(name.startswith("hopfuse/_native.") and name.endswith(".so") for name in names):
         raise SystemExit("the wheel has no native module")
+    if abi_of(path) == "abi3" and "hopfuse/_native.abi3.so" not in names:
+        raise SystemExit(
+            f"{path.name} is tagged for the stable ABI, and its module is not of it; use CMake 3.26 or later"
+        )
     for name in ("hopfuse/py.typed", "hopfuse/_native.pyi", *sorted(kernel_sources())):
         if name not in names:
             raise SystemExit(f"the wheel lacks {name}")

@@ -26,8 +26,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import arm_python
+from interpreters import Interpreter, include_path, interpreters, version_of
 from requires import requirements
-from workplace import ROOT, TOOLS, VARIANTS, Workplace, commit, install_tools, machine
+from workplace import CACHE, ROOT, TOOLS, VARIANTS, Workplace, commit, install_tools, machine
 
 REPORT = ROOT / "docs" / "checks.md"
 RECORDS = ROOT / "build" / "full"
@@ -89,10 +91,28 @@ OTHERWISE = (
     "tests/evaluate/test_statistics.py::test_bootstrap_against_scipy",
     "tests/llm/test_chat_endpoint.py::test_a_busy_server_is_given_the_time_that_it_asks_for",
 )
+# Of the part pythons: the extras beside the wheel of the stable ABI, those of them that have wheels for free-threaded
+# Python, and what is tested. In free-threaded Python the tests run with the lock off, then beside the extras.
+BESIDE_PYTHONS = ("arrow", "cli", "client", "eval", "llm", "mcp", "serve", "text")
+BESIDE_FREE_THREADS = ("arrow", "cli", "client", "eval", "llm")
+PYTHONS_TESTS = ("tests/io", "tests/lexical", "tests/types")
+# Without the extra text, which has no wheels for free-threaded 3.13.
+FREE_THREADS_TESTS = (
+    *("tests/types", "tests/api/test_graph_building.py", "tests/api/test_ppr_arguments.py"),
+    *("tests/index/test_where.py", "tests/io/test_files.py", "tests/io/test_json_lines.py", "tests/io/test_npy.py"),
+)
+RACES = "tests/api/test_free_threads.py"
 # What depends on the compiler. The part asan-suite, which runs the first two, has its own bounds of objects.
 COMPILED = ("tests/kernels", "tests/api", "tests/build")
+# Run by CPython for Arm: every recipe's traces and the bytes of indexes, and each kind of operation.
+ON_ARM = (
+    *("tests/golden/test_golden.py", "tests/golden/test_golden_log.py", "tests/index/test_index_round_trip.py"),
+    "tests/kernels/test_one_answer.py",
+)
 # Examples of each property test where only the build of the native module is new.
 FEW = "5"
+# uv keeps what it fetches, and fetches packages, not Pythons.
+OFFLINE_UV = {"UV_CACHE_DIR": str(CACHE / "uv"), "UV_PYTHON_DOWNLOADS": "never"}
 # Seeds of the parts of .ci/soak.
 SHORT = {"kills": 10, "power": 10, "damages": 10, "histories": 3, "fuzz": 4, "requests": 3, "questions": 1}
 
@@ -206,14 +226,25 @@ def replay_compilers(w: Workplace) -> str:
 
 def arm(w: Workplace) -> str:
     """Recorded calls replayed on Arm: NEON and baseline under qemu"""
-    program = w.build(
-        "arm",
-        "aarch64-linux-gnu-g++",
-        "-DCMAKE_SYSTEM_NAME=Linux",
-        "-DCMAKE_SYSTEM_PROCESSOR=aarch64",
-        "-DCMAKE_EXE_LINKER_FLAGS=-static",
-    )
+    program = w.build("arm", arm_python.COMPILER, *arm_python.CROSS, "-DCMAKE_EXE_LINKER_FLAGS=-static")
     return w.replays(program, ("neon", "baseline"))
+
+
+def python_on_arm(w: Workplace) -> str:
+    """CPython for Arm under qemu: the recorded calls made by its hopfuse, every recipe's traces, tests of operations"""
+    clone = w.clone("arm-python")
+    shutil.rmtree(clone / "python")  # the environment's is tested
+    python = arm_python.environment(w, "pytest", "hypothesis")
+    w.run(python / "python", clone / ".ci" / "check_installed.py", cwd=clone)
+    made, recorded = w.folder / "arm-calls", w.calls()
+    made.mkdir()
+    again = (made / "calls", made / "expected")
+    w.run(python / "python", clone / ".ci" / "record_calls.py", *again, cwd=clone)
+    for ours, theirs in zip(again, recorded, strict=True):
+        if ours.read_bytes() != theirs.read_bytes():
+            raise RuntimeError(f"the {ours.name} made on Arm differ from those made on this machine")
+    line = w.pytest(python, clone, "-m", "not emulator and not speed", *ON_ARM, HOPFUSE_DRAWS=FEW)
+    return f"{again[1].stat().st_size:,} bytes of results equal; {line}"
 
 
 def sanitizer_memory(w: Workplace) -> str:
@@ -424,18 +455,63 @@ def lowest(w: Workplace) -> str:
     return w.pytest(python, clone, *warnings, *(f"--deselect={test}" for test in OTHERWISE), *LOWEST_TESTS)
 
 
+def pythons(w: Workplace) -> str:
+    """CPython 3.12 to 3.14 by one wheel of the stable ABI, free-threaded by its own: tests and races, beside extras"""
+    found, absent = interpreters(w)
+    source, clone = w.clone("pythons-source"), w.clone("pythons")
+    shutil.rmtree(clone / "python", ignore_errors=True)  # the wheels are tested
+    uv = w.venv("venv-uv", ("uv",), cwd=clone) / "uv"
+    lines, stable = [f"{version}: none here" for version in absent], None
+    for one in found:
+        wheel = stable if stable is not None and not one.is_free_threaded else wheel_for(one, uv, source, w)
+        stable = stable or (None if one.is_free_threaded else wheel)
+        extras = BESIDE_FREE_THREADS if one.is_free_threaded else BESIDE_PYTHONS
+        line = results_on(one, uv, clone, wheel, extras, w)
+        lines.append(f"{version_of(one, w)}: {line}")
+    return "; ".join(lines)
+
+
+def wheel_for(one: Interpreter, uv: Path, source: Path, w: Workplace) -> Path:
+    """Return the wheel that a Python builds: of the stable ABI, or its own if it is free-threaded."""
+    target = w.folder / f"wheels-{one.name}"
+    command = (uv, "build", "-q", "--wheel", "--python", one.program, "-o", target, source)
+    w.run(*command, **w.builds(), **include_path(one), **OFFLINE_UV, SKBUILD_BUILD_DIR=f"build/ci-{one.name}")
+    (built,) = target.glob("hopfuse-*.whl")
+    w.run(sys.executable, source / ".ci" / "check_wheel.py", built)
+    expected = f"cp{one.name.replace('.', '')}" if one.is_free_threaded else "abi3"
+    if built.name.split("-")[3] != expected:
+        raise RuntimeError(f"{built.name} is not a wheel for {expected}")
+    return built
+
+
+def results_on(one: Interpreter, uv: Path, clone: Path, wheel: Path, extras: Sequence[str], w: Workplace) -> str:
+    """Test a wheel on a Python; return pytest's last line."""
+    target = w.folder / f"venv-{one.name}"
+    w.run(uv, "venv", "-q", "--python", one.program, target, **OFFLINE_UV)
+    install = (uv, "pip", "install", "-q", "--only-binary", ":all:", "--python", target / "bin" / "python")
+    w.run(*install, wheel, "pytest", "hypothesis", "scipy", **OFFLINE_UV)
+    w.run(target / "bin" / "python", clone / ".ci" / "check_installed.py", cwd=w.folder)
+    options = ("-m", "not emulator and not speed", "-p", "no:cacheprovider")
+    if one.is_free_threaded:  # beside NumPy and SciPy alone, so that nothing switches the lock on
+        w.pytest(target / "bin", clone, *options, *FREE_THREADS_TESTS, RACES, HOPFUSE_DRAWS=FEW)
+    w.run(*install, f"{wheel}[{','.join(extras)}]", **OFFLINE_UV)
+    w.pytest(target / "bin", clone, RACES, HOPFUSE_TESTS="full")
+    tests = FREE_THREADS_TESTS if one.is_free_threaded else PYTHONS_TESTS
+    return w.pytest(target / "bin", clone, *options, *tests, HOPFUSE_DRAWS=FEW)
+
+
 # Each part and its budget in seconds, on one of two cores while the other lane works, with filled caches.
 PARTS: dict[str, tuple[Callable[[Workplace], str], int]] = {
     "quick": (quick_tier, 600),
-    "library": (library, 600),
-    "kernels": (kernels, 300),
+    "library": (library, 400),
+    "kernels": (kernels, 150),
     "programs": (programs, 700),
-    "simt": (simt, 600),
+    "simt": (simt, 300),
     "emulator": (emulator, 900),
     "cuda": (cuda, 850),
-    "peers": (peers, 750),
+    "peers": (peers, 500),
     "integrations": (integrations, 500),
-    "stores": (stores, 550),
+    "stores": (stores, 400),
     "asan-suite": (sanitizer_bindings, 800),
     "asan": (sanitizer_memory, 600),
     "clang": (clang, 350),
@@ -446,12 +522,14 @@ PARTS: dict[str, tuple[Callable[[Workplace], str], int]] = {
     "replay": (replay_compilers, 500),
     "tsan": (sanitizer_threads, 250),
     "arm": (arm, 150),
+    "arm-python": (python_on_arm, 350),
     "counts": (counts, 350),
     "twice": (install_twice, 60),
     "wheel": (wheel, 60),
     "guides": (guides, 160),
     "site": (site, 120),
     "lowest": (lowest, 600),
+    "pythons": (pythons, 900),
 }
 # Both lanes together, the first part on both cores.
 BUDGET = 6000

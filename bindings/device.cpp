@@ -385,6 +385,10 @@ const Binding binding("device", [](Module& m) {
         .def_prop_ro("stream",
                      [](const DeviceQueue& queue) { return reinterpret_cast<uint64_t>(queue.stream.handle); });
     m.def(
-        "use_faults", [](nb::object raise) { raise_fault = raise.release().ptr(); }, nb::arg("raise_fault"),
-        "Take the function that raises the error of a query, by its status and row.");
+        "use_faults",
+        [](nb::object raise) {
+            raise_fault = raise.release().ptr();
+            NumPy::get();  // here, where an import holds off other threads, not in the first of several calls
+        },
+        nb::arg("raise_fault"), "Take the function that raises the error of a query, by its status and row.");
 });

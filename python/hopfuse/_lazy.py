@@ -26,6 +26,9 @@ def lazy_names(
     def load(name: str) -> Any:
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        # Waits for a thread that is importing it. From a package that is half imported, another thread may take modules
+        # that are not whole yet, and those of NumPy need each other.
+        import_module("numpy")
         module = import_module(f"{package}.{home_of[name] or name}")
         found = getattr(module, name) if home_of[name] else module
         setattr(sys.modules[package], name, found)

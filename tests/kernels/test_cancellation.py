@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextvars import Context
 from typing import Any
 
 import hopfuse as hf
@@ -119,7 +120,7 @@ def test_blocks_are_nested_and_belong_to_their_context() -> None:
             with pytest.raises(CancelledError):
                 small()
         found: list[Any] = []
-        other = threading.Thread(target=lambda: found.append(small().tolist()))  # has a context of its own
+        other = threading.Thread(target=Context().run, args=(lambda: found.append(small().tolist()),))
         other.start()
         other.join()
         assert found == [[[0]]]

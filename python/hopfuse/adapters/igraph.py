@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -399,8 +400,13 @@ class _Walks:
         self._edges: Any = None
         self._numbers: list[float] = []
         self._kept: dict[tuple[str | None, bool], tuple[list[Any] | None, _Read]] = {}
+        self._lock = Lock()
 
     def walk(self, graph: Any, weights: str | None, directed: bool) -> _Read:
+        with self._lock:
+            return self._walk(graph, weights, directed)
+
+    def _walk(self, graph: Any, weights: str | None, directed: bool) -> _Read:
         if len(self._numbers) != graph.ecount():
             self._numbers = [random.random() for _ in range(graph.ecount())]
         edges = (graph.vcount(), graph.is_directed(), self._strengths(graph, "out"), self._strengths(graph, "in"))

@@ -54,8 +54,9 @@ def cancellation(token: CancelToken) -> Iterator[None]:
     """Make the calls of this block end early, with :class:`~hopfuse.errors.CancelledError`, once a token is cancelled.
 
     The block belongs to the current context (:mod:`contextvars`): it holds in this thread or asyncio task and in what
-    :func:`asyncio.to_thread` runs for it, not in threads that are started within the block. Blocks may be nested; each
-    token then stops the calls of the innermost block.
+    :func:`asyncio.to_thread` runs for it. It does not hold in threads that are started within the block, unless Python
+    lets them inherit the context (``sys.flags.thread_inherit_context``, which free-threaded Python sets by default).
+    Blocks may be nested; each token then stops the calls of the innermost block.
 
     A call on the CPU looks at the token every few milliseconds while its kernel runs; on a device, before each launch
     of a kernel. No result is returned, and an array given as ``out=`` holds undefined numbers. Everything else is as

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Hashable, Set
 from copy import copy
 from itertools import accumulate
+from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from numpy.typing import NDArray
@@ -277,6 +278,7 @@ class BoundedCache(Generic[_K, _V]):
 
     def __init__(self) -> None:
         self._known, self._size = dict[_K, _V](), 0
+        self._lock = Lock()
 
     def get(self, key: _K) -> _V | None:
         """Return what is kept for a key, or None."""
@@ -287,10 +289,12 @@ class BoundedCache(Generic[_K, _V]):
         size += _EACH
         if size > _MOST:
             return
-        if self._size + size > _MOST:
-            self._known, self._size = {}, 0
-        self._known[key] = value
-        self._size += size
+        with self._lock:
+            if self._size + size > _MOST:
+                self._known, self._size = {}, 0
+            if key not in self._known:
+                self._size += size
+            self._known[key] = value
 
 
 class _TextChunk(NamedTuple):

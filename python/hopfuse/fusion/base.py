@@ -105,10 +105,11 @@ class KeepsKernelOptions:
         if kept is None:
             return self.kernel_options(num_lists)
         if num_lists not in kept:
-            kept[num_lists] = self.kernel_options(num_lists)
-            for value in kept[num_lists].values():
+            made = self.kernel_options(num_lists)
+            for value in made.values():
                 if isinstance(value, np.ndarray):
                     value.flags.writeable = False
+            kept[num_lists] = made  # last, since other threads use what they find here
         return kept[num_lists]
 
     def __getstate__(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
+from contextvars import Context
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -284,7 +285,8 @@ class LiveIndex(Generic[Kind]):
             except BaseException as error:
                 future.set_exception(error)
 
-        threading.Thread(target=work, name="hopfuse-compact").start()
+        # In a context of its own, also where threads inherit one: a cancelled call does not stop what it has started.
+        threading.Thread(target=Context().run, args=(work,), name="hopfuse-compact").start()
         return future
 
     def close(self) -> None:

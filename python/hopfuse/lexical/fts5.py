@@ -8,10 +8,12 @@ import secrets
 import sqlite3
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from os import PathLike
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,11 +136,15 @@ class FTS5:
         """Return a database of texts that are read already."""
         made = cls.__new__(cls)
         connection = sqlite3.connect(":memory:", check_same_thread=False)
-        _create(connection, tokenizer, rule)
-        with connection:
-            connection.executemany(f"INSERT INTO {_NAME}(rowid, text) VALUES (?, ?)", enumerate(rows))
-        if file is not None:
-            _write(connection, file)
+        try:
+            _create(connection, tokenizer, rule)
+            with connection:
+                connection.executemany(f"INSERT INTO {_NAME}(rowid, text) VALUES (?, ?)", enumerate(rows))
+            if file is not None:
+                _write(connection, file)
+        except BaseException:
+            connection.close()
+            raise
         made._open(connection)
         return made
 
@@ -241,6 +247,7 @@ class FTS5:
 
     def _open(self, connection: sqlite3.Connection) -> None:
         self._connection, self._lock = connection, Lock()
+        finalize(self, connection.close)
         self._rows: NDArray[np.int64] | None = None  # of each row of the table, -1 for one that was deleted
         try:
             connection.execute(f"SELECT bm25({_NAME}) FROM {_NAME} WHERE {_NAME} MATCH 'a'").fetchone()
@@ -361,9 +368,8 @@ def _write(connection: sqlite3.Connection, file: Path) -> None:
     """Write the file atomically, without overwriting another."""
     partial = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     try:
-        target = sqlite3.connect(partial)
-        connection.backup(target)
-        target.close()
+        with closing(sqlite3.connect(partial)) as target:
+            connection.backup(target)
         os.link(partial, file)
     except FileExistsError:
         raise _exists(file) from None

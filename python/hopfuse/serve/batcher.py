@@ -23,6 +23,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -192,7 +193,9 @@ class Batcher:
         self._threads = [self._thread(number) for number in range(2 * workers)]
 
     def _thread(self, number: int) -> threading.Thread:
-        return threading.Thread(target=self._work, args=(number,), name=f"hopfuse-kernel-{number}", daemon=True)
+        # In a context of its own, also where threads inherit that of whatever starts them.
+        work, name = (self._work, number), f"hopfuse-kernel-{number}"
+        return threading.Thread(target=Context().run, args=work, name=name, daemon=True)
 
     def start(self) -> None:
         """Start the workers; outcomes are set on the running event loop."""

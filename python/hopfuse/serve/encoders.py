@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import Context
 from queue import SimpleQueue
 from typing import Any, Literal
 
@@ -96,7 +97,8 @@ class _Line:
         if jobs is None:
             jobs = SimpleQueue()
             name = f"hopfuse-encode-{self.encoder.name}"
-            threading.Thread(target=self._work, args=(jobs,), name=name, daemon=True).start()
+            # In a context of its own, not that of the job that happens to be first (sys.flags.thread_inherit_context).
+            threading.Thread(target=Context().run, args=(self._work, jobs), name=name, daemon=True).start()
         jobs.put(job)
         return job
 

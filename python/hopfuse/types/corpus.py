@@ -173,9 +173,9 @@ class Corpus(KeepsDerived):
         if metric == self.metric:
             return self
         key = f"with the metric {metric}"
-        if key not in self.derived:
-            self.derived[key] = self._with_metric(metric)
-        made: Corpus = self.derived[key]
+        made: Corpus | None = self.derived.get(key)
+        if made is None:  # of several threads' copies, all keep the first, since it has its own caches
+            made = self.derived.setdefault(key, self._with_metric(metric))
         return made
 
     def _with_metric(self, metric: Metric) -> Corpus:
@@ -271,7 +271,7 @@ class Corpus(KeepsDerived):
             for rows in self.parts(rows_coded_together(), part_bytes):
                 encode(self.vectors[rows], rows.start, codes, precision=self.precision, cosine=cosine, threads=threads)
                 self._check_norms(rows, codes["norm"][rows])
-            self.derived["cpu"] = codes
+            self.derived.setdefault("cpu", codes)
         made: Codes = self.derived["cpu"]
         return made
 

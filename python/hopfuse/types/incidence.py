@@ -189,8 +189,8 @@ class Incidence(KeepsDerived):
         True
         """
         made = cls.from_graph(graph, num_rows)
-        graph.derived[f"incidence of {made.num_rows}"] = made
-        return made
+        kept: Incidence = graph.derived.setdefault(f"incidence of {made.num_rows}", made)
+        return kept
 
     @property
     def num_rows(self) -> int:
