@@ -114,7 +114,7 @@ FEW = "5"
 # uv keeps what it fetches, and fetches packages, not Pythons.
 OFFLINE_UV = {"UV_CACHE_DIR": str(CACHE / "uv"), "UV_PYTHON_DOWNLOADS": "never"}
 # Seeds of the parts of .ci/soak.
-SHORT = {"kills": 10, "power": 10, "damages": 10, "histories": 3, "requests": 3, "questions": 1}
+SHORT = {"kills": 10, "power": 10, "damages": 10, "histories": 3, "fuzz": 4, "requests": 3, "questions": 1}
 
 
 # ---- The parts -----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Counts that grow over runs, run by .ci/soak: kills, losses of power, damages, histories, requests and others.
+"""Counts that grow over runs, run by .ci/soak: kills, losses of power, damages, histories, fuzzing and others.
 
 Needs only Python. ``tests/soak.py`` has the parts, which repeat what tests do a few times, seed by seed. Each run of a
 part is a row of docs/results/soak.jsonl: its seeds, commit, count and failures. A total counts the rows of commits at
@@ -48,6 +48,7 @@ PARTS = {
     "damages": Part("damages of an index's files", 1_000_000, INDEX),
     "histories": Part("drawn histories of live indexes", 10_000, (*INDEX, "python/hopfuse/recipes", *KERNELS)),
     "operations": Part("operations on live indexes", 100_000, (*INDEX, *READERS, *KERNELS)),
+    "fuzz": Part("inputs of readers of bytes, chosen by coverage", 500_000, ("python/hopfuse", "tests/fuzz", *KERNELS)),
     "requests": Part("forged requests", 1_000_000, ("python/hopfuse/serve", "tests/serve/forged.py")),
     "draws": Part("examples of property tests", 1_000_000, ("python/hopfuse", *KERNELS)),
     "questions": Part(

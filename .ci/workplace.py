@@ -183,7 +183,7 @@ class Workplace:
         """Return a clone and its development environment, built by this compiler."""
         clone = self.clone(f"suite-{cxx}")
         # With nanobind, so that a test compares the stub with the generated one.
-        options = ("-e", ".[dev]", *requirements(["checks", "notebook", "nvrtc", "sass"]), "nanobind")
+        options = ("-e", ".[dev]", *requirements(["checks", "fuzz", "notebook", "nvrtc", "sass"]), "nanobind")
         return clone, self.venv(f"venv-{cxx}", options, cwd=clone, CXX=cxx, CC=cc)
 
     def pytest(self, python: Path, cwd: Path, *arguments: str, **environment: str) -> str:

@@ -84,6 +84,17 @@ def operations(place: Place, seed: int) -> int:
     return OPERATIONS
 
 
+def fuzz(place: Place, seed: int) -> int:
+    """Fuzz one of the readers of bytes, which take turns; count inputs."""
+    from fuzz.targets import NAMES, target_of
+    from fuzzing import fuzz
+
+    target = target_of(NAMES[seed % len(NAMES)])
+    found = fuzz(target, seed, f"-runs={target.runs}")
+    assert found.failing is None, f"{found.said[-3000:]}\n{target.name} fails with {found.failing!r}"
+    return found.count
+
+
 def requests(place: Place, seed: int) -> int:
     """Send forged requests to a server whose index may be changed; count requests."""
     from serve.forged import Wire, ask_forged, served
@@ -135,7 +146,7 @@ def save_atlas(folder: Path) -> tuple[Path, list[str]]:
 
 
 PARTS: dict[str, Callable[[Place, int], int]] = {
-    one.__name__: one for one in (kills, power, damages, histories, operations, requests, draws, questions)
+    one.__name__: one for one in (kills, power, damages, histories, operations, fuzz, requests, draws, questions)
 }
 
 

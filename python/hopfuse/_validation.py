@@ -27,6 +27,8 @@ MAX_THREADS = 1024
 #: The accepted types of a whole number and of a real number. ``bool`` is an ``int`` and is refused separately.
 WHOLE = (int, np.integer)
 REAL = (int, float, np.integer, np.floating)
+#: What reading values raises that have another form than what is read: an answer or a file that is none of its kind.
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 FLOAT64_MAX = float(np.finfo(np.float64).max)
 

@@ -19,7 +19,8 @@ from refusals import refused
 
 from bench.drop_ins.hipporag_models import key_of
 
-pytest.importorskip("pyarrow", reason="Parquet needs pyarrow (extra arrow)")
+pa = pytest.importorskip("pyarrow", reason="Parquet needs pyarrow (extra arrow)")
+pq = pytest.importorskip("pyarrow.parquet")
 MODEL = "recorded_words"
 
 
@@ -95,6 +96,20 @@ def test_folders_that_are_not_hipporags_are_refused(folder: Path, tmp_path: Path
     file.write_text("[]", encoding="utf-8")
     with refused(InputError, "syntax"):
         read_folder(folder)
+    for odd in ({"passage": [0.5]}, {"extracted_triples": "none"}):
+        document = {"passage": "a", "extracted_triples": [], **odd}
+        file.write_text(json.dumps({"docs": [document]}), encoding="utf-8")
+        with refused(InputError, "type", *odd):
+            read_folder(folder)
+    file.write_text(text, encoding="utf-8")
+    store = folder / MODEL / "chunk_embeddings" / "vdb_chunk.parquet"
+    table = pq.read_table(store)
+    for column, values in (("content", [None] * len(table)), ("hash_id", [*range(len(table))])):
+        at = table.column_names.index(column)
+        pq.write_table(table.set_column(at, column, [pa.array(values)]), store)
+        with refused(InputError, "type", row=0, column=column):
+            read_folder(folder)
+    pq.write_table(table, store)
     file.unlink()
     with refused(InputError, "missing"):
         read_folder(folder)

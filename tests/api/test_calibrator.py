@@ -134,6 +134,12 @@ def resealed(change: Any) -> Any:
         (resealed(lambda c: c["at_most"].__setitem__(0, -1)), ("damaged", None)),
         (resealed(lambda c: c.update(sample_size=99)), ("damaged", None)),
         (resealed(lambda c: c["below"].__setitem__(0, 2**70)), ("damaged", None)),
+        (resealed(lambda c: c["below"].__setitem__(0, 0.5)), ("damaged", None)),
+        (resealed(lambda c: c["below"].__setitem__(0, True)), ("damaged", None)),
+        (resealed(lambda c: c["knots"].__setitem__(-1, 10**40)), ("damaged", None)),
+        (resealed(lambda c: c["knots"].__setitem__(-1, 10**400)), ("damaged", None)),
+        (resealed(lambda c: c["knots"].__setitem__(-1, float("nan"))), ("damaged", None)),
+        (lambda path: path.write_text("[" * 100_000), ("damaged", None)),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, damage: Any, refusal: tuple[str, str | None]) -> None:

@@ -13,12 +13,14 @@ import hopfuse as hf
 import numpy as np
 import processes
 import pytest
+from fuzz.answers import answered
 from hopfuse.client import AsyncClient, Client
 from hopfuse.errors import EndpointError, InputError
 from hopfuse.extract import QuestionMatcher
 from hopfuse.recipes import GuidedWalk, PhaseGraph
 from hopfuse.serve import new_key
 from refusals import refused
+from serve.forged import ARROW
 from serve.served import TEXTS, Letters, configured, running, save
 
 QUESTIONS = ["What is far from Ankara?", "And from Lima?", "Where is Bergen?"]
@@ -383,3 +385,22 @@ def test_values_of_python_are_sent_as_json(tmp_path):
         with refused(InputError, "type"):
             client.add_passages([{"id": "c", "text": "A sea.", "metadata": {"time": object()}}])
         assert client.passage("a")["metadata"] == {"time": "2024-05-01T12:00:00Z", "number": 3}
+
+
+@pytest.mark.parametrize(
+    "content", [b"<!doctype html>", b"null", b"{}", b'{"results": 3}', b'{"results": [{"hits": [7]}]}', b"[" * 100_000]
+)
+def test_answers_of_another_server_are_errors(content):
+    with Client("http://localhost:1") as client, answered(content):
+        for call in (lambda: client.search(["Who?"]), lambda: client.passage("p1"), client.indexes):
+            with refused(EndpointError, "reply", url="http://localhost:1"):
+                call()
+    with Client("http://localhost:1") as client, answered(content, ARROW), refused(EndpointError, "reply"):
+        client.search_vectors(np.ones((1, 2)))
+
+
+def test_half_a_character_is_refused_before_it_is_sent(ask):
+    with refused(InputError, "syntax", "id", given="\ud800"):
+        ask.passage("\ud800")
+    with refused(InputError, "syntax", "index", given="\ud800"):
+        ask.passage("p1", index="\ud800")

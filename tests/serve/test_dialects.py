@@ -160,6 +160,12 @@ def test_fields_that_dify_adds_are_ignored(client):
     assert len(answers[0]["records"]) == 3
 
 
+def test_a_key_that_is_not_utf8_is_refused_in_a_field_that_is_not_read(client):
+    body = b'{"knowledge_id": "cities", "query": "x", "new": {"\xf4": 1, "b": 2}}'
+    answer = client.post("/retrieval", content=body, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "syntax")
+
+
 @pytest.mark.parametrize(
     ("change", "status", "number", "code", "field"),
     [

@@ -202,6 +202,7 @@ def test_ids_are_refused_or_replaced(url):
         ({"passages": [{"id": "a", "text": "t"}] * 2}, "duplicate", "passages[1].id"),
         ({"passages": [{"id": f"a{i}", "text": "t"} for i in range(6)]}, "limit", "passages"),
         ({"passages": [{"id": "a", "text": "t", "vector": [1.0]}]}, "shape", "passages[0].vector"),
+        ({"passages": [{"id": "a", "text": "t", "vector": [1e30] * DIM}]}, "finite", "passages[0].vector"),
         ({"passages": [{"id": "a", "text": "t", "vector_base64": "!"}]}, "syntax", "passages[0].vector_base64"),
         ({"passages": [{"id": "a", "text": "t", "metadata": {"tenant": 3}}]}, "type", "passages[0].metadata.tenant"),
         ({"passages": [{"id": "a", "text": "t", "metadata": {"x": {"y": 1}}}]}, "type", "passages[0].metadata.x"),

@@ -590,6 +590,10 @@ def test_an_invalid_export_is_refused_by_name(tmp_path: Path) -> None:
         file.write('{"type": "relationship", "label": "KNEW"}\n')
     with refused(FormatError, "damaged"):
         hf.Index.build(Neo4jSource(lambda: read_apoc(path), Labels()))
+    for wrong in ('"properties": [1]', '"properties": true', '"labels": 7', '"x": ' + "[" * 100_000):
+        path.write_text(f'{{"type": "node", "id": "0", {wrong}}}\n', encoding="utf-8")
+        with refused(FormatError, "damaged", line=1):
+            list(read_apoc(path))
     with refused(InputError, "choice", "path"):
         list(read_apoc(path.rename(tmp_path / "all.txt")))
 

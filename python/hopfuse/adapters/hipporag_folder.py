@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_number
+from .._validation import UNREADABLE, check_number, check_type
 from ..errors import InputError
 from ..extract import similar_pairs
 from ..index import Index
+from ..io.arrow import arrow_values
 from ..io.json_lines import parse_json
 from ..io.parquet import open_parquet, read_groups
 from ..types.edge_statements import NO_PASSAGE
@@ -249,8 +250,8 @@ def _store(model: Path, kind: str) -> _Store:
     texts: list[str] = []
     vectors: list[NDArray[np.float32]] = []
     for table in read_groups(file, path, COLUMNS):
-        keys += table["hash_id"].to_pylist()
-        texts += table["content"].to_pylist()
+        keys += _strings(table, "hash_id", path)
+        texts += _strings(table, "content", path)
         dim = vectors[0].shape[1] if vectors else None
         block = _vectors(table["embedding"].combine_chunks(), path, dim)
         if len(block):
@@ -258,11 +259,29 @@ def _store(model: Path, kind: str) -> _Store:
     return _Store(keys, texts, np.concatenate(vectors) if vectors else np.zeros((0, 1), np.float32))
 
 
+def _strings(table: Any, name: str, path: Path) -> list[str]:
+    """Return a column of strings."""
+    found = list(arrow_values(table[name], name, str(path)))
+    for row, value in enumerate(found):
+        if not isinstance(value, str):
+            raise InputError(
+                "type",
+                None,
+                "{path}: row {row} of the column {column!r} is {given!r}; it must be a string",
+                path=path,
+                row=row,
+                column=name,
+                given=value.item() if isinstance(value, np.generic) else value,
+            )
+    return found
+
+
 def _vectors(column: Any, path: Path, dim: int | None) -> NDArray[np.float32]:
     """Return a column of lists of ``dim`` numbers, or of as many as the first has, as (n, d)."""
     count = len(column)
     try:
-        flat = column.flatten().to_numpy(zero_copy_only=False).astype(np.float32)
+        with np.errstate(over="ignore"):  # what float32 cannot hold is refused with its row
+            flat = column.flatten().to_numpy(zero_copy_only=False).astype(np.float32)
         lengths = np.asarray(column.value_lengths().to_numpy(zero_copy_only=False))
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(
@@ -277,8 +296,15 @@ def _triples(file: Path, passages: _Store) -> list[list[tuple[str, str, str]]]:
     """Return the distinct facts of each passage, three texts each, normalised as in HippoRAG."""
     try:
         documents = parse_json(file.read_text(encoding="utf-8-sig"))["docs"]
-        stated = {"chunk-" + _md5(one["passage"]): _valid(one["extracted_triples"]) for one in documents}
-    except (ValueError, RecursionError, TypeError, KeyError) as error:
+        stated = {
+            "chunk-" + _md5(check_type(one["passage"], "passage", str, "a string")): _valid(
+                check_type(one["extracted_triples"], "extracted_triples", list, "a list of triples")
+            )
+            for one in documents
+        }
+    except InputError as error:
+        raise error.at(file) from None
+    except UNREADABLE as error:
         raise InputError(
             "syntax",
             None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NotRequired, TypedDict
+from typing import Any, NamedTuple, NotRequired, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,9 +172,25 @@ def found_of(answer: Any) -> Found:
 def ids_of(answer: Any) -> FoundIds:
     """Return the ids and scores of a JSON response."""
     rankings = [result["hits"] for result in answer["results"]]
-    scores = np.array([hit["score"] for ranking in rankings for hit in ranking], np.float32)
+    with np.errstate(over="ignore"):
+        scores = np.array([hit["score"] for ranking in rankings for hit in ranking], np.float32)
     ids = [[hit["id"] for hit in ranking] for ranking in rankings]
     return padded(ids, scores, {**answer, "notes": [one.get("notes", ()) for one in answer["results"]]})
+
+
+def passage_of(answer: Any) -> Passage:
+    """Return the passage of a JSON response."""
+    return cast(Passage, {"id": answer["id"], "text": answer["text"], **answer})
+
+
+def page_of(answer: Any) -> PassagesPage:
+    """Return the page of a JSON response."""
+    return PassagesPage([passage_of(one) for one in answer["passages"]], answer["seq"], answer["after"])
+
+
+def deletions_of(answer: Any) -> Deletions:
+    """Return what a JSON response says of a deletion."""
+    return Deletions(**answer)
 
 
 def padded(ids: list[list[Any]], scores: NDArray[np.float32], about: Mapping[str, Any]) -> FoundIds:

@@ -9,15 +9,16 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
+from operator import itemgetter
 from typing import Any, Literal, TypedDict
 from urllib.parse import quote, urlencode
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_length, check_list, check_number, check_type
+from .._validation import UNREADABLE, check_length, check_list, check_number, check_type
 from ..errors import EndpointError, HopfuseError, InputError, error_of
-from .results import Deletions, Found, FoundIds, Passage, PassagesPage, found_of, ids_of, padded
+from .results import Found, FoundIds, deletions_of, found_of, ids_of, padded, page_of, passage_of
 
 #: Seconds to wait for a response beyond the timeout in the request.
 GRACE = 1.0
@@ -158,7 +159,7 @@ class Requests:
         """Search by JSON; return a :class:`Found`."""
         asked = _QuestionColumns.of(queries, vectors, entities, allow)
         stated = {"queries": asked.as_json(), "trace": trace, "fields": list(fields), **_settings(**settings)}
-        found: Found = found_of((yield from self._answered("POST", "/v1/search", stated, timeout)))
+        found: Found = yield from self._answered(found_of, "POST", "/v1/search", stated, timeout)
         return found
 
     def search_vectors(
@@ -178,10 +179,10 @@ class Requests:
                 if error.code != "unsupported":
                     raise
             else:
-                found = _read_stream(content)
+                found = self._read(_read_stream, content)
                 return found
         stated["queries"] = asked.as_json()
-        found = ids_of((yield from self._answered("POST", "/v1/search", stated, timeout)))
+        found = yield from self._answered(ids_of, "POST", "/v1/search", stated, timeout)
         return found
 
     def add_passages(
@@ -196,13 +197,11 @@ class Requests:
                 _with_vector(one, f"entities[{i}]") if isinstance(one, Mapping) else one
                 for i, one in enumerate(stated["entities"])
             ]
-        answer = yield from self._answered("POST", "/v1/passages", stated, timeout)
-        return answer["seq"]
+        return (yield from self._answered(itemgetter("seq"), "POST", "/v1/passages", stated, timeout))
 
     def delete_passage(self, id: str | int, *, index: str | None = None, timeout: float | None = None) -> Steps:
         """Delete a passage; return the seq."""
-        answer = yield from self._answered("DELETE", _path_of(id, index=index), None, timeout)
-        return answer["seq"]
+        return (yield from self._answered(itemgetter("seq"), "DELETE", _path_of(id, index=index), None, timeout))
 
     def delete_passages(
         self, ids: Iterable[str | int] | None = None, *, timeout: float | None = None, **given: Any
@@ -211,24 +210,22 @@ class Requests:
         stated = {name: value for name, value in given.items() if value is not None}
         if ids is not None:
             stated["ids"] = _ids(ids, "ids", "a list of ids of passages")
-        answer = yield from self._answered("POST", "/v1/passages/delete", stated, timeout)
-        return Deletions(**answer)
+        return (yield from self._answered(deletions_of, "POST", "/v1/passages/delete", stated, timeout))
 
     def passage(self, id: str | int, *, timeout: float | None = None, **where: Any) -> Steps:
         """Read a passage; return a :class:`Passage`."""
-        found: Passage = yield from self._answered("GET", _path_of(id, **where), None, timeout)
-        return found
+        return (yield from self._answered(passage_of, "GET", _path_of(id, **where), None, timeout))
 
     def page(self, *, timeout: float | None = None, **where: Any) -> Steps:
         """Read a page of passages; return a :class:`PassagesPage`."""
-        return PassagesPage(**(yield from self._answered("GET", _with("/v1/passages", **where), None, timeout)))
+        return (yield from self._answered(page_of, "GET", _with("/v1/passages", **where), None, timeout))
 
     def indexes(self) -> Steps:
         """List the indexes; return the description of each."""
         status, _, content = yield Send("GET", "/v1/indexes", None, self._timeout, self._timeout)
         if status != 200:
             raise self._error(status, content)
-        return json.loads(content)["indexes"]
+        return self._read(lambda content: list(json.loads(content)["indexes"]), content)
 
     def lost(self, sent: Send, error: Exception, *, late: bool) -> EndpointError:
         """Return the error for a request without a response."""
@@ -252,10 +249,27 @@ class Requests:
             reason=reason,
         )
 
-    def _answered(self, method: str, path: str, stated: dict[str, Any] | None, timeout: float | None) -> Steps:
-        """Send JSON, or no body; return the JSON of the response."""
+    def _answered(
+        self, read: Callable[[Any], Any], method: str, path: str, stated: dict[str, Any] | None, timeout: float | None
+    ) -> Steps:
+        """Send JSON, or no body; return what ``read`` makes of the JSON of the response."""
         make = None if stated is None else lambda limit: _json({**stated, **limit})
-        return json.loads((yield from self._retried(method, path, timeout, make)))
+        content = yield from self._retried(method, path, timeout, make)
+        return self._read(lambda content: read(json.loads(content)), content)
+
+    def _read(self, read: Callable[[bytes], Any], content: bytes) -> Any:
+        """Return what ``read`` makes of the body of an answer; refuse one that a server of hopfuse does not give."""
+        try:
+            return read(content)
+        except (OSError, *UNREADABLE):  # OSError: a stream of Arrow that ends early
+            failure = EndpointError(
+                "reply",
+                None,
+                "{url} answered {answer!r}; hopfuse serve answers in another form: check the address",
+                url=self.url,
+                answer=content[:200].decode("utf-8", "replace"),
+            )
+        raise failure
 
     def _retried(
         self,
@@ -302,7 +316,9 @@ class Requests:
             return self._unauthorized()
         try:
             error = error_of(json.loads(content)["error"])
-        except (ValueError, KeyError, TypeError, AttributeError):
+            if not str(error):
+                raise ValueError("the answer does not say why")
+        except UNREADABLE:
             values = {"url": self.url, "status": status, "answer": content[:200].decode("utf-8", "replace")}
             if status == 415:
                 return InputError("unsupported", None, "{url} does not take {kind}: {answer}", kind=_ARROW, **values)
@@ -323,7 +339,7 @@ class Requests:
 
 def _path_of(id: str | int, **parameters: Any) -> str:
     """Return the path of a passage."""
-    own = quote(str(check_type(id, "id", (str, int), "the id of a passage")), safe="")
+    own = quote(_sent("id", check_type(id, "id", (str, int), "the id of a passage")), safe="")
     if own in (".", ".."):  # which would be a step in the path
         own = own.replace(".", "%2E")
     return _with(f"/v1/passages/{own}", **parameters)
@@ -331,7 +347,20 @@ def _path_of(id: str | int, **parameters: Any) -> str:
 
 def _with(path: str, **parameters: Any) -> str:
     """Return a path with the parameters that are given."""
-    return f"{path}?{urlencode({name: value for name, value in parameters.items() if value is not None})}"
+    given = {name: _sent(name, value) for name, value in parameters.items() if value is not None}
+    return f"{path}?{urlencode(given)}"
+
+
+def _sent(name: str, value: Any) -> str:
+    """Return a value as text for an address, which is UTF-8."""
+    text = str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            "syntax", name, "{field} is {given!r}, which has a lone surrogate, half a character; give text", given=text
+        ) from None
+    return text
 
 
 def _settings(
@@ -452,6 +481,7 @@ def _as_stream(table: Any, settings: Mapping[str, Any]) -> bytes:
 def _read_stream(content: bytes) -> FoundIds:
     """Return the ids and scores of an Arrow response."""
     table = import_module("pyarrow").ipc.open_stream(content).read_all()
+    table.validate(full=True)
     about = json.loads(table.schema.metadata[_KEY])
     scores = table.column("score").combine_chunks().flatten().to_numpy(zero_copy_only=False)
     return padded(table.column("id").to_pylist(), scores, about)

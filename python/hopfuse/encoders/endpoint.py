@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import (
+    UNREADABLE,
     address_and_key,
     check_number,
     check_text,
@@ -249,7 +250,7 @@ class EndpointEncoder(NamedEncoder):
                 url=self._url,
                 error=self._clean(str(error.__cause__ or error)),
             )
-        except (library.APIError, AttributeError, TypeError, ValueError) as error:
+        except (library.APIError, *UNREADABLE) as error:
             failure = EndpointError(
                 "syntax",
                 None,

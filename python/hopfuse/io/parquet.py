@@ -28,7 +28,9 @@ def open_parquet(path: Path, purpose: str) -> Any:
     except ImportError:
         raise MissingExtraError("pyarrow", "arrow", purpose) from None
     try:
-        return parquet.ParquetFile(path)
+        file = parquet.ParquetFile(path)
+        _ = file.schema_arrow.names  # which are decoded here
+        return file
     except (ValueError, OSError) as error:
         raise _unreadable(path, error) from None
 
@@ -50,11 +52,51 @@ def read_groups(file: Any, path: Path, columns: Sequence[str]) -> Iterator[Any]:
         yield table
 
 
+def read_batches(file: Any, path: Path, size: int, group: int, columns: Sequence[str]) -> Iterator[Any]:
+    """Yield some columns of a row group as record batches of at most ``size`` rows.
+
+    Raises
+    ------
+    InputError
+        The group cannot be read.
+    """
+    try:
+        for batch in file.iter_batches(batch_size=size, row_groups=[group], columns=list(columns)):
+            batch.validate(full=True)
+            yield batch
+    except (ValueError, OSError) as error:
+        raise _unreadable(path, error) from None
+
+
+def rows_of(table: Any, path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a table or batch that was read from a file.
+
+    Raises
+    ------
+    InputError
+        A value is damaged, such as a string that is not UTF-8.
+    """
+    try:
+        table.validate(full=True)
+        rows: list[dict[str, Any]] = table.to_pylist()
+    except (ArithmeticError, ValueError, OSError) as error:
+        raise _unreadable(path, error) from None
+    return rows
+
+
 def check_group(file: Any, path: Path, group: int, columns: Collection[str]) -> None:
-    """Refuse a row group whose columns are larger than :data:`MOST_GROUP_BYTES`, according to the footer."""
+    """Refuse a row group whose columns are larger than :data:`MOST_GROUP_BYTES`, according to the footer.
+
+    Columns are looked at only if the whole group is larger: pyarrow ends the process at some damages of their metadata.
+    """
     stated = file.metadata.row_group(group)
+    if stated.total_byte_size <= MOST_GROUP_BYTES:
+        return
     chunks = [stated.column(at) for at in range(stated.num_columns)]
-    size = sum(chunk.total_uncompressed_size for chunk in chunks if _is_of(chunk.path_in_schema, columns))
+    try:
+        size = sum(chunk.total_uncompressed_size for chunk in chunks if _is_of(chunk.path_in_schema, columns))
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, error) from None
     if size > MOST_GROUP_BYTES:
         raise InputError(
             "limit",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .._validation import check_suffix
 from ..errors import InputError
 from .json_lines import parse_line
-from .parquet import check_group, open_parquet
+from .parquet import check_group, open_parquet, read_batches, rows_of
 from .qrels import is_id
 from .tables import refuse_row, refuse_value
 
@@ -115,7 +115,7 @@ class ParquetQueries:
         columns = [name for name in self._file.schema_arrow.names if name in COLUMNS]
         for number in range(group, metadata.num_row_groups):
             check_group(self._file, self._path, number, columns)
-            for batch in self._file.iter_batches(batch_size=BATCH, row_groups=[number], columns=columns):
+            for batch in read_batches(self._file, self._path, BATCH, number, columns):
                 skipped = min(max(first - at, 0), len(batch))
                 yield from self._of_batch(batch.slice(skipped), at + skipped)
                 at += len(batch)
@@ -127,7 +127,7 @@ class ParquetQueries:
         if "vector" in names:
             vectors = _arrow_vectors(batch.column("vector"), places)
             batch = batch.select([name for name in names if name != "vector"])
-        rows = batch.to_pylist() if batch.num_columns else [{} for _ in places]
+        rows = rows_of(batch, self._path) if batch.num_columns else [{} for _ in places]
         for number, (where, row, vector) in enumerate(zip(places, rows, vectors, strict=True), first):
             yield where, _query(row, number, where)._replace(vector=vector)
 

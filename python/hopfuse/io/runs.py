@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .._validation import FLOAT32_MAX, is_real
 from ..errors import FormatError, HopfuseError, InputError
 from .json_lines import decoded, json_objects, line_blocks, numbered_lines, parse_line
-from .parquet import open_parquet, read_groups
+from .parquet import open_parquet, read_groups, rows_of
 from .qrels import is_id, is_iteration, trec_name, wrong_fields
 
 Name = TypeVar("Name", str, bytes)
@@ -294,7 +294,7 @@ def _from_json(path: Path) -> Rankings:
 def _parquet(path: Path) -> list[Any]:
     try:
         file = open_parquet(path, "reading a run from a Parquet file")
-        return [row for table in read_groups(file, path, file.schema_arrow.names) for row in table.to_pylist()]
+        return [row for table in read_groups(file, path, file.schema_arrow.names) for row in rows_of(table, path)]
     except InputError as error:
         raise error.about(kind=FormatError) from None
 

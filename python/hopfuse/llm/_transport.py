@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from threading import Event
 from typing import Any
 
-from .._validation import import_extra, without_key
+from .._validation import UNREADABLE, import_extra, without_key
 from ..errors import EndpointError
 from ._answers import MAX_SHOWN, UnusableError
 
@@ -100,7 +100,7 @@ class Transport:
             failure = BusyError(self._clean(f"{self.url} cannot be reached: {error.__cause__ or error}"), error.request)
         except self._library.APIStatusError as error:
             failure = self._of_status(error)
-        except (self._library.APIError, AttributeError, IndexError, TypeError, ValueError, RecursionError):
+        except (self._library.APIError, *UNREADABLE):
             failure = OddAnswerError(
                 f"{self.url} answered with something that is not a chat completion; check the address"
             )

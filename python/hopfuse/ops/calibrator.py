@@ -19,6 +19,8 @@ FORMAT, VERSION = "hopfuse calibrator", 1
 MAX_KNOTS = 65_536
 #: An upper bound of the size of a saved calibrator; larger files are refused.
 MAX_BYTES = 16 * 2**20
+#: Beyond float32, within float64.
+_LARGE = 1e300
 
 
 class Calibrator:
@@ -207,7 +209,7 @@ class Calibrator:
             )
         try:
             found = json.loads(Path(path).read_text("utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FormatError("damaged", None, "{path} is not a JSON file: {error}", path=path, error=error) from None
         if not isinstance(found, dict) or found.get("format") != FORMAT:
             raise FormatError(
@@ -291,7 +293,7 @@ def _verify(path: Any, content: dict[str, Any]) -> None:
     """Raise if the fields do not describe a calibrator."""
     size, lists = content["sample_size"], [content[name] for name in ("knots", "below", "at_most")]
     whole = all(isinstance(one, list) and 1 <= len(one) <= MAX_KNOTS for one in lists)
-    if not whole or len({len(one) for one in lists}) > 1 or not isinstance(size, int):
+    if not whole or len({len(one) for one in lists}) > 1 or type(size) is not int:
         raise FormatError(
             "damaged",
             None,
@@ -299,13 +301,14 @@ def _verify(path: Any, content: dict[str, Any]) -> None:
             path=path,
             allowed=MAX_KNOTS,
         )
-    try:
-        knots = np.array(lists[0], np.float32)
-        below, at_most = np.array(lists[1], np.int64), np.array(lists[2], np.int64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise FormatError(
-            "damaged", None, "{path} holds a value that is not a number: {error}", path=path, error=error
-        ) from None
+    wrong = [one for one in lists[0] if type(one) not in (int, float)]
+    most = min(size, np.iinfo(np.int64).max)
+    wrong += [one for one in (*lists[1], *lists[2]) if type(one) is not int or not 0 <= one <= most]
+    if wrong:
+        raise FormatError("damaged", None, "{path} holds {given!r} among its numbers", path=path, given=wrong[0])
+    with np.errstate(over="ignore"):  # larger numbers become infinite
+        knots = np.array([min(max(one, -_LARGE), _LARGE) for one in lists[0]], np.float64).astype(np.float32)
+    below, at_most = np.array(lists[1], np.int64), np.array(lists[2], np.int64)
     ascends = np.isfinite(knots).all() and (np.diff(knots) > 0).all()
     counts = below[0] >= 0 and (below < at_most).all() and (at_most[:-1] <= below[1:]).all() and at_most[-1] == size
     if not ascends or not counts:

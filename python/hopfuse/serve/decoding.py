@@ -17,7 +17,7 @@ from ..errors import InputError
 from .bounds import check_conditions, check_depth, check_most, check_settings, check_values
 from .budget import Held
 from .config import Limits
-from .errors import invalid_value, steps_of
+from .errors import invalid_value, not_json, steps_of
 from .keys import Principal
 from .repeated_keys import check_keys
 from .schema import (
@@ -181,9 +181,7 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         holder: Any = decoder.type if part not in _PARTS or path.rpartition(".")[2] == part else _PARTS[part]
         raise invalid_value(error, holder, path, _given_at(body, path), _PARTS) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(
-            "syntax", None, "the body is not valid JSON: {error}; send one JSON object in UTF-8", error=error
-        ) from None
+        raise not_json(error) from None
 
 
 def _given_at(body: bytes, path: str) -> Any:

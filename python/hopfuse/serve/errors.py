@@ -95,6 +95,11 @@ def no_passage(id: str) -> RefusalError:
     return RefusalError("unknown", "id", "there is no passage with the {field} {given!r}", given=id[:MOST_SHOWN])
 
 
+def not_json(error: Exception) -> InputError:
+    """Return the refusal of a body."""
+    return InputError("syntax", None, "the body is not valid JSON: {error}; send one JSON object in UTF-8", error=error)
+
+
 def damaged() -> RefusalError:
     """Return the refusal of a request for an index whose files are damaged; where is not the client's concern."""
     return RefusalError("damaged", None, "the index is damaged; the server's log says more")

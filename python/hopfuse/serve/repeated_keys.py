@@ -1,7 +1,8 @@
-"""Refuse an object that has a key twice, of which a decoder would silently keep the last."""
+"""Refuse what a decoder of JSON would silently pass over: the first of two equal keys, and bytes that are not UTF-8."""
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from .errors import not_json
 
 #: Bytes up to which a body is parsed; in a larger one, only strings and braces are looked at, so that numbers take no
 #: time.
@@ -40,8 +42,13 @@ def check_keys(body: bytes) -> None:
     Raises
     ------
     InputError
-        The field is the key.
+        An object has a key twice, which is the field. Or the body is not UTF-8: a decoder passes over values that are
+        not read.
     """
+    try:
+        _check_text(body)
+    except UnicodeDecodeError as error:
+        raise not_json(error) from None
     if len(body) <= FEW:  # mostly one query, whose keys all differ
         keys = [key for key, colon in _STRING.findall(body) if colon]
         if len(keys) == len(set(keys)) and b"\\" not in b"".join(keys):
@@ -49,6 +56,13 @@ def check_keys(body: bytes) -> None:
     key = _of_small(body) if len(body) <= SMALL else _of_large(body)
     if key is not None:
         raise InputError("duplicate", key, "{field} is there twice in an object; give it once")
+
+
+def _check_text(body: bytes) -> None:
+    """Decode a body in parts, and keep none."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for first in range(0, len(body), BLOCK):
+        decoder.decode(body[first : first + BLOCK], final=first + BLOCK >= len(body))
 
 
 def _of_small(body: bytes) -> str | None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, TypeVar
 
@@ -95,9 +96,11 @@ class Writer:
         read = self._read(rows)
 
         def fill(change: Change) -> None:
-            change.add_passages(rows, vectors=vectors, replace=asked.replace)
+            with _vectors_of("passages"):
+                change.add_passages(rows, vectors=vectors, replace=asked.replace)
             change.add_entities(found, vectors=made, missing=True, stated=False)
-            change.add_entities(list(entities), vectors=given, missing=True)
+            with _vectors_of("entities"):
+                change.add_entities(list(entities), vectors=given, missing=True)
             if read is not None:
                 change.add_memory(read)
             if asked.merge:
@@ -398,6 +401,16 @@ def _edge(one: EdgeIn) -> dict[str, Any]:
     if one.stated_by is not None:
         edge["stated_by"] = one.stated_by
     return edge
+
+
+@contextmanager
+def _vectors_of(field: str) -> Iterator[None]:
+    """Name a vector that cannot be scored by its row of the request, such as ``passages[2].vector``."""
+    try:
+        yield
+    except InputError as error:
+        row = re.fullmatch(r"vectors(\[\d+\])", error.field or "")
+        raise error if row is None else error.about(f"{field}{row[1]}.vector") from None
 
 
 def _vectors(

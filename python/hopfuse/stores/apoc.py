@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .._validation import check_suffix
+from .._validation import UNREADABLE, check_suffix
 from ..errors import FormatError
 from ..io.arrow import arrow
 from ..io.json_lines import parse_json
@@ -49,14 +49,17 @@ def _json_items(path: Path) -> Iterator[Node | Relationship]:
             try:
                 row = parse_json(line)
                 kind, properties = row["type"], row.get("properties", {})
+                if not isinstance(properties, dict):
+                    raise TypeError(f"its properties are {properties!r}, not an object")
                 if kind == "node":
-                    item: Node | Relationship = Node(str(row["id"]), tuple(row.get("labels", ())), properties)
+                    labels = tuple(map(str, row.get("labels", ())))
+                    item: Node | Relationship = Node(str(row["id"]), labels, properties)
                 elif kind == "relationship":
                     ends = str(row["start"]["id"]), str(row["end"]["id"])
-                    item = Relationship(row["label"], *ends, properties)
+                    item = Relationship(str(row["label"]), *ends, properties)
                 else:
                     raise ValueError(f"its type is {kind!r}, not node or relationship")
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except UNREADABLE as error:
                 raise _wrong_row(path, number, "apoc.export.json", error) from None
             yield item
 
@@ -79,7 +82,7 @@ def _csv_value(text: str) -> Any:
     if text.startswith("["):
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return text
     return text
 

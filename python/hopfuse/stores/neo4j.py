@@ -214,7 +214,7 @@ def _weight(one: Relationship, name: str) -> float:
     found = one.properties.get(name)
     try:
         return 1.0 if found is None else float(found)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(
             "type",
             "weight",

@@ -27,6 +27,9 @@ from .tables import (
     vector_list,
 )
 
+#: The second is raised for a message of SQLite's that quotes damaged text.
+_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+
 
 class SQLiteSource:
     """An SQLite database file, read by one query for each table, all in one transaction.
@@ -74,13 +77,13 @@ class SQLiteSource:
         """
         try:
             connection = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
-        except sqlite3.Error as error:
+        except _ERRORS as error:
             raise cannot_open("SQLite", self._path, error) from None
         with closing(connection):
             try:
                 connection.execute("BEGIN")
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # the first read fixes the state
-            except sqlite3.Error as error:
+            except _ERRORS as error:
                 raise cannot_open("SQLite", self._path, error) from None
             yield TableReader(partial(self._read, connection))
 
@@ -112,7 +115,7 @@ def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
             if not some:
                 return
             first += len(some)
-    except sqlite3.Error as error:
+    except _ERRORS as error:
         raise rejected("SQLite", table, query, error) from None
 
 
