@@ -31,6 +31,8 @@ from workplace import ROOT, TOOLS, VARIANTS, Workplace, commit, install_tools, m
 
 REPORT = ROOT / "docs" / "checks.md"
 RECORDS = ROOT / "build" / "full"
+# What may differ from the commit that was tested.
+AFTERWARDS = ("docs/checks.md", "docs/results/soak.jsonl")
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 TORCH = "torch==2.13.0"
 CUPY = "cupy-cuda13x[ctk]==14.2.0"
@@ -544,6 +546,27 @@ def write_report() -> None:
     replace_between(REPORT, BEGIN, END, [*lines, *table_of(outcomes_of(record()))])
 
 
+def unproven(is_same: Callable[[str], bool]) -> list[str]:
+    """Return why docs/checks.md is no proof of HEAD: parts that did not pass, or a commit with other code."""
+    text = REPORT.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
+    tested = re.search(r"^Run of .* at commit (\w+):$", text, re.MULTILINE)
+    rows = re.findall(r"^\| (\S+) \| [^|]* \| (\w[\w ]*) \|", text, re.MULTILINE)
+    results = dict(rows)
+    said = [f"{name}: {results.get(name, 'not run')}" for name in PARTS if results.get(name) != "passed"]
+    if tested is None:
+        return [*said, "no commit is named"]
+    if not is_same(tested[1]):
+        said.append(f"other files than {' and '.join(AFTERWARDS)} differ from {tested[1]}, which was tested")
+    return said
+
+
+def is_same_but_for_records(tested: str) -> bool:
+    """Return whether HEAD differs from a commit by nothing but what is written after its tests."""
+    others = [f":(exclude){path}" for path in AFTERWARDS]
+    difference = ["git", "diff", "--quiet", tested, "HEAD", "--", ".", *others]
+    return subprocess.run(difference, cwd=ROOT, check=False, capture_output=True).returncode == 0
+
+
 def run_part(name: str, workplace: Workplace) -> Outcome:
     """Run a part; print and record its outcome."""
     part, budget = PARTS[name]
@@ -593,12 +616,16 @@ def print_list() -> None:
 
 
 def main(names: list[str]) -> None:
-    """List, report or run."""
+    """List, report, look whether the report proves HEAD, or run."""
     if names == ["--list"]:
         print_list()
         return
     if names == ["--report"]:
         write_report()
+        return
+    if names == ["--proven"]:
+        if said := unproven(is_same_but_for_records):
+            raise SystemExit("\n".join(["docs/checks.md is no proof of HEAD:", *said]))
         return
     if names == ["--missing"]:
         names = missing_parts()

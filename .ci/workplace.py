@@ -34,6 +34,7 @@ TOOLS = {
     "qemu-aarch64-static": "qemu-user-static",
     "nginx": "nginx-light",
     "caddy": "caddy",
+    "chromedriver": "chromium chromium-driver",
 }
 # The AVX-VNNI variant of dense search is tested if the machine has it.
 FLAGS = Path("/proc/cpuinfo").read_text(encoding="utf-8").split() if Path("/proc/cpuinfo").exists() else []
@@ -182,7 +183,7 @@ class Workplace:
         """Return a clone and its development environment, built by this compiler."""
         clone = self.clone(f"suite-{cxx}")
         # With nanobind, so that a test compares the stub with the generated one.
-        options = ("-e", ".[dev]", *requirements(["notebook", "nvrtc"]), "nanobind")
+        options = ("-e", ".[dev]", *requirements(["checks", "notebook", "nvrtc", "sass"]), "nanobind")
         return clone, self.venv(f"venv-{cxx}", options, cwd=clone, CXX=cxx, CC=cc)
 
     def pytest(self, python: Path, cwd: Path, *arguments: str, **environment: str) -> str:

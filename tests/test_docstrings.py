@@ -8,6 +8,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import tempfile
 import typing
 from collections.abc import Iterator
 from types import ModuleType
@@ -71,6 +72,7 @@ def failures(module: ModuleType) -> list[str] | None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_examples_run(room: str, tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where examples leave what they save
     failed, absent = [], []
     for name in modules_of(room):
         module = load(name)

@@ -135,6 +135,21 @@ def test_outcomes_are_recorded_for_the_next_run_and_the_report(tmp_path: Path, m
     assert "at commit abc1234" in text
     assert "| quick | None | passed | 12 passed | 0 | 60 |" in text
     assert "| arm | None | not run |  |  | 9 |" in text
+    assert full_checks.unproven(lambda commit: True) == ["arm: not run"]
+    full_checks.run_part("arm", place)
+    full_checks.write_report()
+    assert full_checks.unproven(lambda commit: commit == "abc1234") == []
+    assert full_checks.unproven(lambda commit: False) == [
+        "other files than docs/checks.md and docs/results/soak.jsonl differ from abc1234, which was tested"
+    ]
+    report.write_text("<!-- results -->\n<!-- end of results -->\n")
+    assert "no commit is named" in full_checks.unproven(lambda commit: True)
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no history beside the sources")
+def test_a_commit_is_the_tested_one_if_only_records_differ() -> None:
+    assert full_checks.is_same_but_for_records("HEAD")
+    assert not full_checks.is_same_but_for_records("0" * 40)
 
 
 def test_what_several_parts_use_is_made_once_and_again_after_a_failure(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def test_mcnemar_is_the_definition(wins, losses):
     assert mcnemar_exact(wins, losses) == pytest.approx(float(by_definition(wins, losses)), rel=SCIPY, abs=0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("wins", "losses"), [(10, 3), (60, 41), (5100, 4900), (52_000, 51_000), (1000, 1), (700, 300)])
 def test_mcnemar_against_scipy_and_statsmodels(wins, losses):
     stats = pytest.importorskip("scipy.stats")
@@ -59,6 +60,7 @@ def test_mcnemar_refuses_negative_counts(counts, field):
         mcnemar_exact(*counts)
 
 
+@pytest.mark.full
 @given(st.integers(1, 10_000), st.floats(0, 1), st.sampled_from([0.5, 0.8, 0.95, 0.99]))
 def test_wilson_against_statsmodels(n, share, confidence):
     proportion = pytest.importorskip("statsmodels.stats.proportion")

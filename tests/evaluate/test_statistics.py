@@ -199,6 +199,7 @@ def test_too_few_discordant_queries_show_nothing():
     assert detectable_difference(300, 0.0) is None
 
 
+@pytest.mark.full
 def test_detectable_mean_difference_against_statsmodels():
     power = pytest.importorskip("statsmodels.stats.power")
     effect = power.NormalIndPower(ddof=0).solve_power(nobs1=500, alpha=0.025, power=0.8, ratio=0, alternative="larger")

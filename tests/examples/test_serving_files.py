@@ -85,6 +85,7 @@ def test_the_unit_gives_the_server_little(systemd):
     assert float(found[1]) <= EXPOSURE
 
 
+@pytest.mark.full
 def test_the_dockerfile_is_one_that_a_linter_finds_nothing_in():
     program = shutil.which("hadolint", path=os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]))
     if program is None:

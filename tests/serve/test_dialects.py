@@ -188,6 +188,7 @@ def triton(url):
     client.close()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("binary", [True, False])
 def test_an_unchanged_triton_client_searches_by_vectors(triton, own, binary):
     from tritonclient.http import InferInput, InferRequestedOutput
@@ -205,6 +206,7 @@ def test_an_unchanged_triton_client_searches_by_vectors(triton, own, binary):
     assert found.as_numpy("counts").tolist() == [5] * 3
 
 
+@pytest.mark.full
 def test_triton_by_texts_and_the_servers_description(triton, own):
     from tritonclient.http import InferInput
     from tritonclient.utils import InferenceServerException
@@ -227,6 +229,7 @@ def test_triton_by_texts_and_the_servers_description(triton, own):
         triton.infer("cities", [wrong])
 
 
+@pytest.mark.full
 def test_a_triton_client_reads_configuration_statistics_and_repository(triton, own):
     from tritonclient.http import InferInput
 
@@ -263,6 +266,7 @@ def test_a_triton_client_reads_configuration_statistics_and_repository(triton, o
     assert {name for name in one if other[name]["ns"] > one[name]["ns"]} == {"success", "queue", "compute_infer"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("algorithm", ["gzip", "deflate"])
 def test_a_triton_client_compresses_requests_and_reads_compressed_answers(path, own, algorithm):
     module = pytest.importorskip("tritonclient.http", reason="the protocol is tried with tritonclient[http]")
@@ -307,9 +311,7 @@ def test_compressed_requests_that_are_refused(client):
     assert refusal(gzipped, "gzip, gzip") == (415, "unsupported")
 
 
-def test_errors_of_the_protocol_are_texts(client, url, triton):
-    from tritonclient.utils import InferenceServerException
-
+def test_errors_of_the_protocol_are_texts(client):
     for method, route, status in (
         ("GET", "/v2/nope", 404),
         ("GET", "/v2/models/nope", 404),
@@ -328,6 +330,12 @@ def test_errors_of_the_protocol_are_texts(client, url, triton):
     assert (evil.status_code, evil.json()["code"]) == (403, "forbidden")
     wrong = client.post("/v2/repository/index", json={"ready": 3})
     assert (wrong.status_code, wrong.json()["field"]) == (400, "ready")
+
+
+@pytest.mark.full
+def test_a_triton_client_raises_what_is_not_served(triton):
+    from tritonclient.utils import InferenceServerException
+
     for call in (
         lambda: triton.get_trace_settings(),
         lambda: triton.load_model("cities"),

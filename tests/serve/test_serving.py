@@ -194,10 +194,14 @@ def test_several_indexes_and_their_description(tmp_path):
         assert metric(url, "hopfuse_batch_queries_count") >= 2
 
 
+@pytest.mark.full
 def test_the_description_is_openapi(url):
     validate = pytest.importorskip("openapi_spec_validator", reason="it validates /openapi.json").validate
+    validate(httpx.get(f"{url}/openapi.json").json())
+
+
+def test_the_description_has_the_routes(url):
     described = httpx.get(f"{url}/openapi.json").json()
-    validate(described)
     assert {"/v1/search", "/v1/indexes", "/health/live", "/health/ready", "/metrics"} <= set(described["paths"])
     search = described["paths"]["/v1/search"]["post"]
     assert {"200", "400", "429", "504"} <= set(search["responses"])
