@@ -113,12 +113,17 @@ def needs(counts: Mapping[str, int], rows: Sequence[Row]) -> dict[str, float]:
     return found
 
 
-def lanes_of(seconds: Mapping[str, float], minutes: float) -> list[dict[str, float]]:
-    """Return the parts of each lane with their seconds, which shrink where a lane would take more than the minutes."""
+def lanes_of(seconds: Mapping[str, float]) -> list[dict[str, float]]:
+    """Return the parts of each lane with the seconds that they would take."""
     lanes: list[dict[str, float]] = [{} for _ in range(LANES)]
     for name in sorted(seconds, key=seconds.__getitem__, reverse=True):
         min(lanes, key=lambda lane: sum(lane.values()))[name] = seconds[name]
-    return [{name: need * min(1, 60 * minutes / sum(lane.values())) for name, need in lane.items()} for lane in lanes]
+    return lanes
+
+
+def share(need: float, later: Sequence[float], left: float) -> float:
+    """Return the seconds of a part, of those that are left for it and for later ones of its lane."""
+    return max(0.0, need * min(1.0, left / (need + sum(later))))
 
 
 def command_of(python: Path | str, part: str, first: int, *much: str) -> list[str]:
@@ -223,16 +228,20 @@ def prepare(name: str) -> tuple[Path, Path, dict[str, str]]:
     return clone, python, workplace.environment
 
 
-def run(lanes: Sequence[Mapping[str, float]], first: int | None, record: Path, most: Mapping[str, int]) -> list[Row]:
-    """Run the parts of each lane for their seconds, at most up to a count, and append a row for each.
+def run(
+    lanes: Sequence[Mapping[str, float]], minutes: float, first: int | None, record: Path, most: Mapping[str, int]
+) -> list[Row]:
+    """Run the parts of each lane for their share of the time, at most up to a count, and append a row for each.
 
     An interrupt ends the parts that run; their rows have what they counted.
     """
     clone, python, environment = prepare(commit())
     running, writing, before, rows = Running(), threading.Lock(), rows_of(record), list[Row]()
+    end = time.monotonic() + 60 * minutes
 
     def run_lane(lane: Mapping[str, float]) -> None:
-        for part, seconds in lane.items():
+        for at, (part, need) in enumerate(lane.items()):
+            seconds = share(need, [*lane.values()][at + 1 :], end - time.monotonic())
             start = next_seed(part, before) if first is None else first
             much = ["--seconds", f"{seconds:.0f}", *(["--count", str(most[part])] if part in most else [])]
             row = count(running, python / "python", clone, environment, part, start, *much)
@@ -296,7 +305,7 @@ def main() -> None:
         install_tools("git", "cmake", "ccache", "g++-12")
         if (ROOT.parent / "shared" / "data").is_dir():
             os.environ.setdefault("HOPFUSE_DATA", str(ROOT.parent / "shared" / "data"))
-        rows = run(lanes_of(seconds, asked.minutes), asked.first, asked.record, most)
+        rows = run(lanes_of(seconds), asked.minutes, asked.first, asked.record, most)
         if any(row.failures for row in rows):
             raise SystemExit(1)
     elif not (asked.report or asked.goals):

@@ -41,13 +41,13 @@ def test_seeds_go_on_after_the_last_one_of_the_part_whether_it_failed_or_not() -
 
 
 def test_two_lanes_take_the_minutes_and_the_parts_what_they_need() -> None:
-    assert soak_checks.lanes_of({"kills": 3600}, 60) == [{"kills": 3600}, {}]
-    assert soak_checks.lanes_of(dict.fromkeys("abcde", 3600), 60) == [
-        dict.fromkeys("ace", 1200),
-        dict.fromkeys("bd", 1800),
-    ]
-    assert soak_checks.lanes_of({"a": 100, "b": 400, "c": 200}, 60) == [{"b": 400}, {"c": 200, "a": 100}]
-    assert soak_checks.lanes_of({"a": 100, "b": 400, "c": 200}, 5) == [{"b": 300}, {"c": 200, "a": 100}]
+    assert soak_checks.lanes_of({"kills": 3600}) == [{"kills": 3600}, {}]
+    assert soak_checks.lanes_of(dict.fromkeys("abcde", 90)) == [dict.fromkeys("ace", 90), dict.fromkeys("bd", 90)]
+    assert soak_checks.lanes_of({"a": 100, "b": 400, "c": 200}) == [{"b": 400}, {"c": 200, "a": 100}]
+    assert soak_checks.share(100, [300], left=1000) == 100
+    assert soak_checks.share(100, [300], left=200) == 50
+    assert soak_checks.share(300, [], left=150) == 150
+    assert soak_checks.share(300, [], left=-1) == 0
 
 
 def test_what_is_missing_to_the_goals_is_of_code_that_has_not_changed() -> None:
@@ -151,7 +151,7 @@ def test_an_interrupted_run_keeps_what_was_counted_and_starts_nothing_more(
     monkeypatch.setattr(soak_checks, "wait", interrupt)
     record = tmp_path / "rows.jsonl"
     with pytest.raises(KeyboardInterrupt):
-        soak_checks.run([{"kills": 600, "power": 600}, {"damages": 600}], None, record, {})
+        soak_checks.run([{"kills": 600, "power": 600}, {"damages": 600}], 10, None, record, {})
     rows = soak_checks.rows_of(record)
     assert {one.part for one in rows} <= {"kills", "damages"}
     assert all((one.first, one.last, one.count, one.failures) == (0, 0, 100, []) for one in rows)
