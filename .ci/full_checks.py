@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import arm_python
 from requires import requirements
 from workplace import ROOT, TOOLS, VARIANTS, Workplace, commit, install_tools, machine
 
@@ -91,6 +92,11 @@ OTHERWISE = (
 )
 # What depends on the compiler. The part asan-suite, which runs the first two, has its own bounds of objects.
 COMPILED = ("tests/kernels", "tests/api", "tests/build")
+# Run by CPython for Arm: every recipe's traces and the bytes of indexes, and each kind of operation.
+ON_ARM = (
+    *("tests/golden/test_golden.py", "tests/golden/test_golden_log.py", "tests/index/test_index_round_trip.py"),
+    "tests/kernels/test_one_answer.py",
+)
 # Examples of each property test where only the build of the native module is new.
 FEW = "5"
 # Seeds of the parts of .ci/soak.
@@ -206,14 +212,25 @@ def replay_compilers(w: Workplace) -> str:
 
 def arm(w: Workplace) -> str:
     """Recorded calls replayed on Arm: NEON and baseline under qemu"""
-    program = w.build(
-        "arm",
-        "aarch64-linux-gnu-g++",
-        "-DCMAKE_SYSTEM_NAME=Linux",
-        "-DCMAKE_SYSTEM_PROCESSOR=aarch64",
-        "-DCMAKE_EXE_LINKER_FLAGS=-static",
-    )
+    program = w.build("arm", arm_python.COMPILER, *arm_python.CROSS, "-DCMAKE_EXE_LINKER_FLAGS=-static")
     return w.replays(program, ("neon", "baseline"))
+
+
+def python_on_arm(w: Workplace) -> str:
+    """CPython for Arm under qemu: the recorded calls made by its hopfuse, every recipe's traces, tests of operations"""
+    clone = w.clone("arm-python")
+    shutil.rmtree(clone / "python")  # the environment's is tested
+    python = arm_python.environment(w, "pytest", "hypothesis")
+    w.run(python / "python", clone / ".ci" / "check_installed.py", cwd=clone)
+    made, recorded = w.folder / "arm-calls", w.calls()
+    made.mkdir()
+    again = (made / "calls", made / "expected")
+    w.run(python / "python", clone / ".ci" / "record_calls.py", *again, cwd=clone)
+    for ours, theirs in zip(again, recorded, strict=True):
+        if ours.read_bytes() != theirs.read_bytes():
+            raise RuntimeError(f"the {ours.name} made on Arm differ from those made on this machine")
+    line = w.pytest(python, clone, "-m", "not emulator and not speed", *ON_ARM, HOPFUSE_DRAWS=FEW)
+    return f"{again[1].stat().st_size:,} bytes of results equal; {line}"
 
 
 def sanitizer_memory(w: Workplace) -> str:
@@ -430,12 +447,12 @@ PARTS: dict[str, tuple[Callable[[Workplace], str], int]] = {
     "library": (library, 600),
     "kernels": (kernels, 300),
     "programs": (programs, 700),
-    "simt": (simt, 600),
+    "simt": (simt, 400),
     "emulator": (emulator, 900),
     "cuda": (cuda, 850),
     "peers": (peers, 750),
     "integrations": (integrations, 500),
-    "stores": (stores, 550),
+    "stores": (stores, 400),
     "asan-suite": (sanitizer_bindings, 800),
     "asan": (sanitizer_memory, 600),
     "clang": (clang, 350),
@@ -446,6 +463,7 @@ PARTS: dict[str, tuple[Callable[[Workplace], str], int]] = {
     "replay": (replay_compilers, 500),
     "tsan": (sanitizer_threads, 250),
     "arm": (arm, 150),
+    "arm-python": (python_on_arm, 350),
     "counts": (counts, 350),
     "twice": (install_twice, 60),
     "wheel": (wheel, 60),

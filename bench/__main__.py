@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .cases import BESIDE_BEST_ISA
 from .machine import ROOT
 from .report import PAGE, files
 from .runner import DEFAULT, NAMES, Launch, launch, run
@@ -26,11 +27,12 @@ def main(argv: Sequence[str] | None = None, start: Launch = launch) -> int:
         return _report(options.report, options.out or DOCS)
     if options.plots:
         return _plot(*options.plots)
-    settings = Settings(options.quick, options.repeats, options.threads, options.backend)
+    settings = Settings(options.quick, options.repeats, options.threads, options.backend, options.isa)
     rows: list[dict[str, Any]] = []
     if options.out:
         options.out.write_text("")
-    for row in run(options.case or DEFAULT, settings, options.retries, options.wait, start, alone=options.alone):
+    names = options.case or (BESIDE_BEST_ISA if options.isa else DEFAULT)
+    for row in run(names, settings, options.retries, options.wait, start, alone=options.alone):
         rows.append(row)
         print(f"{row['case']} / {row['peer'] or 'alone'}: {row['status']} {row.get('reason', '')}", file=sys.stderr)
         if options.out:
@@ -60,6 +62,12 @@ def _parser() -> argparse.ArgumentParser:
         choices=BACKENDS,
         default="cpu",
         help="backend of hopfuse (default cpu); with another, GPU peers are measured too",
+    )
+    parser.add_argument(
+        "--isa",
+        default="",
+        help="instruction set of hopfuse, such as avx2 (default: the best); without --case, the main cases are "
+        "measured, beside hopfuse on the best one as well",
     )
     parser.add_argument("--retries", type=int, default=0, help="repeat a disturbed pair at most this many times")
     parser.add_argument("--wait", type=float, default=0.0, help="seconds to wait for a quiet machine before each pair")

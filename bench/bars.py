@@ -150,9 +150,10 @@ def missed(rows: Sequence[Row]) -> list[Miss]:
 def lines(rows: Sequence[Row]) -> list[list[str]]:
     """Return a line for each bar in the order of COLUMNS, from measured CPU rows that are not of the quick mode.
 
-    If there are two machines of a kind, the later row counts.
+    Rows with an ISA do not count, since other libraries use the best one. If there are two machines of a kind, the
+    later row counts.
     """
-    kept = [row for row in rows if not row["quick"] and not row.get("device")]
+    kept = [row for row in rows if not row["quick"] and not row.get("device") and not row.get("isa")]
     machines = [
         _Machine([row for row in kept if kind(row["machine"]["flags"]) == name], at) for at, name in enumerate(KINDS)
     ]

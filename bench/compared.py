@@ -99,11 +99,20 @@ def strongest(rows: Sequence[Row], section: str) -> Iterator[Found]:
     """Yield the strongest library of each case of a section, by batch."""
     for case, what in SECTIONS[section].items():
         for _, of in by_batch(rows, case):
-            libraries = [row for row in of if row["peer"] and not PEERS[row["peer"]].own]
-            if libraries:
-                best = min(libraries, key=lambda row: float(row["ratio"]["of_medians"]))
-                others = tuple(label(row["peer"]) for row in libraries if row is not best)
+            best = fastest(of)
+            if best is not None:
+                others = tuple(label(row["peer"]) for row in libraries(of) if row is not best)
                 yield Found(what, best, others)
+
+
+def libraries(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows beside other libraries."""
+    return [row for row in rows if row["peer"] and not PEERS[row["peer"]].own]
+
+
+def fastest(rows: Sequence[Row]) -> Row | None:
+    """Return the row beside the fastest other library, if there is one."""
+    return min(libraries(rows), key=lambda row: float(row["ratio"]["of_medians"]), default=None)
 
 
 def itself(rows: Sequence[Row]) -> Iterator[Found]:
@@ -120,6 +129,12 @@ def by_batch(rows: Sequence[Row], case: str) -> list[tuple[int, list[Row]]]:
         if row["case"] == case:
             found.setdefault(row["sizes"]["batch"], {})[row["peer"]] = row
     return [(batch, list(of.values())) for batch, of in sorted(found.items())]
+
+
+def name(case: str) -> str:
+    """Return what a case is called in tables."""
+    of_sections = {case: what for section in SECTIONS.values() for case, what in section.items()}
+    return {**of_sections, **WHOLE}[case]
 
 
 def label(peer: str) -> str:

@@ -78,6 +78,13 @@ def require_backend(name: str) -> None:
         raise UnavailableError(reason)
 
 
+def require_isa(name: str) -> None:
+    """Raise UnavailableError with hopfuse's reason if an instruction set was asked for that does not run here."""
+    reason = hf.backend_info()["backends"]["cpu"]["error"]
+    if name and reason:
+        raise UnavailableError(reason)
+
+
 def backend() -> dict[str, Any]:
     """Return the default backend, and its device with its driver (None for the CPU)."""
     name = hf.backend_info()["auto"]

@@ -41,6 +41,7 @@ def measure(case: str, peer: str | None, settings: Settings) -> Iterator[dict[st
     if adapter is not None:
         adapter.require()
     machine.require_backend(settings.backend)
+    machine.require_isa(settings.isa)
     workload = CASES[case].load(settings)
     other = None if adapter is None else adapter(workload, settings.threads)
     for batch in workload.batches:
@@ -69,6 +70,7 @@ def _measure_batch(workload: Workload, peer: Peer | None, batch: int, settings: 
         "data": workload.data,
         "sizes": {**workload.sizes, "batch": batch},
         "threads": settings.threads,
+        "isa": settings.isa or None,
         "quick": settings.quick,
         "gate": gate,
         "hopfuse": summary(times[0]),

@@ -41,7 +41,7 @@ def _timing(row: Row) -> dict[str, Any]:
     sizes = " ".join(f"{name}={value}" for name, value in row["sizes"].items() if name != "batch")
     return {
         "case": row["case"], "data": row["data"], "sizes": sizes, "batch": row["sizes"]["batch"], "on": place(row),
-        "threads": row["threads"], **_times("hopfuse", row["hopfuse"]), "peer": peer or "",
+        "threads": row["threads"], "isa": row.get("isa") or "", **_times("hopfuse", row["hopfuse"]), "peer": peer or "",
         "peer_threads": PEERS[peer].runs_on if peer else "", "peer_stops": PEERS[peer].stops if peer else "",
         **_times("peer", row["peer_time"]), "peer_queries": row["peer_timed_queries"] or "",
         "ratio": ratio.get("of_medians", ""), "ratio_of_pairs": ratio.get("of_pairs", ""),
@@ -67,7 +67,7 @@ def _build(row: Row) -> dict[str, Any]:
 
 def _targets(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return each target on each kind of machine that has rows."""
-    measured = {kind(row["machine"]["flags"]) for row in rows if not row.get("device")}
+    measured = {kind(row["machine"]["flags"]) for row in rows if not row.get("device") and not row.get("isa")}
     found = []
     for line in bars.lines(rows):
         for at, name in enumerate(KINDS):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import bars, chart, compared, records, series
-from .cases import FEW_WALKS
+from .cases import BESIDE_BEST_ISA, FEW_WALKS
 from .machine import QUIET_CORES
 from .markdown import table
 from .peers import PEERS
@@ -108,6 +108,14 @@ ITSELF = """
 ### hopfuse beside itself
 
 What a proof, weights or a recipe cost, and what a second thread gains. Below 1, the form that is named first is slower.
+
+"""
+
+OTHER_SETS = """
+### Held to other instructions
+
+hopfuse with `HOPFUSE_ISA`, on the same processor. *Beside the best* is its time with the best instructions, measured in
+turns, over its time with these. Other libraries choose their own instructions.
 
 """
 
@@ -221,6 +229,7 @@ def charts(rows: Sequence[Row]) -> dict[str, str]:
 def _of_machine(rows: Sequence[Row], machine: str) -> list[str]:
     """Return the tables of one machine."""
     parts = [f"\n## On {machine}\n\n{_builds(rows)}"]
+    held, rows = [row for row in rows if row.get("isa")], [row for row in rows if not row.get("isa")]
     drawn = charts(rows) if not _devices(rows) else {}
     if RATIOS in drawn:
         parts.append(f"\n![How many times as long the fastest other library takes, by operation]({RATIOS})\n")
@@ -239,6 +248,8 @@ def _of_machine(rows: Sequence[Row], machine: str) -> list[str]:
         parts.append(WHOLE.format(sizes=_collection(rows)) + whole)
     if found := list(compared.itself(rows)):
         parts.append(ITSELF + _itself(found))
+    if held:
+        parts.append(OTHER_SETS + _other_sets(held))
     every = [found for section in compared.SECTIONS for found in compared.strongest(rows, section)]
     slower = [found for found in every if found.row["ratio"]["of_medians"] < 1.0]
     if every:
@@ -292,6 +303,24 @@ def _itself(found: Iterable[compared.Found]) -> str:
         for of in found
     ]  # fmt: skip
     return table(["", "queries", "time", "beside", "ratio"], _without_repeats(rows))
+
+
+def _other_sets(rows: Sequence[Row]) -> str:
+    """Return the table of rows with an ISA: beside hopfuse on the best one, and beside the fastest other library."""
+    lines = []
+    for isa in dict.fromkeys(row["isa"] for row in rows):
+        of_isa = [row for row in rows if row["isa"] == isa]
+        for case in BESIDE_BEST_ISA:
+            for batch, of in compared.by_batch(of_isa, case):
+                best = next((row for row in of if row["peer"] == "best-isa"), None)
+                other = compared.fastest(of)
+                beside = times(best["ratio"]["of_medians"]) if best else "-"
+                library = [compared.label(other["peer"]), _theirs(other)] if other else ["-", "-"]
+                ratio = times(other["ratio"]["of_medians"]) if other else "-"
+                what = f"{compared.name(case)}, `{isa}`"
+                lines.append([what, f"{batch:,}", _own(other or of[0]), beside, *library, ratio])
+    head = ["", "queries", "hopfuse", "beside the best", "fastest other", "its time", "ratio"]
+    return table(head, _without_repeats(lines))
 
 
 def _slower(found: Iterable[compared.Found]) -> str:

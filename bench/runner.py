@@ -10,20 +10,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .cases import CASES
+from .cases import BESIDE_BEST_ISA, CASES
 from .machine import QUIET_CORES, ROOT, OtherLoad
 from .probes import PROBES
-from .settings import BACKEND_VARIABLE, THREAD_VARIABLES, Settings
+from .settings import BACKEND_VARIABLE, ISA_VARIABLE, THREAD_VARIABLES, Settings
 
 Row = dict[str, Any]
 Launch = Callable[[str, str | None, Settings], list[Row]]
 
 
 def launch(case: str, peer: str | None, settings: Settings) -> list[Row]:
-    """Return rows from a new process, whose thread counts and backend are set before any library is loaded."""
+    """Return rows from a new process, whose threads, backend and ISA are set before any library is loaded."""
     task = json.dumps({"case": case, "peer": peer, "settings": settings.as_dict()})
     bounds = dict.fromkeys(THREAD_VARIABLES, str(settings.threads))
-    environment = os.environ | bounds | {BACKEND_VARIABLE: settings.backend}
+    environment = os.environ | bounds | {BACKEND_VARIABLE: settings.backend, ISA_VARIABLE: settings.isa}
     child = subprocess.run(
         (sys.executable, "-m", "bench.worker"), input=task, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
     )
@@ -39,9 +39,16 @@ NAMES = (*PROBES, *CASES)
 DEFAULT = (*PROBES, *(name for name, case in CASES.items() if not case.by_name))
 
 
-def pairs(names: Sequence[str], backend: str = "cpu", alone: bool = False) -> list[tuple[str, str | None]]:
-    """Return (case, peer) of the named cases, None for a case without peers. GPU peers need a GPU backend."""
+def pairs(
+    names: Sequence[str], backend: str = "cpu", alone: bool = False, isa: str = ""
+) -> list[tuple[str, str | None]]:
+    """Return (case, peer) of the named cases, None for a case without peers.
+
+    GPU peers need a GPU backend. With an ISA, hopfuse on the best one is another peer.
+    """
     beside = {} if alone else {name: case.beside(backend) for name, case in CASES.items()}
+    if isa and not alone:
+        beside |= {name: (*beside[name], "best-isa") for name in BESIDE_BEST_ISA}
     return [(name, peer) for name in names for peer in beside.get(name) or (None,)]
 
 
@@ -58,7 +65,7 @@ def run(
 
     Before each try, wait up to ``patience`` seconds for a quiet machine. With ``alone``, peers are not measured.
     """
-    for case, peer in pairs(names, settings.backend, alone):
+    for case, peer in pairs(names, settings.backend, alone, settings.isa):
         wait_for_quiet(patience)
         best = start(case, peer, settings)
         for _ in range(retries):

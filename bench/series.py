@@ -20,8 +20,9 @@ class Point(NamedTuple):
 
 
 def timed(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that have hopfuse's time on the CPU."""
-    return [row for row in rows if row["status"] == "ok" and "hopfuse" in row and not row.get("device")]
+    """Return the rows that have hopfuse's time on the CPU, on the best instruction set."""
+    ours = [row for row in rows if row["status"] == "ok" and "hopfuse" in row]
+    return [row for row in ours if not row.get("device") and not row.get("isa")]
 
 
 def latency(rows: Sequence[Row]) -> Lines:

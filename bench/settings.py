@@ -20,12 +20,15 @@ class Settings:
         Threads of hopfuse and of the peer.
     backend : {"cpu", "cuda", "auto"}
         Backend of hopfuse. Except with "cpu", GPU peers are measured too.
+    isa : str
+        Instruction set of hopfuse; empty for the best that the processor has.
     """
 
     quick: bool = False
     repeats: int = 15
     threads: int = 2
     backend: str = "cpu"
+    isa: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the options by name, for a child process."""
@@ -35,6 +38,7 @@ class Settings:
 BACKENDS = ("cpu", "cuda", "auto")
 #: hopfuse's own variable, which also applies to recipes, which have no ``backend=``.
 BACKEND_VARIABLE = "HOPFUSE_BACKEND"
+ISA_VARIABLE = "HOPFUSE_ISA"
 #: Variables that limit the thread pools of libraries in a child process.
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",

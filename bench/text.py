@@ -26,7 +26,7 @@ def cells(row: dict[str, Any]) -> list[str]:
     ours, theirs, ratio = row["hopfuse"], row["peer_time"], row["ratio"]
     return [
         row["case"],
-        place(row),
+        f"{place(row)}, {row['isa']}" if row.get("isa") else place(row),
         row["peer"] or "-",
         str(row["sizes"]["batch"]),
         seconds(ours["median"]),

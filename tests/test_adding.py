@@ -90,10 +90,15 @@ def run(copy: Path, *command: str) -> str:
     path = os.pathsep.join([str(copy.parent), *packages])
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     python = [sys.executable, "-S"]  # without the hooks of an editable installation
-    check = "import hopfuse, sys; sys.exit(hopfuse.__file__ != sys.argv[1])"
-    subprocess.run([*python, "-c", check, str(copy / "__init__.py")], check=True, env=environment)
+    program = (
+        "import sys, hopfuse; from hopfuse.cli import main; assert hopfuse.__file__ == sys.argv[1]; main(sys.argv[2:])"
+    )
     done = subprocess.run(
-        [*python, "-m", "hopfuse", *command], env=environment, capture_output=True, text=True, check=False
+        [*python, "-c", program, str(copy / "__init__.py"), *command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -70,7 +70,9 @@ def failures(module: ModuleType) -> list[str] | None:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_examples_run(room: str, tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run(
+    room: str, tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch, model_in_memory: None
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where examples leave what they save
     failed, absent = [], []

@@ -128,18 +128,25 @@ def module_name(path: Path, base: Path) -> str:
 
 
 @lru_cache(maxsize=1)
+def tree(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
+@lru_cache(maxsize=1)
 def nodes(source: str) -> list[ast.AST]:
-    """Return the nodes of a file, the module first."""
-    return list(ast.walk(ast.parse(source)))
+    """Return the nodes of a file."""
+    return list(ast.walk(tree(source)))
 
 
 @cache
 def imports_of(source: str, module: str, is_package: bool) -> list[Import]:
     """Return every import statement, every import_module("a name"), and every import_extra of one."""
-    return list(_walk(nodes(source)[0], module.split(".") if is_package else module.split(".")[:-1], False, False))
+    package = module.split(".") if is_package else module.split(".")[:-1]
+    return list(_walk(tree(source), package, re.search(r"\bimport_(module|extra)\b", source) is not None, False, False))
 
 
-def _walk(node: ast.AST, package: list[str], lazy: bool, typing_only: bool) -> Iterator[Import]:
+def _walk(node: ast.AST, package: list[str], calls: bool, lazy: bool, typing_only: bool) -> Iterator[Import]:
+    """Go through statements, and through expressions only in a file that ``calls`` something that imports."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             bound = alias.asname or alias.name.split(".")[0]
@@ -153,10 +160,12 @@ def _walk(node: ast.AST, package: list[str], lazy: bool, typing_only: bool) -> I
         name = node.args[0]
         if isinstance(name, ast.Constant) and isinstance(name.value, str):
             yield Import(name.value, "", node.lineno, lazy, typing_only)
+    inside = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    typed = node.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) else []
     for child in ast.iter_child_nodes(node):
-        inside = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        for_types = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) and child in node.body
-        yield from _walk(child, package, inside or for_types, typing_only or for_types)
+        if calls or not isinstance(child, ast.expr):
+            for_types = child in typed
+            yield from _walk(child, package, calls, inside or for_types, typing_only or for_types)
 
 
 def _called(call: ast.Call) -> str:
@@ -264,7 +273,7 @@ def recipe_tests(source: str, module: str) -> list[str]:
     for node in nodes(source):
         if isinstance(node, ast.Compare):
             compared = [part for side in (node.left, *node.comparators) for part in ast.walk(side)]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
             compared = [part for side in node.args for part in ast.walk(side)]
         else:
             continue

@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import socket
-import subprocess
 import sys
 import time
 import urllib.request
@@ -16,6 +15,7 @@ from typing import Any
 
 import hopfuse as hf
 import numpy as np
+import processes
 import pytest
 import tiny_cross_encoder
 
@@ -111,7 +111,7 @@ def test_serving_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     program = program.replace('"wiki-index"', f'"{tmp_path / "wiki"}"').replace("read('", f"read('port = {port}\\n")
-    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT / "tests") as server:
+    with processes.Popen([sys.executable, "-c", program], cwd=ROOT / "tests") as server:
         try:
             while not is_ready(f"http://127.0.0.1:{port}/health/ready"):
                 assert server.poll() is None

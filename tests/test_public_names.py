@@ -27,9 +27,17 @@ HELPERS = {
 PUBLIC_MODULES = ("adapters", "stores")
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements below a node, and not the expressions, which are most of a file."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):
+            yield child
+            yield from statements(child)
+
+
 def private_names(path: Path) -> Iterator[str]:
     """Yield the names that a test imports from inside the package."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (one.name for one in node.names if one.name.startswith("hopfuse") and not is_public(one.name))
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "hopfuse":

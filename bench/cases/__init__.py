@@ -79,6 +79,12 @@ CASES: dict[str, Case] = {
     "busy-phasegraph": Case(("one-thread", *EARLIER), partial(Busy, case=PhaseGraphWhole, batch=32)),
 }
 
+#: Cases that ``--isa`` measures by default, beside hopfuse on the best instruction set as well.
+BESIDE_BEST_ISA = (
+    *("ppr-hotpotqa", "ppr-topk-hotpotqa", "ppr-1e7"),
+    *("dense-200k", "dense-11k-4096", "fusion", "phasegraph-hotpotqa"),
+)
+
 #: Methods that ranx defines in the same way; its condorcet differs (docs/dialects.md).
 IN_RANX = (
     *("rrf", "linear", "max", "comb_sum", "comb_mnz", "comb_anz", "comb_min", "comb_max", "comb_med"),

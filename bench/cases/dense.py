@@ -55,6 +55,9 @@ class Dense(Workload):
         error = gate.rankings("the peer against hopfuse", theirs, expected, 2 * TOLERANCE, 2 * TOLERANCE)
         return proof(batch, error, 2 * TOLERANCE)
 
+    def task(self) -> dict[str, Any]:
+        return {"op": "dense", "vectors": self.vectors, "queries": self.queries, "k": K}
+
     def moved(self, batch: int, ours: Any) -> traffic.Traffic:
         """Return the traffic of reading all 8-bit codes once per batch, and a product of each with every query."""
         return traffic.in_order(self.vectors.size, self.vectors.size * batch)

@@ -41,6 +41,11 @@ class PprTopk(Ppr):
         """Return the best passages by a peer's scores (queries, N)."""
         return top_k(scores[:, : self.num_passages], self.k, above=0.0)
 
+    def task(self) -> dict[str, Any]:
+        task = super().task()
+        options = {"k": self.k, "candidates": self.passages, "prove": self.prove, **task["options"]}
+        return task | {"op": "ppr_topk", "options": options}
+
     def check(self, batch: int, ours: Any) -> dict[str, Any]:
         rows = ends(batch)
         exact = self.exact(rows)

@@ -1,6 +1,7 @@
 """The peers, by name."""
 
 from .base import Peer
+from .best_isa import BestIsa
 from .cugraph_ppr import CugraphPpr
 from .cupy_spmm import CupySpmm
 from .cuvs_brute_force import CuvsBruteForce
@@ -34,6 +35,7 @@ from .torch_topk import TorchTopk
 from .usearch_exact import UsearchExact
 
 PEERS: dict[str, type[Peer]] = {
+    "best-isa": BestIsa,
     "cugraph": CugraphPpr,
     "cupy-spmm": CupySpmm,
     "cuvs": CuvsBruteForce,

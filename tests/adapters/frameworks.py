@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import hopfuse as hf
+import processes
 from hopfuse.client import Client
 from hopfuse.errors import EndpointError
 
@@ -37,7 +38,7 @@ def small_index() -> hf.Index:
 def served(folder: Path, *options: str) -> Iterator[str]:
     """The address of ``hopfuse serve`` on loopback, a process of its own, while it runs."""
     command = [sys.executable, "-m", "hopfuse", "serve", str(folder), "--port", "0", "--threads", "1", *options]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = processes.Popen(command, stderr=subprocess.PIPE, text=True)
     lines: list[str] = []
     try:
         for line in process.stderr or ():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
+
+import processes
 
 #: Names that no other turn has.
 NAMES = [f"{first}{last}" for first in ("kal", "mor", "tev", "bru", "zin") for last in ("dan", "ket", "lop", "vur")]
@@ -41,5 +42,5 @@ def check_reads_its_writes(add, ask, delete, *, count=200):
 def add_elsewhere(folder, at):
     """Add a turn in another process, and return its id and question."""
     id, text, _, question = turn(at)
-    subprocess.run([sys.executable, "-c", ADD, str(folder), id, text], check=True)
+    processes.run([sys.executable, "-c", ADD, str(folder), id, text], check=True)
     return id, question

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import hopfuse as hf
+import processes
 import pytest
 from adapters.memories import add_elsewhere, check_reads_its_writes, turn
 from hopfuse.adapters.searcher import as_searcher
@@ -162,7 +162,7 @@ store.add([{"id": sys.argv[2], "text": "one"}])
 def test_processes_that_make_the_same_index_lose_nothing(tmp_path):
     names = ["a", "b"]
     command = [sys.executable, "-c", MAKE, str(tmp_path / "memory")]
-    running = [subprocess.Popen([*command, name]) for name in names]
+    running = [processes.Popen([*command, name]) for name in names]
     assert [one.wait(timeout=600) for one in running] == [0, 0]
     assert sorted(hf.Index.open(tmp_path / "memory").passage_ids) == names
     assert [one.name for one in tmp_path.iterdir()] == ["memory"]

@@ -20,7 +20,7 @@ from bench.probes import PROBES
 from bench.runner import DEFAULT, NAMES, pairs
 
 FIELDS = {
-    "case", "peer", "status", "data", "sizes", "threads", "quick", "gate", "hopfuse", "peer_time", "ratio",
+    "case", "peer", "status", "data", "sizes", "threads", "isa", "quick", "gate", "hopfuse", "peer_time", "ratio",
     "peer_timed_queries", "peer_note", "moved", "pass", "kernels", "load", "machine", "backend", "device", "commit",
     "modified", "versions", "clocks", "in_a_row",
 }  # fmt: skip

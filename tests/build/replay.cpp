@@ -296,8 +296,9 @@ struct Replay {
 
     Status ising(const Call& c) const {
         IsingArgs args{};
-        args.graph = {c.extent("internal_of", 0), c.array<int64_t>("indptr"), c.array<int32_t>("indices"),
-                      c.optional<float>("weight"), c.array<int32_t>("internal_of")};
+        args.graph = {c.extent("internal_of", 0), c.array<int64_t>("indptr"),
+                      entries_of(c.array<int32_t>("indices"), c.optional<float>("weight")),
+                      c.array<int32_t>("internal_of")};
         args.model = {float(c.real("coupling")), float(c.real("temperature")), float(c.real("relaxation")),
                       int32_t(c.whole("steps")), float(c.real("blend"))};
         args.batch = c.extent("ids", 0), args.width = c.extent("ids", 1), args.k = c.extent("out_ids", 1);

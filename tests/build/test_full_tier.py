@@ -6,6 +6,7 @@ import json
 import re
 import sys
 import threading
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ import tiers
 
 sys.path.insert(0, str(Path(__file__).parents[2] / ".ci"))
 
+import arm_python
 import full_checks
 import workplace
 from full_checks import ELSEWHERE, PARTS, SUITE, Outcome
@@ -178,3 +180,31 @@ def test_what_several_parts_use_is_made_once_and_again_after_a_failure(tmp_path:
     environment = json.loads(place.run(sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"))
     assert environment["CCACHE_BASEDIR"] == str(tmp_path)
     assert environment["CCACHE_DIR"] == str(ROOT / "build" / "cache" / "ccache")
+
+
+def test_the_environment_of_arm_runs_by_a_script_and_has_that_native_module_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel, module, commands = tmp_path / "a.whl", tmp_path / "_native.cpython-311-aarch64-linux-gnu.so", []
+    module.write_text("arm")
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("hopfuse/__init__.py", "")
+        file.writestr("hopfuse/_native.cpython-312-x86_64-linux-gnu.so", "x86")
+    monkeypatch.setattr(arm_python, "system", lambda w: tmp_path / "system")
+    monkeypatch.setattr(arm_python, "native_module", lambda w, python: module)
+    monkeypatch.setattr(workplace.Workplace, "wheel", lambda w: wheel)
+    monkeypatch.setattr(workplace.Workplace, "run", lambda w, *command: commands.append(command))
+    programs = arm_python.environment(workplace.Workplace(tmp_path, tmp_path / "log"), "pytest")
+    package = programs.parent / "lib" / f"python{arm_python.PYTHON}" / "site-packages" / "hopfuse"
+    assert {path.name for path in package.iterdir()} == {"__init__.py", module.name}
+    system = tmp_path / "system"
+    program = f"{system}/usr/bin/python{arm_python.PYTHON}"
+    assert (programs / "python").read_text().splitlines()[1:] == [
+        f'exec qemu-aarch64-static -0 "$0" -L {system} {program} "$@"'
+    ]
+    ((*_, numpy, pytest_),) = commands
+    assert (numpy, pytest_) == ("numpy", "pytest")
+
+
+def test_what_runs_on_arm_is_there() -> None:
+    assert [path for path in full_checks.ON_ARM if not (ROOT / path).is_file()] == []

@@ -16,6 +16,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+import processes
 from hopfuse.cli import main
 from tiers import FULL
 
@@ -45,7 +46,7 @@ def run(*args, env=None):
     """Run a command, and return its output and exit code; ``env`` are further variables of the environment."""
     if IN_PROCESSES:
         given = os.environ | (env or {})
-        return subprocess.run(command(*args), capture_output=True, text=True, check=False, env=given)
+        return processes.run(command(*args), capture_output=True, text=True, check=False, env=given)
     return run_here(*args, env=env)
 
 
@@ -164,7 +165,7 @@ def killed(moment, *args):
     """Run a command that is killed by SIGKILL when it calls ``module.name`` for the nth time."""
     if IN_PROCESSES:
         program = [sys.executable, "-c", DYING, str(Path(__file__).parents[1]), *map(str, moment), *map(str, args)]
-        assert subprocess.run(program, capture_output=True, check=False).returncode == -signal.SIGKILL
+        assert processes.run(program, capture_output=True, check=False).returncode == -signal.SIGKILL
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import processes
 import pytest
 from cli.cli_files import AS_DATA, about, command
 
@@ -16,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 def bench(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     given = os.environ | AS_DATA
-    return subprocess.run(command("bench", *args), cwd=folder, capture_output=True, text=True, check=False, env=given)
+    return processes.run(command("bench", *args), cwd=folder, capture_output=True, text=True, check=False, env=given)
 
 
 @pytest.mark.parametrize("folder", [".", "tests/bench"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import processes
 import pytest
 from cli.cli_files import read_jsonl, write_documented
 
@@ -106,6 +106,6 @@ def test_the_commands_and_the_program_of_offline_run(folder, output_of) -> None:
     Path("program.py").write_text(
         program.replace('Path("run")', 'Path("again")').replace("ranked.jsonl", "again.jsonl")
     )
-    subprocess.run([sys.executable, "program.py"], check=True)
+    processes.run([sys.executable, "program.py"], check=True)
     assert Path("merged.jsonl").exists()
     assert [row["id"] for row in read_jsonl("again.jsonl")] == [row["id"] for row in rows]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
 
+import processes
 import pytest
 from cli.cli_files import AS_DATA, about, command, run
 
@@ -42,7 +42,7 @@ def test_usage_errors_have_the_librarys_codes(refused_here, args, expected):
 
 
 def test_usage_errors_are_clicks_own_for_people():
-    done = subprocess.run(command("search", "index", "Who?", "--k", "0"), capture_output=True, text=True, check=False)
+    done = processes.run(command("search", "index", "Who?", "--k", "0"), capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("Usage: hopfuse search")
 

@@ -1,10 +1,10 @@
 import fcntl
 import os
-import subprocess
 import sys
 from types import ModuleType
 
 import numpy as np
+import processes
 import pytest
 from cli.cli_files import (
     AS_DATA,
@@ -356,7 +356,7 @@ def test_a_file_that_cannot_grow_leaves_no_result(scoring, tmp_path):
     )
     args = [*scoring, "--out", tmp_path / "out.jsonl"]
     command = [sys.executable, "-c", program, *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | AS_DATA)
+    done = processes.run(command, capture_output=True, text=True, check=False, env=os.environ | AS_DATA)
     refusal = said_error(done)
     assert (refusal.kind, refusal.code) == ("OSError", "failed")
     assert not (tmp_path / "out.jsonl").exists()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
 import sys
 import warnings
 from types import SimpleNamespace
 
 import numpy as np
+import processes
 import pytest
 from cli.cli_files import QUERIES, about, command, hopfuse, read_jsonl, refused, write_jsonl
 from hopfuse import Index
@@ -98,7 +98,7 @@ def test_ranx_reads_the_json(folder, output_of, tmp_path) -> None:
 def test_from_a_pipe_to_a_pipe(files, index, expected) -> None:
     given = ["score", index, "--queries", "-", "--vectors", files / "query_vectors.npy", *OPTIONS, "--out", "-"]
     with open(files / "queries.jsonl", "rb") as asked:
-        done = subprocess.run(command(*given), stdin=asked, capture_output=True, check=False)
+        done = processes.run(command(*given), stdin=asked, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, expected), done.stderr
 
 

@@ -1,10 +1,10 @@
 import json
 import os
-import subprocess
 import sys
 from dataclasses import replace
 
 import hopfuse as hf
+import processes
 import pytest
 from cli.cli_files import command, run, run_here
 
@@ -25,7 +25,7 @@ def test_json():
 def test_a_report_has_what_is_asked_for_with_a_problem(tmp_path):
     # A process of its own: in the tests' process, other tests may have registered a backend.
     given = command("selftest", "--backend", "cpu", "--quick", "--report", str(tmp_path / "report.json"))
-    done = subprocess.run(given, capture_output=True, text=True, check=False)
+    done = processes.run(given, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("checks are equal.\n")
     report = json.loads((tmp_path / "report.json").read_text())
@@ -54,7 +54,7 @@ def test_a_difference_is_shown_and_the_exit_code_is_1(monkeypatch, more):
 
 def test_a_backend_that_cannot_run_ends_with_2_and_the_reason():
     command, nowhere = [sys.executable, "-m", "hopfuse", "selftest"], {"HOPFUSE_LIBCUDA": "/nowhere/libcuda.so.1"}
-    done = subprocess.run(command, env=os.environ | nowhere, capture_output=True, text=True, check=False)
+    done = processes.run(command, env=os.environ | nowhere, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert "/nowhere/libcuda.so.1" in done.stderr

@@ -22,7 +22,7 @@ from refusals import refused
 
 
 @given(st.integers(1, 40), st.lists(st.tuples(st.integers(0, 39), st.integers(0, 39)), max_size=60), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 def test_components_against_scipy(n, pairs, directed):
     sparse, csgraph = pytest.importorskip("scipy.sparse"), pytest.importorskip("scipy.sparse.csgraph")
     kept = [(a, b) for a, b in pairs if max(a, b) < n]

@@ -1,13 +1,13 @@
 import contextlib
 import re
 import signal
-import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 
 import hopfuse as hf
+import processes
 import pytest
 from doors.doors import CLUSTER, House, index_name
 from doors.shapes import SHAPES
@@ -66,7 +66,7 @@ def served(folder, recipes):
     config.write_text("\n".join(lines), encoding="utf-8")
     command = [sys.executable, "-m", "hopfuse", "serve", "--config", str(config)]
     with open(log, "w", encoding="utf-8") as file:
-        process = subprocess.Popen(command, stderr=file)
+        process = processes.Popen(command, stderr=file)
         try:
             yield address(process, log)
         finally:

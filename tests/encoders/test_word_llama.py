@@ -1,8 +1,8 @@
 import logging
-import subprocess
 import sys
 
 import numpy as np
+import processes
 import pytest
 from hopfuse.encoders import Encoder, WordLlamaEncoder
 from hopfuse.errors import InputError, MissingExtraError
@@ -90,7 +90,7 @@ def test_the_root_logger_is_left_alone():
         "import logging; from hopfuse.encoders import WordLlamaEncoder; WordLlamaEncoder(64); "
         "print(logging.getLogger().handlers, logging.getLogger().level)"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    out = processes.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == f"[] {logging.WARNING}"
 
 

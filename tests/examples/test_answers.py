@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import hopfuse as hf
+import processes
 import pytest
 from hopfuse.llm import ChatEndpoint
 from llm.chat_server import Answer, ChatServer, Reply, failure, in_turn
@@ -66,7 +66,7 @@ def from_the_thames(request: dict[str, Any]) -> dict[str, Any]:
 def test_the_program_prints_an_answer_and_the_passages_that_it_cites(folder, serve) -> None:
     server = serve(from_the_thames)
     command = [sys.executable, "examples/answers.py", str(folder), RIVER, "--endpoint", server.url, "--model", "m"]
-    done = subprocess.run(
+    done = processes.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "HOPFUSE_NUM_THREADS": "1"}
     )
     assert done.returncode == 0, done.stderr

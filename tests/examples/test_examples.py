@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import processes
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,7 @@ def run_example(*args: str) -> str:
     """Return what an example prints; it must succeed."""
     environment = {**os.environ, "HOPFUSE_NUM_THREADS": "1"}
     command = [sys.executable, *args]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    done = processes.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -59,7 +59,7 @@ def test_the_atlas_refuses_what_it_cannot_do():
         (["--data", "docs"], "--data docs "),
     ):
         command = [sys.executable, "examples/atlas", *args]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        done = processes.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 1
         assert done.stderr.startswith(f"error: {said}")
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import processes
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "examples" / "serve"
@@ -46,7 +47,7 @@ def test_the_configuration_is_valid_and_refuses_requests_without_a_key(config):
 
 
 def test_the_commands_are_those_of_the_program(config):
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "hopfuse", "serve", "--help"], capture_output=True, text=True, check=True
     )
     known = set(re.findall(r"^  (--[a-z-]+)", done.stdout, re.M))

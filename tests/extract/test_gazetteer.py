@@ -1,5 +1,4 @@
 import json
-import subprocess
 import sys
 import unicodedata
 from itertools import pairwise
@@ -177,12 +176,6 @@ def test_the_extra_is_named_where_the_package_is_absent(monkeypatch):
         Gazetteer(["Rome"])
 
 
-def test_import_is_light():
-    code = "import sys, hopfuse.extract; print('ahocorasick' in sys.modules)"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "False"
-
-
 # The naive matcher: every substring, compared as a whole.
 
 COMBINING = "\u0301\u0307\u0338\u0345\u1161\u11a8"
@@ -244,7 +237,7 @@ def cases(draw):
     return names, aliases, text, draw(st.integers(1, 3)), draw(st.booleans())
 
 
-@settings(max_examples=600)
+@settings(max_examples=4 * settings().max_examples)
 @given(cases())
 @example((["ab", "b c s"], {}, "ab b c s", 1, False))
 @example((["a b", "b c"], {}, "a b c", 1, False))

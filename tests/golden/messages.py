@@ -32,6 +32,7 @@ class Sentence(NamedTuple):
     code: str | None  # "a|b" for one or the other, "*" for that of a parameter, None for another expression
     field: str  # "*" if it is not a literal
     template: str | None  # None if it is not a literal
+    values: frozenset[str] | None = None  # names of the values that are given; None if a mapping is among them
 
     def line(self) -> str:
         """Return the line of the golden file."""
@@ -71,7 +72,9 @@ def _sentences(path: Path) -> Iterator[Sentence]:
         elif kind in ERRORS:
             given = (*node.args, *[ast.Constant(0)] * 3)[:3]
             code, (field, template) = _code(given[0]), map(_literal, given[1:])
-            yield Sentence(place, kind, code, {None: "*", "None": "-"}.get(field, field), template)
+            names = frozenset(word.arg or "**" for word in node.keywords)
+            values = names if "**" not in names and len(node.args) == 3 else None
+            yield Sentence(place, kind, code, {None: "*", "None": "-"}.get(field, field), template, values)
 
 
 def _code(node: ast.expr) -> str | None:

@@ -10,6 +10,7 @@ import threading
 
 import hopfuse as hf
 import numpy as np
+import processes
 import pytest
 from hopfuse.errors import FormatError, InputError
 from index.live_model import Model, differences, random_change
@@ -26,11 +27,12 @@ def change(live, model, seed, serial):
     return one.seq
 
 
-def test_a_copy_is_the_state_that_was_opened(tmp_path):
+@pytest.mark.parametrize("changes", [8, pytest.param(20, marks=pytest.mark.full)])
+def test_a_copy_is_the_state_that_was_opened(tmp_path, changes):
     model, serial = Model(), [0]
     model.rebuilt().save(tmp_path / "index")
     with hf.Index.open(tmp_path / "index", writable=True) as live:
-        for seed in range(20):
+        for seed in range(changes):
             change(live, model, seed, serial)
             if seed % 7 == 6:
                 live.compact()
@@ -68,7 +70,7 @@ def test_copies_of_another_process_while_the_index_changes_and_it_is_killed(tmp_
         try:
             for turn in range(4):
                 command = [sys.executable, "-c", COPY, str(tmp_path / "index"), str(tmp_path / "copy")]
-                with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as copying:
+                with processes.Popen(command, stdout=subprocess.PIPE, text=True) as copying:
                     for _ in range(2 + turn):
                         announced = int(copying.stdout.readline())
                         copy = hf.Index.open(tmp_path / "copy", verify="full")

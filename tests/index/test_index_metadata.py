@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hopfuse.errors import FormatError, InputError
 from hopfuse.index import Index
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from index.index_files import METADATA, PASSAGES, Forge, forged, full_index, generation_file
 from refusals import refused
@@ -33,7 +33,6 @@ def texts(*metadata: Any) -> list[dict[str, Any]]:
     return [{"id": f"p{row}", "text": "", "metadata": values} for row, values in enumerate(metadata)]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_every_type_round_trips_with_missing_values(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
     types = data.draw(st.dictionaries(st.sampled_from("abcdef"), st.sampled_from(list(VALUES)), max_size=5))

@@ -357,7 +357,9 @@ def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_the_command_builds_the_same_index(options: list[str], given: dict[str, Any], tmp_path: Path) -> None:
+def test_the_command_builds_the_same_index(
+    options: list[str], given: dict[str, Any], tmp_path: Path, model_in_memory: None
+) -> None:
     if "encoder" in given:
         pytest.importorskip("wordllama", reason="WordLlama comes with the extra demo")
     if "spacy" in options:

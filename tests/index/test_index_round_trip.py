@@ -13,7 +13,7 @@ from compare import assert_hits_equal
 from hopfuse import Graph
 from hopfuse.errors import InputError
 from hopfuse.index import Index
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from index.index_files import ALIASES, BLOCK, ENTITIES, PASSAGES, assert_same, full_index, typed_graph, vectors
 from refusals import refused
@@ -105,7 +105,6 @@ def test_a_graph_of_entities_alone(tmp_path: Path) -> None:
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 
-@settings(max_examples=40, deadline=None)
 @given(data=st.data(), texts=st.lists(st.tuples(text, text), max_size=6), names=st.lists(text, max_size=5))
 def test_any_text_and_graph_round_trip(data: st.DataObject, texts: list[tuple[str, str]], names: list[str]) -> None:
     nodes = len(texts) + len(names)
@@ -127,7 +126,6 @@ def test_any_text_and_graph_round_trip(data: st.DataObject, texts: list[tuple[st
     assert list(opened.entity_aliases) == [tuple(aliases.get(e, ())) for e in range(len(names))]
 
 
-@settings(max_examples=60, deadline=None)
 @given(texts=st.lists(text, max_size=8), item=st.slices(8))
 def test_a_column_is_sliced_like_a_list(texts: list[str], item: slice) -> None:
     column = Index.build(passages=[{"text": t} for t in texts]).texts

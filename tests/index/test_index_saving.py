@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import processes
 import pytest
 from hopfuse.errors import FormatError, InputError
 from hopfuse.index import Index
@@ -58,7 +59,7 @@ print(saves)
 
 def start(script: str, *arguments: object, stdout: int | None = None) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", script, *map(str, arguments)]
-    return subprocess.Popen(command, env=dict(os.environ, PYTHONPATH=_path()), stdout=stdout)
+    return processes.Popen(command, env=dict(os.environ, PYTHONPATH=_path()), stdout=stdout)
 
 
 def _path() -> str:

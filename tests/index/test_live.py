@@ -14,6 +14,7 @@ from typing import Any
 
 import hopfuse as hf
 import numpy as np
+import processes
 import pytest
 from hopfuse.encoders import ArrayEncoder
 from hopfuse.errors import FormatError, InputError
@@ -78,7 +79,7 @@ print("open", flush=True)
 input()
 """
     saved(tmp_path)
-    child = subprocess.Popen(
+    child = processes.Popen(
         [sys.executable, "-c", script, str(tmp_path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -291,7 +292,7 @@ while last < int(sys.argv[2]):
 """
     command = [sys.executable, "-c", script, str(tmp_path), str(commits)]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
-    processes = [subprocess.Popen(command, env=environment) for _ in range(readers)]
+    searching = [processes.Popen(command, env=environment) for _ in range(readers)]
     with hf.Index.open(tmp_path, writable=True) as live:
         compactions = []
         for i in range(commits):
@@ -300,7 +301,7 @@ while last < int(sys.argv[2]):
             if i % 20 == 19:
                 compactions.append(live.compact_in_background())
         assert sorted(one.result() for one in compactions) == list(range(2, 2 + commits // 20))
-    assert [process.wait(600) for process in processes] == [0] * readers
+    assert [process.wait(600) for process in searching] == [0] * readers
 
 
 @pytest.mark.parametrize("call", ["pwrite", "fsync"])

@@ -191,10 +191,10 @@ def test_many_small_changes_take_no_more_memory_than_disk(tmp_path: Path) -> Non
 
         tracemalloc.start()
         try:
-            before, after = added(0, 320), added(320, 640)
+            before, after = added(0, 200), added(200, 400)
         finally:
             tracemalloc.stop()
         assert after[0] - before[0] < 1.5 * (after[1] - before[1])
         change = live.change()
-        change.delete_passages(where=hf.where(year__ge=620) & hf.where(late=1))
+        change.delete_passages(where=hf.where(year__ge=380) & hf.where(late=1))
         assert change.preview().passages == 10

@@ -24,7 +24,7 @@ from index.operations import run_operations
 
 
 def test_a_snapshot_is_the_index_of_its_rows() -> None:
-    run_histories(8, 10)
+    run_histories(8 if FULL else 3, 10)
 
 
 def test_a_long_history_with_writers_that_are_killed(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_it_finds_what_sorting_finds(data: Any, values: Any) -> None:
 @pytest.mark.parametrize("wide", [True, False])
 def test_many_numbers_in_several_blocks(wide: bool) -> None:
     rng = np.random.default_rng(int(wide))
-    size = 150_000
+    size = 70_000  # a block has 65,536
     column = rng.integers(-(2**62), 2**62, size) if wide else rng.integers(0, 1500, size)
     rows = [{"text": "", "metadata": {"n": n, "x": float(n)}} for n in column.tolist()]
     index = hf.Index.build(passages=rows)

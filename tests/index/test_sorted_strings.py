@@ -39,7 +39,7 @@ def column(strings):
 
 
 @given(st.sets(texts, min_size=1, max_size=60), st.lists(texts, min_size=FEW + 1, max_size=120))
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 def test_strings_are_found_as_in_a_dictionary(strings, wanted):
     places = {text: at for at, text in enumerate(sorted(strings))}
     found = column(strings)

@@ -81,7 +81,7 @@ def row(draw: Any) -> dict[str, Any]:
     return values | {"tags": draw(st.none() | st.lists(st.sampled_from(TAGS), max_size=4))}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.lists(row(), max_size=7), st.lists(trees, min_size=1, max_size=4))
 def test_masks_are_what_python_says_row_by_row(rows: list[dict[str, Any]], asked: list[Any]) -> None:
     index = hf.Index.build(passages=[{"text": "", "metadata": one} for one in rows], metadata_types=TYPES)

@@ -40,6 +40,7 @@ def bm25(texts: list[str]) -> BM25:
     return BM25.build(texts)
 
 
+@pytest.mark.full
 def test_real_questions_score_as_the_formula_says(bm25: BM25, texts: list[str], questions: list[str]) -> None:
     stem, tokenizer = Stemmer.Stemmer("english").stemWord, Tokenizer(bm25.matrix.stopwords, bm25.matrix.stemmer)
     asked, passages = tokenizer.terms_of_questions(questions[:40]), tokenizer.terms_of(texts)

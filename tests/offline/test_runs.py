@@ -16,6 +16,7 @@ from pathlib import Path
 
 import hopfuse as hf
 import numpy as np
+import processes
 import pytest
 from cli.cli_files import write_jsonl
 from hopfuse.errors import FormatError, HopfuseError, InputError
@@ -144,7 +145,7 @@ def killed_after(folder, parts: int) -> int:
     paths = os.pathsep.join(path for path in sys.path if path)
     program = Path(folder.path, "program.py")
     program.write_text(PARENT, encoding="utf-8")
-    parent = subprocess.Popen([sys.executable, program, folder.path], env={**os.environ, "PYTHONPATH": paths})
+    parent = processes.Popen([sys.executable, program, folder.path], env={**os.environ, "PYTHONPATH": paths})
     while len(list((folder.path / "parts").iterdir())) < parts and parent.poll() is None:
         time.sleep(0.005)
     parent.send_signal(signal.SIGKILL)
@@ -310,7 +311,7 @@ def test_a_killed_merge_leaves_nothing_beside_the_result(whole, tmp_path) -> Non
     out.parent.mkdir()
     dying = "import os, signal, sys\nfrom pathlib import Path\nimport hopfuse.offline as o\n"
     dying += "os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)\no.merge(*map(Path, sys.argv[1:]))"
-    done = subprocess.run([sys.executable, "-c", dying, whole.path, out], check=False)
+    done = processes.run([sys.executable, "-c", dying, whole.path, out], check=False)
     assert done.returncode == -signal.SIGKILL
     assert not list(out.parent.iterdir())
     assert len(parts_of(whole)) == 10

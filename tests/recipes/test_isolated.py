@@ -175,7 +175,7 @@ def ask(name: str, recipe: Any, **options: Any) -> Any:
 MENTIONS = [["Ada", "nobody"], ["engine", "Byron"], []]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples // 3)
 @given(worlds(), st.data())
 def test_every_recipe_answers_as_an_index_built_from_the_allowed_rows(world: World, data: Any) -> None:
     count = len(world["texts"])

@@ -88,6 +88,7 @@ def test_a_guided_walk_is_better_than_the_plain_one(
     assert gain >= last_hop
 
 
+@pytest.mark.full
 def test_tuned_on_one_half_of_musique_it_gains_ten_points_on_the_other(quality: ModuleType) -> None:
     """Alpha, graph_k and ties are chosen on the ids with an even MD5; what is asserted is of the others."""
     folder = folder_of("musique-train")

@@ -105,6 +105,14 @@ def test_paths_follow_reweighted_transitions(edges, directed, weights) -> None:
         assert [steps[-1].strength for steps in found.get(target, [])] == pytest.approx([best] if best else [])
 
 
+def test_a_strength_is_the_rounded_product_of_its_steps() -> None:
+    """To the last bit: a sum of logarithms would depend on the processor."""
+    graph = hf.Graph.from_edges([0, 0, 0, 1], [1, 2, 3, 4], edge_type=[0] * 4, edge_type_names=["relation"])
+    ((steps,),) = Transitions(graph, (1.0,), "joint", 0.85).paths({0: 0.7}, {4: np.array([4])}).values()
+    first = 0.7 * (0.85 * (1.0 / 3.0))
+    assert [step.strength for step in steps] == [0.7, first, first * (0.85 * (1.0 / 2.0))]
+
+
 @given(
     edges=st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), min_size=20, max_size=60),
     starts=st.sets(st.integers(0, 19), min_size=2, max_size=5),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -13,13 +12,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import hopfuse as hf
 import numpy as np
+import processes
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.extract import QuestionMatcher
-from hopfuse.retriever import encoding
 from refusals import refused
 from retriever.shapes import NAMES, QUESTION, ROWS, ByLength, Letters, built, leg, own_recipe, parts
 
@@ -235,7 +235,7 @@ with hf.Index.open(sys.argv[1], writable=True) as live:
 
 def add_elsewhere(folder: Path, *ids: str) -> None:
     """Add passages in another process, each by a commit."""
-    subprocess.run([sys.executable, "-c", ADD, str(folder), *ids], check=True)
+    processes.run([sys.executable, "-c", ADD, str(folder), *ids], check=True)
 
 
 def test_a_retriever_searches_what_its_process_has_committed(tmp_path: Path) -> None:
@@ -522,7 +522,7 @@ def test_warming_up_loads_the_encoder_whose_name_the_index_keeps(
     """So that a server that is ready has its model, which takes longer than a search."""
     pytest.importorskip("wordllama")
     # A retriever of another test that is still alive would share its encoder, which may have its model.
-    monkeypatch.setattr(encoding, "_ENCODERS", encoding._InUse())
+    monkeypatch.setattr("hopfuse.retriever.encoding._ENCODERS._found", WeakValueDictionary())
     hf.Index.build(passages=[{"text": "The sea."}, {"text": "A river."}], encoder="wordllama:64").save(tmp_path)
     retriever = hf.Retriever.open(tmp_path)
     kept = retriever.encoder.wrapped

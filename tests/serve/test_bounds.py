@@ -421,13 +421,13 @@ def test_a_large_answer_is_the_same_as_that_of_each_query(path, tmp_path):
         assert [len(one["hits"]) == len(one["trace"]["hits"]) == 5 for one in results] == [True] * 2
 
 
-#: A search of an index of long texts, whose answer has 40 MB.
+#: A search of an index of long texts, whose answer has 24 MB.
 LONG = {"queries": [{"text": "Ankara", "vector": [1.0] * DIM}], "k": 40}
 PLAIN = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-TEXTS = {"name": "texts", "shape": [240], "datatype": "BYTES", "data": ["Ankara"] * 240}
+TEXTS = {"name": "texts", "shape": [144], "datatype": "BYTES", "data": ["Ankara"] * 144}
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search"}}
 CALL["params"]["arguments"] = {"text": "Ankara", "k": 20}  # which an answer has as JSON and as text
-#: Requests with answers of 30 to 60 MB, by protocol: path, body, headers.
+#: Requests with answers of 18 to 36 MB, by protocol: path, body, headers.
 LARGE = {
     "json": ("/v1/search", LONG, PLAIN),
     "arrow": ("/v1/search", LONG, PLAIN | {"accept": ARROW["content-type"]}),
@@ -446,7 +446,7 @@ LARGE = {
 def long_texts(tmp_path_factory):
     """An index of long texts and ids."""
     folder = tmp_path_factory.mktemp("long")
-    rows = [{"id": f"p{at}-{'b' * 4000}", "text": f"Ankara {at} " + "a" * 1_000_000} for at in range(40)]
+    rows = [{"id": f"p{at}-{'b' * 4000}", "text": f"Ankara {at} " + "a" * 600_000} for at in range(40)]
     vectors = np.ones((40, DIM), np.float32)
     hf.Index.build(passages=rows, vectors=vectors, encoder=ENCODERS["cities"]).save(folder)
     return str(folder)
@@ -461,14 +461,14 @@ def test_an_answer_holds_its_bytes_until_it_is_read(long_texts, protocol):
         pytest.importorskip("mcp", reason="the package of the protocol")
     path, body, headers = LARGE[protocol]
     body = json.dumps(body).encode()
-    limits = {"key_bytes": 60_000_000, "tool_answer_bytes": 10**8}
+    limits = {"key_bytes": 36_000_000, "tool_answer_bytes": 10**8}
     with running(configured(long_texts, limits=limits, mcp=protocol == "mcp")) as url:
         with contextlib.closing(bounds.connected(url)) as one:
             kind, accept = headers["content-type"], f"Accept: {headers['accept']}"
             one.sendall(bounds.head(path, None, len(body), kind, accept) + body)
             route = path.replace("cities", "{name}")
             until(lambda: metric(url, f'hopfuse_requests_total{{route="{route}",status="200"}}') == 1)
-            assert metric(url, "hopfuse_queue_bytes") > 30_000_000
+            assert metric(url, "hopfuse_queue_bytes") > 18_000_000
             refused = httpx.post(f"{url}{path}", content=body, headers=headers, timeout=600)
             given = refused.json()
             if protocol == "mcp":
@@ -492,7 +492,7 @@ def test_an_answer_holds_its_bytes_until_it_is_read(long_texts, protocol):
 
 
 def test_a_request_whose_answer_never_has_room_is_refused(long_texts):
-    with running(configured(long_texts, limits={"key_bytes": 60_000_000})) as url:
+    with running(configured(long_texts, limits={"key_bytes": 36_000_000})) as url:
         body = LONG | {"queries": LONG["queries"] * 2}
         most = httpx.post(f"{url}/v1/search", json=body, timeout=600)
         assert (most.status_code, most.json()["error"]["values"]["limit"]) == (400, "limits.key_bytes")
@@ -501,7 +501,7 @@ def test_a_request_whose_answer_never_has_room_is_refused(long_texts):
 
 def test_the_answer_of_a_tool_has_a_limit(long_texts):
     pytest.importorskip("mcp", reason="the package of the protocol")
-    with running(configured(long_texts, limits={"tool_answer_bytes": 3_000_000}, mcp=True)) as url:
+    with running(configured(long_texts, limits={"tool_answer_bytes": 1_800_000}, mcp=True)) as url:
         for k, refused in ((2, False), (3, True)):
             call = CALL | {"params": {"name": "search", "arguments": {"text": "Ankara", "k": k}}}
             result = httpx.post(f"{url}/mcp", json=call, headers=PLAIN, timeout=600).json()["result"]
@@ -523,14 +523,14 @@ def test_long_metadata_is_encoded_on_a_thread(tmp_path):
 
 
 def test_rows_of_filters_count_before_all_are_found(tmp_path):
-    small_index(extra=20_000).save(tmp_path)
+    small_index(extra=4_000).save(tmp_path)
     queries = [{"text": "a", "allow": {"tenant__ne": f"c{at}"}} for at in range(8)]
-    with running(configured(str(tmp_path), limits={"key_bytes": 500_000})) as url:
+    with running(configured(str(tmp_path), limits={"key_bytes": 100_000})) as url:
         for count, status in ((2, 200), (8, 400)):
             answer = httpx.post(f"{url}/v1/search", json={"queries": queries[:count], "timeout_ms": FAR}, timeout=60)
             assert answer.status_code == status
         assert answer.json()["error"]["values"]["limit"] == "limits.key_bytes"
-        assert answer.json()["error"]["values"]["given"] < 800_000  # not those of all filters
+        assert answer.json()["error"]["values"]["given"] < 160_000  # not those of all filters
 
 
 def test_a_large_answer_is_sent_in_parts(long_texts):
@@ -562,4 +562,4 @@ def test_a_large_answer_is_sent_in_parts(long_texts):
     assert min(map(len, bodies[:-1])) >= 2**18
     (result,) = json.loads(b"".join(bodies))["results"]
     assert [hit["id"].partition("-")[0] for hit in result["hits"]] == [f"p{at}" for at in range(40)]
-    assert {len(hit["text"]) for hit in result["hits"]} == {1_000_009, 1_000_010}
+    assert {len(hit["text"]) for hit in result["hits"]} == {600_009, 600_010}

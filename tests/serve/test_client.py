@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import subprocess
 import sys
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -12,6 +11,7 @@ from threading import Thread
 
 import hopfuse as hf
 import numpy as np
+import processes
 import pytest
 from hopfuse.client import AsyncClient, Client
 from hopfuse.errors import EndpointError, InputError
@@ -250,7 +250,7 @@ def test_a_server_without_pyarrow_gets_json():
 
 def test_without_httpx_the_extra_is_named():
     program = "import sys; sys.modules['httpx'] = None; import hopfuse.client as c; c.Client('http://x')"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = processes.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "pip install 'hopfuse[client]'" in done.stderr
 
 

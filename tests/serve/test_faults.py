@@ -17,6 +17,7 @@ from pathlib import Path
 import hopfuse as hf
 import httpx
 import msgspec
+import processes
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.serve import BatchTimes, ServeConfig, Service, new_key
@@ -203,7 +204,7 @@ def process(path, *limits, first=""):
     script = f"{first}\nimport sys\nfrom bench.hostile.encoders import main\nmain(sys.argv[1:])"
     command = [sys.executable, "-c", script, path, *limits]
     environment = os.environ | {"PORT": str(port)}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as started:
+    with processes.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as started:
         try:
             url = f"http://127.0.0.1:{port}"
             lines = iter(started.stderr)

@@ -9,12 +9,12 @@ import json
 import logging
 import random
 import select
-import subprocess
 import sys
 import time
 import tracemalloc
 
 import httpx
+import processes
 import pytest
 from hopfuse.serve import new_key
 from serve.raw import Raw, get, head, post
@@ -541,7 +541,7 @@ def test_the_limit_of_open_files_is_raised_for_all_connections():
         "    allow_files(Limits(connections=connections))\n"
         "    print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = processes.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     first, second = map(int, done.stdout.split())
     assert (300 < first < 1000, second) == (True, 1000)
     assert "limits.connections = 5000" in done.stderr

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
 import sys
 import tomllib
 from datetime import UTC, datetime, timedelta
 
 import hopfuse as hf
 import httpx
+import processes
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.extract import QuestionMatcher
@@ -156,7 +156,7 @@ def test_cors_for_the_pages_that_are_named(keyed, made):
 
 
 def test_the_command_makes_a_key_for_the_configuration():
-    done = subprocess.run([sys.executable, "-m", "hopfuse", "serve", "key", "team"], capture_output=True, text=True)
+    done = processes.run([sys.executable, "-m", "hopfuse", "serve", "key", "team"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     key = done.stderr.strip().split(": ")[1]
     assert key not in done.stdout
@@ -168,9 +168,9 @@ def test_the_command_makes_a_key_for_the_configuration():
 
 def test_every_name_that_is_allowed_makes_a_valid_configuration():
     make = [sys.executable, "-m", "hopfuse", "serve", "key"]
-    done = subprocess.run([*make, "a.b"], capture_output=True, text=True)
+    done = processes.run([*make, "a.b"], capture_output=True, text=True)
     assert list(tomllib.loads(done.stdout)["keys"]) == ["a.b"]
-    done = subprocess.run([*make, 'a"b'], capture_output=True, text=True, env=os.environ | {"HOPFUSE_ERRORS": "json"})
+    done = processes.run([*make, 'a"b'], capture_output=True, text=True, env=os.environ | {"HOPFUSE_ERRORS": "json"})
     assert (done.returncode, done.stdout) == (2, "")
     error = json.loads(done.stderr)["error"]
     assert (error["code"], error["values"]["given"]) == ("syntax", 'a"b')

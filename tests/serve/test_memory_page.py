@@ -6,13 +6,13 @@ import asyncio
 import io
 import json
 import re
-import subprocess
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import hopfuse as hf
+import processes
 import pytest
 from hopfuse.serve import ServeConfig
 from index.live_model import differences
@@ -70,7 +70,7 @@ def test_the_command_of_the_guide_makes_the_same_memory_as_its_python(tmp_path: 
     (tmp_path / touch.removeprefix("touch ")).touch()
     program, *args = build.split()
     assert program == "hopfuse"
-    subprocess.run([sys.executable, "-m", "hopfuse", *args], cwd=tmp_path, check=True, capture_output=True)
+    processes.run([sys.executable, "-m", "hopfuse", *args], cwd=tmp_path, check=True, capture_output=True)
     known: dict[str, Any] = {}
     exec(re.search(r"import hopfuse.*?(?=empty\.save)", blocks("python")[0], re.DOTALL)[0], known)
     assert differences(hf.Index.open(tmp_path / "memory"), known["empty"]) == []

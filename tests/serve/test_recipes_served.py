@@ -7,11 +7,13 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import hopfuse as hf
 import httpx
 import numpy as np
+import processes
 import pytest
 from hopfuse.extract import QuestionMatcher
 from hopfuse.recipes import RECIPES
@@ -163,11 +165,11 @@ def test_a_recipe_that_is_named_and_cannot_be_made_is_refused_at_the_start(path)
 def by_command(path):
     """The address of ``hopfuse serve``, while it runs."""
     command = [sys.executable, "-m", "hopfuse", "serve", str(path), "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with processes.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             url = next(found[0] for line in process.stderr if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
             while httpx.get(f"{url}/health/ready").status_code != 200:
-                pass
+                time.sleep(0.01)
             yield url
         finally:
             process.terminate()

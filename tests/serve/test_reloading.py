@@ -10,9 +10,11 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import httpx
+import processes
 import pytest
 from hopfuse.serve import new_key
 from serve.limits_page import rows
@@ -63,7 +65,7 @@ class Serving:
         if seconds is not None:
             command = [sys.executable, "-c", PROGRAM, str(self.file), str(seconds)]
         self.lines, self._more = [], threading.Condition()
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.process = processes.Popen(command, stderr=subprocess.PIPE, text=True)
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
         self.url = re.search(r"http://[0-9.:]+", self.wait(lambda: self.said("http://127"))[0]["message"])[0]
@@ -120,6 +122,7 @@ class Serving:
             assert len(self.said("is replaced")) == len(self.said("exit code -9 "))
             with contextlib.suppress(httpx.TransportError):
                 workers.add(httpx.get(f"{self.url}/health/ready").json().get("worker", 0))
+            time.sleep(0.01)
 
     def reloads(self, key):
         """How often each process has used and refused a configuration."""
@@ -150,6 +153,7 @@ def serving(folder, workers, seconds=None):
             with contextlib.suppress(httpx.TransportError):
                 if httpx.get(f"{one.url}/health/ready").status_code == 200:
                     break
+            time.sleep(0.01)
         one.all_answer()
         yield one
     finally:

@@ -15,6 +15,7 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+import processes
 import pytest
 from serve.served import Letters, configured, running, small_index, until
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
@@ -71,7 +72,8 @@ def test_a_deadline_that_passes_in_the_queue_or_in_the_kernel_is_504(held):
     before = metric(url, 'hopfuse_queries_total{index="cities"}')
     encoder.go.set()
     assert post(url).status_code == 200
-    assert metric(url, 'hopfuse_queries_total{index="cities"}') == before + 3  # those of the workers, and this one
+    # Those of the workers, and this one.
+    until(lambda: metric(url, 'hopfuse_queries_total{index="cities"}') == before + 3)
 
 
 def test_large_bodies_at_a_time_are_all_answered(path):
@@ -246,7 +248,7 @@ def test_an_invalid_server_setting_is_one_line_and_nothing_listens(path, tmp_pat
     ):
         command = [sys.executable, "-m", "hopfuse", "serve", *map(str, args), "--port", "0"]
         given = os.environ | {"HOPFUSE_ERRORS": "json"}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=given)
+        done = processes.run(command, capture_output=True, text=True, check=False, env=given)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         error = json.loads(done.stderr)["error"]
         assert (error["code"], error["field"]) == (code, field)

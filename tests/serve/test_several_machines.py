@@ -10,6 +10,7 @@ import threading
 
 import hopfuse as hf
 import httpx
+import processes
 import pytest
 from serve.nginx import free_port, nginx, program
 from serve.served import save
@@ -35,7 +36,7 @@ class Server:
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen(self.command, stderr=subprocess.DEVNULL)
+        self.process = processes.Popen(self.command, stderr=subprocess.DEVNULL)
 
     def wait_until_ready(self):
         while True:
@@ -120,7 +121,7 @@ def test_new_versions_and_restarts_fail_no_request(cluster):
     for _ in range(2):
         seq = changed(folder, 3)
         for copy in sorted(set(folders) - {folder}):  # one after the other, as cron would
-            done = subprocess.run([sys.executable, "-m", "hopfuse", "snapshot", folder, copy], check=False)
+            done = processes.run([sys.executable, "-m", "hopfuse", "snapshot", folder, copy], check=False)
             assert done.returncode == 0
         while {one.seq() for one in servers} != {seq}:
             pass

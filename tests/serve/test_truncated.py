@@ -9,14 +9,16 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import hopfuse as hf
 import httpx
+import processes
 import pytest
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGBUS"), reason="the system has no SIGBUS")
 
-ROWS = [{"id": at, "text": f"Passage {at} is long. " * 2000} for at in range(200)]
+ROWS = [{"id": at, "text": f"Passage {at} is long. " * 400} for at in range(200)]
 
 
 @pytest.mark.parametrize("reads", ["passages", "searches"])
@@ -28,15 +30,17 @@ def test_the_server_ends_with_a_line_that_names_the_index(tmp_path, workers, rea
     config.write_text(f"port = 0\nthreads = 1\nworkers = {workers}\n[log]\nformat = 'json'\n")
     indexes = [f"{name}={tmp_path / name}" for name in ("whole", "cut")]
     command = [sys.executable, "-m", "hopfuse", "serve", *indexes, "--config", str(config), "--recipe", "hybrid-rrf"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with processes.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         url = next(found[0] for line in process.stderr if (found := re.search(r"http://[0-9.]+:\d+", line)))
         ready = 0
         while ready < 8 * workers:
             with contextlib.suppress(httpx.TransportError):
                 ready += httpx.get(f"{url}/health/ready").status_code == 200
+            time.sleep(0.01)
         (file,) = (tmp_path / "cut").glob("generation-*")
         os.truncate(file, 4096)
         while process.poll() is None:
+            time.sleep(0.01)
             with contextlib.suppress(httpx.TransportError):
                 if reads == "passages":
                     httpx.get(f"{url}/v1/passages?index=cut&limit=200", timeout=60)

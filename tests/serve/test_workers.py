@@ -11,11 +11,13 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import hopfuse as hf
 import httpx
+import processes
 import pytest
 from hopfuse.errors import InputError
 from hopfuse.serve import ServeConfig, cards_of, merge_metrics, run
@@ -32,7 +34,7 @@ class Serving:
 
     def __init__(self, folder, config):
         command = [sys.executable, "-m", "hopfuse", "serve", f"cities={folder}", "--config", str(config)]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.process = processes.Popen(command, stderr=subprocess.PIPE, text=True)
         self.lines = []
         for line in self.process.stderr:
             self.lines.append(line)
@@ -47,11 +49,12 @@ class Serving:
         while True:
             with contextlib.suppress(httpx.ConnectError):
                 return httpx.get(f"{self.url}{path}", timeout=60)
+            time.sleep(0.01)
 
     def workers(self, count):
         """The processes of the workers, once so many answer."""
         while len({self.get("/health/ready").json()["worker"] for _ in range(8)}) < count:
-            pass
+            time.sleep(0.01)
         pid = self.process.pid
         return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
@@ -175,7 +178,7 @@ def test_servers_that_share_a_port_restart_in_turn_and_drop_nothing(folder, tmp_
 
     def start():
         servers.append(
-            subprocess.Popen(command, stderr=subprocess.DEVNULL, env={**os.environ, "NOTIFY_SOCKET": str(told)})
+            processes.Popen(command, stderr=subprocess.DEVNULL, env={**os.environ, "NOTIFY_SOCKET": str(told)})
         )
         assert systemd.recv(100) == b"READY=1"
 
@@ -204,7 +207,7 @@ def test_an_invalid_worker_setting_is_one_line(tmp_path):
     config = tmp_path / "serve.toml"
     config.write_text(CONFIG.format(workers=2))
     command = [sys.executable, "-m", "hopfuse", "serve", str(tmp_path / "none"), "--config", str(config)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = processes.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith("is not a directory; an index is the directory that Index.save wrote")
 

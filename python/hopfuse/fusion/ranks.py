@@ -136,8 +136,8 @@ class LogISR(UnitWeights):
         check_number(self.sigma, "sigma", low=0, high=1)
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
-        held = np.arange(1, num_lists + 1, dtype=np.float64)
-        return {"by_holders": np.concatenate([[0.0], np.log(held + self.sigma)]).astype(np.float32)}
+        by_holders = [0.0, *(math.log(held + self.sigma) for held in range(1, num_lists + 1))]
+        return {"by_holders": np.array(by_holders, np.float32)}
 
     def formula(self, lists: Sequence[ScoredList], weights: Any) -> Scores:
         held, sums = held_by(lists), _inverse_squares(lists, weights)
@@ -216,7 +216,7 @@ class RBC(UnitWeights):
         check_number(self.phi, "phi", above=0, below=1, float32=True)
 
     def kernel_options(self, num_lists: int) -> KernelOptions:
-        return {"log_phi": float(np.log(float(self.phi))), "one_minus_phi": 1.0 - float(self.phi)}
+        return {"log_phi": math.log(self.phi), "one_minus_phi": 1.0 - float(self.phi)}
 
     @property
     def adds_up(self) -> bool:

@@ -21,10 +21,10 @@ _MIN_SHARE = 1e-4
 _MAX_NODES = 100_000  # that the search reaches
 #: The smallest number of visits that look for paths of other seeds, once each passage has a path.
 MIN_EXTRA_VISITS = 1_000
-_NO_PATH = -float("inf")
+_NO_PATH = float("inf")
 
 _Visit = tuple[int, int, float]
-"""A seed at a node: the node before, the type of the edge from there, and -log of the path's strength."""
+"""A seed at a node: the node before, the type of the edge from there, and the path's strength."""
 
 
 class Step(NamedTuple):
@@ -39,7 +39,11 @@ class Step(NamedTuple):
 
 
 class Transitions:
-    """d * P of a typed graph, by source node; edges of several types between two nodes are summed."""
+    """d * P of a typed graph, by source node; edges of several types between two nodes are summed.
+
+    Strengths have the same bits on every machine, so they are products and ordered sums: logarithms, exponentials and
+    matrix products differ between builds of NumPy.
+    """
 
     def __init__(self, graph: Graph, weights: Sequence[float], norm: str, damping: float) -> None:
         src, dst, weight, kind = graph.edges()
@@ -49,8 +53,9 @@ class Transitions:
             weight, kind = np.concatenate([weight, weight[back]]), np.concatenate([kind, kind[back]])
         eta = np.asarray(weights, np.float64)
         degree = graph.degree[graph.internal_of]
+        joint = (degree * eta).sum(axis=1)
         if norm == "joint":
-            share = eta[kind] * weight / np.maximum((degree @ eta)[src], np.finfo(float).tiny)
+            share = eta[kind] * weight / np.maximum(joint[src], np.finfo(float).tiny)
         else:
             share = eta[kind] * weight / degree[src, kind]
         order = np.lexsort((-share, dst, src))  # edges of several types between two nodes: the strongest first
@@ -60,8 +65,8 @@ class Transitions:
         self._bounds = np.searchsorted(src[order][first], np.arange(graph.num_nodes + 1))
         self._to, self._kind = dst[order][first], kind[order][first]
         self._share, self._damping = np.add.reduceat(share[order], first) if first.size else np.zeros(0), damping
-        self._cost = -np.log(damping * self._share)
-        self.kept = (degree > 0) @ eta if norm == "per_type" else ((degree @ eta) > 0).astype(np.float64)
+        self._step = damping * self._share
+        self.kept = ((degree > 0) * eta).sum(axis=1) if norm == "per_type" else (joint > 0).astype(np.float64)
 
     def reweighted(self, node_weights: NDArray[np.float64]) -> Transitions:
         """Return d * P' with P'_uv = P_uv z_v / sum_x P_ux z_x, as :func:`hopfuse.ppr` has it for "joint" P.
@@ -79,7 +84,7 @@ class Transitions:
         other._bounds = np.searchsorted(source[there], np.arange(self._bounds.size))
         other._to, other._kind = self._to[there], self._kind[there]
         other._share = share[there] / total[source[there]]
-        other._cost = -np.log(self._damping * other._share)
+        other._step = self._damping * other._share
         other.kept = (total > 0).astype(np.float64)
         return other
 
@@ -95,69 +100,69 @@ class Transitions:
         """Return, for each passage, the strongest path from each of its best ``max_paths`` seeds, best first.
 
         The strength of a path is the restart mass of its seed times the product of d * P along it. The search is
-        Dijkstra's algorithm over -log(strength). Each node is visited by at most ``max_paths`` seeds: if a seed is
-        among the best of a passage, it is among the best of every node on its path. Ties go to the lower node, then to
-        the lower seed. Paths weaker than ``min_share`` of the passage's strongest path and paths to nodes beyond the
-        first ``max_nodes`` are left out.
+        Dijkstra's algorithm for the largest product, since no factor is above 1. Each node is visited by at most
+        ``max_paths`` seeds: if a seed is among the best of a passage, it is among the best of every node on its path.
+        Ties go to the lower node, then to the lower seed. Paths weaker than ``min_share`` of the passage's strongest
+        path and paths to nodes beyond the first ``max_nodes`` are left out.
 
         If a passage is hardly reachable, a search down to ``min_share`` of its path may visit the whole graph. So once
         each passage has a path, the search makes at most as many visits again, and at least ``min_extra_visits``. The
         paths it returns are the first ones that the unbounded search would find.
         """
-        heap = [(-float(np.log(mass)), node, node, -1, -1) for node, mass in starts.items() if mass > 0]
-        ends = _Ends(rows, min(max_paths, len(heap)), -float(np.log(min_share)), min_extra_visits)
+        heap = [(-float(mass), node, node, -1, -1) for node, mass in starts.items() if mass > 0]
+        ends = _Ends(rows, min(max_paths, len(heap)), min_share, min_extra_visits)
         heapq.heapify(heap)
         visits: dict[int, dict[int, _Visit]] = {}
         while True:
             while heap and _known(visits, heap[0][1], heap[0][2], ends.max_paths):
                 heapq.heappop(heap)
-            if not heap or heap[0][0] > ends.horizon or (len(visits) >= max_nodes and heap[0][1] not in visits):
+            if not heap or -heap[0][0] < ends.horizon or (len(visits) >= max_nodes and heap[0][1] not in visits):
                 break
-            cost, node, seed, before, kind = heapq.heappop(heap)
-            visits.setdefault(node, {})[seed] = (before, kind, cost)
-            ends.reach(node, seed, cost)
+            negative, node, seed, before, kind = heapq.heappop(heap)
+            visits.setdefault(node, {})[seed] = (before, kind, -negative)
+            ends.reach(node, seed, -negative)
             out = slice(self._bounds[node], self._bounds[node + 1])
-            columns = (self._to[out].tolist(), self._kind[out].tolist(), self._cost[out].tolist())
-            for to, edge, price in zip(*columns, strict=True):
-                if cost + price <= ends.horizon and not _known(visits, to, seed, ends.max_paths):
-                    heapq.heappush(heap, (cost + price, to, seed, node, edge))
+            columns = (self._to[out].tolist(), self._kind[out].tolist(), self._step[out].tolist())
+            for to, edge, share in zip(*columns, strict=True):
+                strength = -negative * share
+                if 0 < strength >= ends.horizon and not _known(visits, to, seed, ends.max_paths):
+                    heapq.heappush(heap, (-strength, to, seed, node, edge))
         return {
             p: [_back(visits, node, seed) for seed, node in found.items()] for p, found in ends.found.items() if found
         }
 
 
 class _Ends:
-    """The seeds that reached each passage, best first, and the largest cost at which a path still counts."""
+    """The seeds that reached each passage, best first, and the smallest strength at which a path still counts."""
 
     def __init__(
-        self, rows: Mapping[int, NDArray[np.int64]], max_paths: int, decay: float, min_extra_visits: int
+        self, rows: Mapping[int, NDArray[np.int64]], max_paths: int, min_share: float, min_extra_visits: int
     ) -> None:
         self.found: dict[int, dict[int, int]] = {passage: {} for passage in rows}
-        self.max_paths, self._decay, self._min_extra_visits = max_paths, decay, min_extra_visits
-        self._limit = {
-            passage: float("inf") for passage, nodes in rows.items() if nodes.size
-        }  # passages that can take more paths
+        self.max_paths, self._min_share, self._min_extra_visits = max_paths, min_share, min_extra_visits
+        # Of passages that can take more paths.
+        self._limit = {passage: 0.0 for passage, nodes in rows.items() if nodes.size}
         self._without, self._visits, self._last = len(self._limit), 0, float("inf")
         self._holders: dict[int, list[int]] = {}
         for passage, nodes in rows.items():
             for node in nodes.tolist():
                 self._holders.setdefault(node, []).append(passage)
-        self.horizon = max(self._limit.values(), default=_NO_PATH) if max_paths else _NO_PATH
+        self.horizon = min(self._limit.values(), default=_NO_PATH) if max_paths else _NO_PATH
 
-    def reach(self, node: int, seed: int, cost: float) -> None:
+    def reach(self, node: int, seed: int, strength: float) -> None:
         """Record that a seed visits a node."""
         self._visits += 1
         for passage in self._holders.get(node, ()):
             found = self.found[passage]
-            if seed in found or cost > self._limit.get(passage, _NO_PATH):
+            if seed in found or strength < self._limit.get(passage, _NO_PATH):
                 continue
             found[seed] = node
             if len(found) == 1:
-                self._limit[passage] = cost + self._decay
+                self._limit[passage] = strength * self._min_share
                 self._without -= 1
             if len(found) == self.max_paths:
                 del self._limit[passage]
-            self.horizon = max(self._limit.values(), default=_NO_PATH)
+            self.horizon = min(self._limit.values(), default=_NO_PATH)
             if self._without == 0 and self._last == float("inf"):
                 self._last = self._visits + max(self._min_extra_visits, self._visits)
         if self._visits >= self._last:
@@ -173,8 +178,8 @@ def _known(visits: Mapping[int, Mapping[int, _Visit]], node: int, seed: int, max
 def _back(visits: Mapping[int, Mapping[int, _Visit]], node: int, seed: int) -> list[Step]:
     steps = []
     while node >= 0:
-        before, kind, cost = visits[node][seed]
-        steps.append(Step(node, None if kind < 0 else kind, float(np.exp(-cost))))
+        before, kind, strength = visits[node][seed]
+        steps.append(Step(node, None if kind < 0 else kind, strength))
         node = before
     return steps[::-1]
 
@@ -197,7 +202,7 @@ def seed_shares(
         The share of each node's mass that P keeps.
     damping : float
     """
-    lost = scores.astype(np.float64) @ (1.0 - kept)
+    lost = (scores * (1.0 - kept)).sum(axis=1)
     shares = mass * ((1.0 - damping) / (1.0 - damping + damping * lost))
     return np.asarray(shares / shares.sum(), np.float64)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from ...index import Index
 from ...ops.calibration import calibrate
@@ -71,8 +70,9 @@ def _temperature(config: PhaseGraphConfig, scaled: Hits | None, b: int) -> float
         return None
     if temperature != "auto":
         return float(temperature)
-    energies = -np.log(scaled.scores[b, : int(scaled.counts[b])].astype(np.float64) + 1e-9)
-    return float(2.0 / 3.0 * energies.mean())
+    # Not by NumPy, whose logarithm differs between processors.
+    energies = [-math.log(score + 1e-9) for score in scaled.scores[b, : int(scaled.counts[b])].tolist()]
+    return 2.0 / 3.0 * math.fsum(energies) / len(energies)
 
 
 def _leg(

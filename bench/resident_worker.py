@@ -1,4 +1,4 @@
-"""The worker of ``peers.earlier_commit``, run by that commit's Python, so it uses only what all commits have.
+"""The worker of ``peers.resident``, which may run at an earlier commit, so it uses only what all commits have.
 
 Reads pickled messages from standard input: a task, then (batch, turn) for each call, or None to get the answer of the
 last call. Each message gets one pickled reply.
@@ -26,6 +26,23 @@ def ppr(task: dict[str, Any]) -> Call:
         return hf.ppr(graph, task["restarts"][:batch], threads=task["threads"], **task["options"]).scores
 
     return walk
+
+
+def ppr_topk(task: dict[str, Any]) -> Call:
+    """Return a function that finds the best nodes for the first queries."""
+    src, dst, weight = task["edges"]
+    graph = hf.Graph.from_edges(src, dst, weight, num_nodes=task["num_nodes"])
+
+    def walk(batch: int, turn: int) -> Any:
+        return _ranked(hf.ppr_topk(graph, task["restarts"][:batch], threads=task["threads"], **task["options"]))
+
+    return walk
+
+
+def dense(task: dict[str, Any]) -> Call:
+    """Return a function that searches a corpus for the first queries."""
+    corpus, queries = hf.Corpus.from_array(task["vectors"]), task["queries"]
+    return lambda batch, turn: _ranked(hf.dense_topk(queries[:batch], corpus, task["k"], threads=task["threads"]))
 
 
 def fuse(task: dict[str, Any]) -> Call:
@@ -59,6 +76,9 @@ def _ranked(hits: Any) -> tuple[Any, Any]:
     return hits.ids, hits.scores
 
 
+CALLS = {"dense": dense, "fuse": fuse, "phase_graph": phase_graph, "ppr": ppr, "ppr_topk": ppr_topk}
+
+
 def main() -> None:
     """Answer until standard input ends."""
     answers = os.fdopen(os.dup(1), "wb")
@@ -70,7 +90,7 @@ def main() -> None:
 
     messages = sys.stdin.buffer
     task = pickle.load(messages)
-    call = {"ppr": ppr, "fuse": fuse, "phase_graph": phase_graph}[task["op"]](task)
+    call = CALLS[task["op"]](task)
     reply("ready")
     found = None
     while True:
