@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +28,10 @@ from workplace import ROOT, Workplace, commit, install_tools, machine
 RECORD = ROOT / "docs" / "results" / "soak.jsonl"
 BEGIN, END = "<!-- soak -->", "<!-- end of soak -->"
 LANES = 2
+#: The exit code of tests/soak.py when it is interrupted or told to end.
+INTERRUPTED = 130
+#: How much longer than its last run says a part may take.
+MARGIN = 1.25
 
 
 @dataclass(frozen=True)
@@ -93,9 +97,34 @@ def next_seed(part: str, rows: Sequence[Row]) -> int:
     return max(used, default=-1) + 1
 
 
-def share(minutes: float, parts: int) -> float:
-    """Return the seconds of each part, of which two run at a time."""
-    return 60 * minutes / math.ceil(parts / LANES)
+def missing(rows: Sequence[Row], is_current: Callable[[Row], bool]) -> dict[str, int]:
+    """Return what each part lacks to its goal since the last change of what it tests; without parts that have it."""
+    counted = dict.fromkeys(PARTS, 0)
+    for row in filter(is_current, rows):
+        counted[row.part] += row.count
+    return {name: part.goal - counted[name] for name, part in PARTS.items() if counted[name] < part.goal}
+
+
+def needs(counts: Mapping[str, int], rows: Sequence[Row]) -> dict[str, float]:
+    """Return seconds in which parts count so many, by their last runs; an hour for a goal without one."""
+    found = {}
+    for name, wanted in counts.items():
+        rates = [row.count / row.seconds for row in rows if row.part == name and row.count]
+        found[name] = MARGIN * wanted / (rates[-1] if rates else PARTS[name].goal / 3600)
+    return found
+
+
+def lanes_of(seconds: Mapping[str, float]) -> list[dict[str, float]]:
+    """Return the parts of each lane with the seconds that they would take."""
+    lanes: list[dict[str, float]] = [{} for _ in range(LANES)]
+    for name in sorted(seconds, key=seconds.__getitem__, reverse=True):
+        min(lanes, key=lambda lane: sum(lane.values()))[name] = seconds[name]
+    return lanes
+
+
+def share(need: float, later: Sequence[float], left: float) -> float:
+    """Return the seconds of a part, of those that are left for it and for later ones of its lane."""
+    return max(0.0, need * min(1.0, left / (need + sum(later))))
 
 
 def command_of(python: Path | str, part: str, first: int, *much: str) -> list[str]:
@@ -103,23 +132,50 @@ def command_of(python: Path | str, part: str, first: int, *much: str) -> list[st
     return [str(python), "tests/soak.py", part, "--from", str(first), *much]
 
 
-def count(python: Path, cwd: Path, environment: dict[str, str], part: str, first: int, seconds: float) -> Row:
+class Running:
+    """The parts that run, which an interrupt ends; they print what they have counted before."""
+
+    def __init__(self) -> None:
+        self._lock, self._processes, self.stopped = threading.Lock(), set[subprocess.Popen[str]](), False
+
+    def outcome(self, command: list[str], cwd: Path, environment: dict[str, str]) -> tuple[int, str, str]:
+        """Run a command, and return its exit code, or that of an interrupted one, its output and its errors."""
+        with self._lock:
+            if self.stopped:
+                return INTERRUPTED, "", ""
+            pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+            process = subprocess.Popen(command, cwd=cwd, env=environment, **pipes)
+            self._processes.add(process)
+        out, errors = process.communicate()
+        with self._lock:
+            self._processes.discard(process)
+        return process.returncode, out, errors
+
+    def stop(self) -> None:
+        """End what runs, and start nothing more."""
+        with self._lock:
+            self.stopped = True
+            for process in self._processes:
+                process.terminate()
+
+
+def count(
+    running: Running,
+    python: Path,
+    cwd: Path,
+    environment: dict[str, str],
+    part: str,
+    first: int,
+    *much: str,
+) -> Row:
     """Run a part from a seed on; print a failure with the command that repeats it."""
     begin = time.monotonic()
-    done = subprocess.run(
-        command_of(python, part, first, "--seconds", f"{seconds:.0f}"),
-        cwd=cwd,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    finished = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"seed"')]
-    failures = [first + len(finished)] if done.returncode else []
+    code, out, errors = running.outcome(command_of(python, part, first, *much), cwd, environment)
+    finished = [json.loads(line) for line in out.splitlines() if line.startswith('{"seed"')]
+    failures = [first + len(finished)] if code not in (0, INTERRUPTED, -signal.SIGTERM, -signal.SIGINT) else []
     if failures:
         again = shlex.join(command_of(".venv/bin/python", part, failures[0], "--seeds", "1"))
-        said = "\n".join(done.stderr.splitlines()[-40:])
+        said = "\n".join(errors.splitlines()[-40:])
         print(f"{said}\n{part} FAILED with seed {failures[0]}; to repeat it at {commit()}:\n  {again}", flush=True)
     total = sum(line["count"] for line in finished)
     print(f"{part}: {total:,} {PARTS[part].counts}, {len(finished)} seeds from {first} on", flush=True)
@@ -173,20 +229,51 @@ def prepare(name: str) -> tuple[Path, Path, dict[str, str]]:
     return clone, python, workplace.environment
 
 
-def run(parts: Sequence[str], minutes: float, first: int | None, record: Path) -> list[Row]:
-    """Run parts in two lanes, and append a row for each."""
-    clone, python, environment = prepare(commit())
-    seconds, writing, before = share(minutes, len(parts)), threading.Lock(), rows_of(record)
+def run(
+    lanes: Sequence[Mapping[str, float]], minutes: float, first: int | None, record: Path, most: Mapping[str, int]
+) -> list[Row]:
+    """Run the parts of each lane for their share of the time, at most up to a count, and append a row for each.
 
-    def run_one(part: str) -> Row:
-        start = next_seed(part, before) if first is None else first
-        row = count(python / "python", clone, environment, part, start, seconds)
-        with writing:
-            append(record, row)
-        return row
+    An interrupt ends the parts that run; their rows have what they counted.
+    """
+    clone, python, environment = prepare(commit())
+    running, writing, before, rows = Running(), threading.Lock(), rows_of(record), list[Row]()
+    end = time.monotonic() + 60 * minutes
+
+    def run_lane(lane: Mapping[str, float]) -> None:
+        for at, (part, need) in enumerate(lane.items()):
+            seconds = share(need, [*lane.values()][at + 1 :], end - time.monotonic())
+            start = next_seed(part, before) if first is None else first
+            much = ["--seconds", f"{seconds:.0f}", *(["--count", str(most[part])] if part in most else [])]
+            row = count(running, python / "python", clone, environment, part, start, *much)
+            if running.stopped and row.last < row.first:
+                return
+            with writing:
+                append(record, row)
+                rows.append(row)
 
     with ThreadPoolExecutor(LANES) as pool:
-        return list(pool.map(run_one, parts))
+        done = [pool.submit(run_lane, lane) for lane in lanes]
+        try:
+            wait(done)
+        except KeyboardInterrupt:
+            running.stop()
+            wait(done)
+            raise
+    for one in done:
+        one.result()
+    return rows
+
+
+def lacking(parts: Sequence[str], record: Path) -> dict[str, int]:
+    """Return and print what parts lack to their goals."""
+    rows = rows_of(record)
+    found = {name: wanted for name, wanted in missing(rows, is_same_code).items() if name in parts}
+    needed = needs(found, rows)
+    for name, wanted in found.items():
+        minutes = needed[name] / 60
+        print(f"{name}: {wanted:,} {PARTS[name].counts} to the goal, {minutes:,.0f} minutes at most", flush=True)
+    return found
 
 
 def main() -> None:
@@ -194,6 +281,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog=".ci/soak", description="Counts that grow over runs.")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all by default")
     parser.add_argument("--minutes", type=float, help="how long all parts take together")
+    parser.add_argument(
+        "--goals",
+        action="store_true",
+        help="share the minutes by what parts lack to their goals; print that if there are no minutes",
+    )
     parser.add_argument("--from", dest="first", type=int, metavar="SEED", help="not the next unused seed")
     parser.add_argument("--record", type=Path, default=RECORD, help="a file of rows other than docs/results/soak.jsonl")
     parser.add_argument("--report", action="store_true", help="write the totals into docs/checks.md")
@@ -205,15 +297,20 @@ def main() -> None:
         for name, part in PARTS.items():
             print(f"{name:12}{part.goal:>10,} {part.counts}")
         return
-    if asked.minutes is not None:
+    parts, most = asked.parts or list(PARTS), dict[str, int]()
+    if asked.goals:
+        most = lacking(parts, asked.record)
+    if asked.minutes is not None and (most or not asked.goals):
+        seconds = needs(most, rows_of(asked.record)) if most else dict.fromkeys(parts, 60 * asked.minutes)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         install_tools("git", "cmake", "ccache", "g++-12")
         if (ROOT.parent / "shared" / "data").is_dir():
             os.environ.setdefault("HOPFUSE_DATA", str(ROOT.parent / "shared" / "data"))
-        rows = run(asked.parts or list(PARTS), asked.minutes, asked.first, asked.record)
+        rows = run(lanes_of(seconds), asked.minutes, asked.first, asked.record, most)
         if any(row.failures for row in rows):
             raise SystemExit(1)
-    elif not asked.report:
-        parser.error("give --minutes, --report or --list")
+    elif not (asked.report or asked.goals):
+        parser.error("give --minutes, --goals, --report or --list")
     if asked.report:
         write_report(asked.record)
 

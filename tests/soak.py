@@ -1,8 +1,10 @@
 """The parts of ``.ci/soak``: what tests do a few times, counted seed by seed.
 
 ``python tests/soak.py PART --from SEED --seeds N`` repeats some seeds, in an environment with the extra ``dev``; with
-``--seconds`` it goes on until the time is up. Each seed that passed is a line ``{"seed": …, "count": …}``; a seed that
-fails ends the run with exit code 1.
+``--seconds`` it goes on until the time is up, with ``--count`` no longer than until it has counted so many. Each seed
+that passed is a line ``{"seed": …, "count": …}``; a seed that fails ends the run with exit code 1, and an interrupt or
+a request to end with 130. Files are in memory where the system has a folder for that, but not those of writers that
+are killed.
 """
 
 from __future__ import annotations
@@ -12,22 +14,27 @@ import json
 import logging
 import os
 import random
-import re
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parent
 os.environ.setdefault("HOPFUSE_NUM_THREADS", "1")
-#: Examples that a seed draws of each property test of a file.
-DRAWS = 200
+#: Examples that a seed draws of each property test of a file that does not state how many it needs.
+DRAWS = 1_000
 QUESTIONS, KILLS, OPERATIONS = 10_000, 4, 2_000
+MEMORY = Path("/dev/shm")
+#: Parts whose writers are killed while the disk writes, or whose files may be large.
+ON_DISK = ("kills", "questions")
+INTERRUPTED = 130
 
 
 @dataclass
@@ -107,13 +114,10 @@ def requests(place: Place, seed: int) -> int:
 
 def draws(place: Place, seed: int) -> int:
     """Draw examples of the property tests of a file, the files in turn; count examples."""
-    files = [path for path in sorted(TESTS.rglob("test_*.py")) if "@given" in path.read_text(encoding="utf-8")]
-    options = ["-m", "hypothesis and not emulator", f"--hypothesis-seed={seed}", "--hypothesis-show-statistics"]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, files[seed % len(files)]]
-    variables = {**os.environ, "HOPFUSE_TESTS": "full", "HOPFUSE_DRAWS": str(DRAWS)}
-    done = subprocess.run(command, cwd=TESTS.parent, env=variables, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 5), done.stdout + done.stderr  # 5: all of its tests are left out here
-    return sum(map(int, re.findall(r"(\d+) passing", done.stdout)))
+    from draws import draw_examples, property_tests
+
+    files = property_tests()
+    return draw_examples(files[seed % len(files)], seed, DRAWS)
 
 
 def questions(place: Place, seed: int) -> int:
@@ -126,9 +130,11 @@ def questions(place: Place, seed: int) -> int:
     (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
     command = [sys.executable, "-m", "hopfuse", "score", index, "--queries", folder / "queries.jsonl", "-k", 10]
     whole, killed = folder / "whole.jsonl", folder / "killed.jsonl"
+    begin = time.monotonic()
     subprocess.run([*map(str, command), "--out", str(whole)], check=True, capture_output=True)
+    took = time.monotonic() - begin  # on a machine that may be busy
     words = [*command, "--workers", 2, "--out", killed]
-    finish_under_kills(words, killed.exists, draw, KILLS, seconds=10.0)
+    finish_under_kills(words, killed.exists, draw, KILLS, seconds=took / KILLS)
     assert killed.read_bytes() == whole.read_bytes()
     return QUESTIONS
 
@@ -150,18 +156,54 @@ PARTS: dict[str, Callable[[Place, int], int]] = {
 }
 
 
-def count(part: Callable[[Place, int], int], first: int, seeds: int | None, seconds: float | None) -> None:
-    """Count seed by seed until the seeds or the seconds are used."""
-    begin, seed = time.monotonic(), first
-    with tempfile.TemporaryDirectory(prefix="hopfuse-soak-") as folder:
-        shared: dict[str, Any] = {}
+def count(name: str, first: int, *, seeds: int | None, seconds: float | None, most: int | None) -> None:
+    """Count seed by seed until the seeds or the seconds are used, or the count is reached."""
+    begin, seed, total, shared = time.monotonic(), first, 0, dict[str, Any]()
+    with tempfile.TemporaryDirectory(prefix="hopfuse-soak-", dir=None if name in ON_DISK else memory()) as folder:
         while True:
-            with ExitStack() as until:
-                counted = part(Place(Path(folder), until, shared), seed)
+            with _temporary(Path(folder) / "temporary"), ExitStack() as until:
+                counted = PARTS[name](Place(Path(folder), until, shared), seed)
+            assert not (left := children()), f"seed {seed} left processes: {left}"
             print(json.dumps({"seed": seed, "count": counted}), flush=True)
-            seed += 1
-            if seed - first == seeds or (seconds is not None and time.monotonic() - begin >= seconds):
+            seed, total = seed + 1, total + counted
+            is_over = seconds is not None and time.monotonic() - begin >= seconds
+            if seed - first == seeds or is_over or (most is not None and total >= most):
                 return
+
+
+def memory() -> Path | None:
+    """Return a folder in memory, if there is one with enough room."""
+    has_room = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 1 << 30
+    return MEMORY if has_room else None
+
+
+@contextmanager
+def _temporary(folder: Path) -> Iterator[None]:
+    """Let temporary files be made in a folder, and remove all that are left there."""
+    before, variable = tempfile.tempdir, os.environ.get("TMPDIR")
+    folder.mkdir()
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+        del os.environ["TMPDIR"]
+        os.environ.update({} if variable is None else {"TMPDIR": variable})
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def children() -> list[str]:
+    """Return the processes that this one started and that run, with their commands."""
+    from offline.kills import alive
+
+    found = []
+    for task in Path("/proc/self/task").glob("*/children"):
+        for child in task.read_text(encoding="utf-8").split():
+            with suppress(OSError):
+                command = Path(f"/proc/{child}/cmdline").read_text(encoding="utf-8").replace("\0", " ")
+                if alive(int(child)) and "resource_tracker" not in command:  # which ends with this process
+                    found.append(f"{child} {command}")
+    return found
 
 
 def main(arguments: list[str]) -> None:
@@ -172,10 +214,16 @@ def main(arguments: list[str]) -> None:
     much = parser.add_mutually_exclusive_group(required=True)
     much.add_argument("--seeds", type=int, help="how many seeds")
     much.add_argument("--seconds", type=float, help="start no seed after so many seconds")
+    parser.add_argument("--count", type=int, help="start no seed after counting so many")
     asked = parser.parse_args(arguments)
     sys.path += [path for path in (str(TESTS), str(TESTS.parent)) if path not in sys.path]
-    count(PARTS[asked.part], asked.first, asked.seeds, asked.seconds)
+    count(asked.part, asked.first, seeds=asked.seeds, seconds=asked.seconds, most=asked.count)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job has it ignored
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:  # after what the part started has ended, and its folders were removed
+        sys.exit(INTERRUPTED)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import subprocess
 import sys
+import tempfile
+from concurrent.futures import wait
 from pathlib import Path
+from typing import Any
 
+import draws
 import pytest
 import soak
 
@@ -13,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / ".ci"))
 
 import full_checks
 import soak_checks
-from soak_checks import PARTS, Row
+from soak_checks import PARTS, Row, Running
 from workplace import ROOT
 
 
@@ -34,8 +40,27 @@ def test_seeds_go_on_after_the_last_one_of_the_part_whether_it_failed_or_not() -
     assert soak_checks.next_seed("damages", [row("damages", 0, -1, failures=(0,))]) == 1
 
 
-def test_two_parts_at_a_time_take_the_minutes_together() -> None:
-    assert [soak_checks.share(60, parts) for parts in (1, 2, 3, 7)] == [3600, 3600, 1800, 900]
+def test_two_lanes_take_the_minutes_and_the_parts_what_they_need() -> None:
+    assert soak_checks.lanes_of({"kills": 3600}) == [{"kills": 3600}, {}]
+    assert soak_checks.lanes_of(dict.fromkeys("abcde", 90)) == [dict.fromkeys("ace", 90), dict.fromkeys("bd", 90)]
+    assert soak_checks.lanes_of({"a": 100, "b": 400, "c": 200}) == [{"b": 400}, {"c": 200, "a": 100}]
+    assert soak_checks.share(100, [300], left=1000) == 100
+    assert soak_checks.share(100, [300], left=200) == 50
+    assert soak_checks.share(300, [], left=150) == 150
+    assert soak_checks.share(300, [], left=-1) == 0
+
+
+def test_what_is_missing_to_the_goals_is_of_code_that_has_not_changed() -> None:
+    rows = [row("kills", 0, 99, 10_000), row("power", 0, 9, 40_000), row("damages", 0, 9, 900, commit="old")]
+    found = soak_checks.missing(rows, lambda one: one.commit != "old")
+    assert "kills" not in found
+    assert (found["power"], found["damages"], found["histories"]) == (60_000, 1_000_000, 10_000)
+    assert soak_checks.missing([row(name, 0, 1, part.goal) for name, part in PARTS.items()], lambda _: True) == {}
+
+
+def test_needs_are_those_of_the_last_run_with_a_margin() -> None:
+    rows = [row("power", 0, 9, 9), row("power", 10, 19, 1_800), row("power", 20, 19, 0)]
+    assert soak_checks.needs({"power": 400, "kills": 5_000}, rows) == {"power": 500, "kills": 2_250}
 
 
 def test_rows_are_kept_and_totals_are_those_of_code_that_has_not_changed(tmp_path: Path) -> None:
@@ -67,7 +92,94 @@ def test_a_part_counts_seed_by_seed(monkeypatch: pytest.MonkeyPatch, capsys: pyt
         soak.main(["kills", "--from", "8", "--seeds", "5"])
     assert len(set(folders)) == 5
     assert not any(folder.exists() for folder in folders)
+    capsys.readouterr()
+    soak.main(["kills", "--from", "2", "--seconds", "600", "--count", "60"])
+    assert len(capsys.readouterr().out.splitlines()) == 3  # 20 + 30 + 40
 
+
+def test_temporary_files_of_a_seed_are_removed_and_processes_that_are_left_fail_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, started = [], []
+
+    def part(place: soak.Place, seed: int) -> int:
+        made.append(Path(tempfile.mkdtemp()))
+        if seed:
+            started.append(subprocess.Popen(["sleep", "600"]))
+        return 1
+
+    monkeypatch.setitem(soak.PARTS, "power", part)
+    soak.main(["power", "--seeds", "1"])
+    try:
+        with pytest.raises(AssertionError, match="seed 1 left processes"):
+            soak.main(["power", "--from", "1", "--seeds", "1"])
+    finally:
+        started[0].kill()
+        started[0].wait()
+    assert not any(folder.exists() for folder in made)
+    assert tempfile.gettempdir() != str(made[0].parent)
+
+
+UNTIL_TOLD = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+try:
+    print('{"seed": 0, "count": 100}', flush=True)
+    while True:
+        time.sleep(0.01)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def test_an_interrupted_run_keeps_what_was_counted_and_starts_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "soak.py").write_text(UNTIL_TOLD)
+    monkeypatch.setattr(soak_checks, "commit", lambda: "abc1234")
+    monkeypatch.setattr(soak_checks, "prepare", lambda _: (tmp_path, Path(sys.executable).parent, {}))
+    waited = []
+
+    def interrupt(tasks: list[Any]) -> None:
+        waited.append(tasks)
+        if len(waited) == 1:
+            wait(tasks, timeout=1.0)
+            raise KeyboardInterrupt
+        wait(tasks)
+
+    monkeypatch.setattr(soak_checks, "wait", interrupt)
+    record = tmp_path / "rows.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        soak_checks.run([{"kills": 600, "power": 600}, {"damages": 600}], 10, None, record, {})
+    rows = soak_checks.rows_of(record)
+    assert {one.part for one in rows} <= {"kills", "damages"}
+    assert all((one.first, one.last, one.count, one.failures) == (0, 0, 100, []) for one in rows)
+
+
+def test_a_seed_draws_examples_of_a_file_and_a_failing_one_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draws, "_as_in_the_full_tier", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr("hypothesis.core.global_force_seed", None)  # restored after the test
+    test = tmp_path / "test_sums.py"
+    test.write_text(DRAWN.format(most=3))
+    assert draws.property_tests(tmp_path) == [test]
+    with pytest.raises(AssertionError, match=r"test_numbers_are_small(.|\n)*the number is [4-9]"):
+        draws.draw_examples(test, 0, 50)
+    other = tmp_path / "test_others.py"
+    other.write_text(DRAWN.format(most=9))
+    assert draws.draw_examples(other, 0, 50) == 10
+
+
+DRAWN = """
+from hypothesis import given, settings, strategies as st
+
+@settings(max_examples=50)
+@given(st.integers(0, 9))
+def test_numbers_are_small(number):
+    assert number <= {most}, f"the number is {{number}}"
+"""
 
 FAILING = """
 import sys
@@ -84,7 +196,7 @@ def test_a_failure_names_its_seed_and_the_command_that_repeats_it(
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "soak.py").write_text(FAILING)
     monkeypatch.setattr(soak_checks, "commit", lambda: "abc1234")
-    made = soak_checks.count(Path(sys.executable), tmp_path, {}, "kills", 3, 60)
+    made = soak_checks.count(Running(), Path(sys.executable), tmp_path, {}, "kills", 3, "--seconds", "60")
     assert (made.first, made.last, made.count, made.failures, made.commit) == (3, 4, 200, [5], "abc1234")
     said = capsys.readouterr().out
     assert "AssertionError: 7 != 8" in said

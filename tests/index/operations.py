@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import traceback
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from index.live_model import DIM, WORDS, Model, differences, random_change, vect
 #: Operations between two comparisons with an index that is built anew.
 COMPARED = 200
 #: A reader reads the log after so many operations.
-READERS = (1, 7, 61)
+READERS = (3, 7, 61)
+#: The writer's retriever searches after so many operations, and so makes what it searches by from what it made before.
+SEARCHED = 3
 
 
 class NoChange:
@@ -48,26 +51,27 @@ def run_operations(folder: Path, seed: int, count: int, life: int = 300) -> int:
     """Make so many operations by writers that are killed after at most ``life`` each; return how many were killed."""
     rows, kills = Rows(seed), 0
     rows.model.rebuilt().save(folder)
+    warm_up()
     readers = [hf.Index.open(folder, live=True) for _ in READERS]
     while rows.done < count:
-        writer = Writer(folder, rows)
-        for _ in range(int(rows.draw(1).integers(1, life))):
-            seq = writer.next()
-            rows.apply(NoChange())
-            for reader, every in zip(readers, READERS, strict=True):
-                if rows.done % every == 0:
-                    assert reader.refresh().seq == seq
-            if rows.is_compared():
-                compare(readers[0].index, rows.model)
-            if rows.done == count:
-                break
-        before = readers[0].refresh().seq
-        if writer.kill(rows.draw(2)) > before:  # the operation that was under way reached the disk
+        with closing(Writer(folder, rows)) as writer:
+            for _ in range(int(rows.draw(1).integers(1, life))):
+                seq = writer.next()
+                rows.apply(NoChange())
+                for reader, every in zip(readers, READERS, strict=True):
+                    if rows.done % every == 0:
+                        assert reader.refresh().seq == seq
+                if rows.is_compared():
+                    compare(rows.model.rebuilt(), readers[0].refresh())
+                if rows.done == count:
+                    break
+            before = readers[0].refresh().seq
+            writer.kill(rows.draw(2))
+        if hf.Index.open(folder).seq > before:  # the operation that was under way reached the disk
             rows.apply(NoChange())
         kills += 1
-        compare(hf.Index.open(folder, verify="full"), rows.model)
-        for reader in readers:
-            compare(reader.refresh(), rows.model)
+        opened = hf.Index.open(folder, verify="full")
+        compare(rows.model.rebuilt(), opened, *(reader.refresh() for reader in readers))
     return kills
 
 
@@ -77,9 +81,10 @@ class Writer:
     def __init__(self, folder: Path, rows: Rows) -> None:
         orders, self._tell = os.pipe()
         self._hear, answers = os.pipe()
-        self._folder, self._child = folder, os.fork()
+        self._is_closed, self._child = False, os.fork()
         if not self._child:
             try:
+                os.close(self._tell)  # so that the orders end with the process that gives them
                 _write(folder, rows, orders, answers)
             except BaseException:
                 traceback.print_exc()
@@ -95,16 +100,21 @@ class Writer:
         assert answer, "the writer failed"
         return int.from_bytes(answer, "little")
 
-    def kill(self, rng: np.random.Generator) -> int:
-        """Kill it somewhere in a next operation, and return the seq of the folder."""
+    def kill(self, rng: np.random.Generator) -> None:
+        """Kill it somewhere in a next operation."""
         os.write(self._tell, b".")
         for _ in range(int(rng.integers(0, 40_000))):
             pass
-        os.kill(self._child, signal.SIGKILL)
-        os.waitpid(self._child, 0)
-        os.close(self._tell)
-        os.close(self._hear)
-        return hf.Index.open(self._folder).seq
+        self.close()
+
+    def close(self) -> None:
+        """Kill it, if it was not killed before."""
+        if not self._is_closed:
+            self._is_closed = True
+            os.kill(self._child, signal.SIGKILL)
+            os.waitpid(self._child, 0)
+            os.close(self._tell)
+            os.close(self._hear)
 
 
 def _write(folder: Path, rows: Rows, orders: int, answers: int) -> None:
@@ -116,21 +126,30 @@ def _write(folder: Path, rows: Rows, orders: int, answers: int) -> None:
             with live.change() as change:
                 rows.apply(change)
             if rows.is_compared():
-                compare(retriever.index, rows.model)
-                compare_answers(retriever, rows.model)
-            elif rows.done % 3 == 0:
-                retriever.search(**_questions(rows.model))
+                rebuilt = rows.model.rebuilt()
+                compare(rebuilt, retriever.index)
+                compare_answers(retriever, rows.model, rebuilt)
+            elif rows.done % SEARCHED == 0:
+                retriever.search(**_questions(rows.model) | {"trace": False})
             os.write(answers, retriever.index.seq.to_bytes(8, "little"))
 
 
-def compare(index: hf.Index, model: Model) -> None:
-    """Compare every array with those of an index that is built anew."""
-    assert differences(index, model.rebuilt()) == []
+def warm_up() -> None:
+    """Search once in this process, so that each writer finds the modules and patterns that a search needs."""
+    model = Model()
+    random_change(model, np.random.default_rng(0), NoChange(), [0])
+    hf.Retriever(model.rebuilt(), encoder="none").search(**_questions(model))
 
 
-def compare_answers(retriever: hf.Retriever, model: Model) -> None:
+def compare(rebuilt: hf.Index, *indexes: hf.Index) -> None:
+    """Compare every array of some indexes with those of an index that is built anew."""
+    for index in indexes:
+        assert differences(index, rebuilt) == []
+
+
+def compare_answers(retriever: hf.Retriever, model: Model, rebuilt: hf.Index) -> None:
     """Compare answers and traces with those over an index that is built anew."""
-    expected = hf.Retriever(model.rebuilt(), encoder="none")
+    expected = hf.Retriever(rebuilt, encoder="none")
     for allow in (None, hf.where(year__ge=2002)) if "year" in model.columns else (None,):
         asked = {**_questions(model), "allow": allow, "allow_scope": "results"}
         assert answers_of(retriever.search(**asked)) == answers_of(expected.search(**asked))

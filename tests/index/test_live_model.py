@@ -17,6 +17,7 @@ from tiers import FULL
 
 pytest.importorskip("bm25s", reason="the model's lexical part is BM25's (extra text)")
 
+from index import histories, operations
 from index.histories import answers_of, compare_recipe, questions, run_histories, searcher
 from index.live_model import Model, random_change
 from index.operations import run_operations
@@ -28,6 +29,23 @@ def test_a_snapshot_is_the_index_of_its_rows() -> None:
 
 def test_a_long_history_with_writers_that_are_killed(tmp_path: Path) -> None:
     assert run_operations(tmp_path / "index", 0, 1_000 if FULL else 60, life=30) > 1
+
+
+def test_a_change_that_the_index_lacks_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(model: Model, rng: np.random.Generator, change: Any, serial: list[int], **options: Any) -> None:
+        random_change(model, rng, operations.NoChange() if serial[0] > 20 else change, serial, **options)
+
+    monkeypatch.setattr(operations, "random_change", lost)
+    with pytest.raises(AssertionError):
+        run_operations(tmp_path / "index", 0, 60, life=30)
+    monkeypatch.setattr(histories, "random_change", lost)
+    history = histories.History()
+    for seed in range(9):
+        history.change(seed)
+    for compared in (history.read, history.read_late, history.teardown):
+        with pytest.raises(AssertionError):
+            compared()
+    assert not Path(history.folder).exists()
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))

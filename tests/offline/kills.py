@@ -53,12 +53,16 @@ def finish_under_kills(
     while not done():
         words, variables = [str(word) for word in command], {**os.environ, **(environment or {})}
         with subprocess.Popen(words, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as parent:
-            while parent.poll() is None and killed < kills:
-                time.sleep(draw.uniform(0, seconds))
-                victims = workers_of(parent.pid)
-                if parent.poll() is None and (victims or draw.random() < 0.3):
-                    os.kill(draw.choice([*victims, parent.pid]), signal.SIGKILL)
-                    killed += 1
-            _, said = parent.communicate()
+            try:
+                while parent.poll() is None and killed < kills:
+                    time.sleep(draw.uniform(0, seconds))
+                    victims = workers_of(parent.pid)
+                    if parent.poll() is None and (victims or draw.random() < 0.3):
+                        os.kill(draw.choice([*victims, parent.pid]), signal.SIGKILL)
+                        killed += 1
+                _, said = parent.communicate()
+            except BaseException:
+                parent.kill()  # its workers end with it
+                raise
         assert done() or killed, said.decode()
     return killed

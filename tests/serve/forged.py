@@ -358,7 +358,7 @@ class Wire:
         """
         kept = self._socket is not None
         if self._socket is None:
-            self._socket = socket.create_connection(self._address, timeout=60)
+            self._socket = socket.create_connection(self._address, timeout=600)
         try:
             self._socket.sendall(data)
             if ends:

@@ -32,16 +32,19 @@ HEADER = struct.Struct("<8s2I2Q2I3B5sQI")  # followed by its own checksum
 HEADER_BYTES = HEADER.size + 4
 ENTRY = struct.Struct("<32s2I4Q")
 _NAME = re.compile(rb"[a-z_]+(?:\.[a-z_]+)*")
+_DTYPE_OF = {name: np.dtype(_BFLOAT16 if name == "bfloat16" else name) for name in DTYPES}
+_NAME_OF = {dtype: name for name, dtype in _DTYPE_OF.items()}
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
     """Return the NumPy dtype that holds a dtype of the format."""
-    return np.dtype(_BFLOAT16 if name == "bfloat16" else name)
+    return _DTYPE_OF[name]
 
 
 def name_of(dtype: np.dtype[Any]) -> str:
     """Return the format's name of a NumPy dtype."""
-    return "bfloat16" if dtype.name == _BFLOAT16 else dtype.name
+    known = _NAME_OF.get(dtype)  # NumPy makes dtype.name anew each time
+    return known or _NAME_OF.get(dtype.newbyteorder("="), dtype.name)
 
 
 @dataclass(frozen=True)
