@@ -104,13 +104,16 @@ FREE_THREADS_TESTS = (
 RACES = "tests/api/test_free_threads.py"
 # What depends on the compiler. The part asan-suite, which runs the first two, has its own bounds of objects.
 COMPILED = ("tests/kernels", "tests/api", "tests/build")
+# Examples of each property test where only the build of the native module, or the processor, is new.
+FEW = "5"
+# Where only the build is new: a sample of the cases too. What a compiler does or a sanitizer finds depends on shapes
+# and options, and every value of these is in the sample.
+SAMPLE = {"HOPFUSE_TESTS": "sample", "HOPFUSE_DRAWS": FEW}
 # Run by CPython for Arm: every recipe's traces and the bytes of indexes, and each kind of operation.
 ON_ARM = (
     *("tests/golden/test_golden.py", "tests/golden/test_golden_log.py", "tests/index/test_index_round_trip.py"),
     "tests/kernels/test_one_answer.py",
 )
-# Examples of each property test where only the build of the native module is new.
-FEW = "5"
 # uv keeps what it fetches, and fetches packages, not Pythons.
 OFFLINE_UV = {"UV_CACHE_DIR": str(CACHE / "uv"), "UV_PYTHON_DOWNLOADS": "never"}
 # Seeds of the parts of .ci/soak.
@@ -212,7 +215,7 @@ def images(w: Workplace) -> str:
 def clang(w: Workplace) -> str:
     """clang++-14, warnings as errors: the tests of kernels, of operations and of the build"""
     clone, python = w.suite("clang++-14", "clang-14")
-    return w.pytest(python, clone, "-m", "not emulator and not speed", *COMPILED, HOPFUSE_DRAWS=FEW, CXX="clang++-14")
+    return w.pytest(python, clone, "-m", "not emulator and not speed", *COMPILED, CXX="clang++-14", **SAMPLE)
 
 
 def replay_compilers(w: Workplace) -> str:
@@ -278,7 +281,7 @@ def sanitizer_bindings(w: Workplace) -> str:
     # CPython's own allocations are not the module's leaks.
     environment = {"LD_PRELOAD": " ".join(libraries), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
     options = ("-m", "not emulator and not speed", *COMPILED[:2])
-    return w.pytest(python, clone, *options, HOPFUSE_DRAWS=FEW, **environment)
+    return w.pytest(python, clone, *options, **SAMPLE, **environment)
 
 
 def uses_torch(path: Path) -> bool:

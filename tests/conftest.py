@@ -1,9 +1,11 @@
 """Fixtures and settings that all tests share.
 
 There are two tiers. In the quick one, the default, property tests draw 25 examples, the same in every run; tests of
-every variant run one case in 21 on the emulator (none if marked ``emulator_full``); and tests marked ``full`` do not
-run. ``HOPFUSE_TESTS=full`` runs every case, with 100 examples, and ``HOPFUSE_TESTS=rest`` of these only what is more
-than in the quick tier. ``HOPFUSE_DRAWS`` is another number of examples; ``.ci/soak`` counts further ones.
+every variant run one case in 21 on the emulator (none if marked ``emulator_full``); tests of kernels and operations run
+a sample of their cases (``tiers.SAMPLED``); and tests marked ``full`` do not run. ``HOPFUSE_TESTS=full`` runs every
+case, with 100 examples, and ``HOPFUSE_TESTS=rest`` of these only what is more than in the quick tier.
+``HOPFUSE_TESTS=sample`` is the quick tier with a smaller sample, where only the build of the native module is new.
+``HOPFUSE_DRAWS`` is another number of examples; ``.ci/soak`` counts further ones.
 
 Calls run on one thread unless a test sets ``threads=``, so that tests may run in parallel.
 """

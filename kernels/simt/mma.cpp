@@ -32,43 +32,93 @@ struct Unit {
 constexpr Unit units[] = {{4, 0, false},  {8, 1, false}, {16, 2, false},
                           {4, -1, false}, {4, -1, true}, {16, -10, false}};
 
-double widen(uint32_t pair, int which, bool is_bfloat) {
-    const uint32_t bits = (pair >> (16 * which)) & 0xffffu;
-    if (is_bfloat) {
-        const uint32_t all = bits << 16;
-        float value;
-        std::memcpy(&value, &all, sizeof value);
-        return static_cast<double>(value);
-    }
-    const double sign = (bits & 0x8000u) != 0 ? -1.0 : 1.0;
-    const int exponent = static_cast<int>((bits >> 10) & 31u);
-    const double fraction = bits & 1023u;
-    if (exponent == 31) return fraction != 0.0 ? NAN : sign * INFINITY;
-    return sign * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024.0, exponent - 25));
+float from_bits(uint32_t bits) {
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
 }
 
-double cut_off(double value, Cut cut) {
-    return cut == Cut::towards_zero ? std::trunc(value) : cut == Cut::down ? std::floor(value) : std::ceil(value);
+double widen(uint32_t pair, int which, bool is_bfloat) {
+    const uint32_t bits = (pair >> (16 * which)) & 0xffffu;
+    if (is_bfloat) return static_cast<double>(from_bits(bits << 16));
+    const uint32_t sign = (bits & 0x8000u) << 16, exponent = (bits >> 10) & 31u, fraction = bits & 1023u;
+    if (exponent == 31) return fraction != 0 ? NAN : static_cast<double>(from_bits(sign | 0x7f800000u));
+    if (exponent > 0) return static_cast<double>(from_bits(sign | (exponent + 112) << 23 | fraction << 13));
+    return (sign != 0 ? -0x1p-24 : 0x1p-24) * fraction;
+}
+
+// Numbers here are products and sums of floats, so neither below nor above the normal numbers of double; scaled by powers of two
+// they stay exact. The C library's functions for this took most of the emulator's time.
+uint64_t bits_of(double value) {
+    uint64_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+constexpr uint64_t all_but_sign = ~uint64_t{0} >> 1, infinite = uint64_t{2047} << 52;
+
+int exponent_of(uint64_t bits) { return static_cast<int>(bits >> 52 & 2047u) - 1023; }
+
+double power_of_two(int exponent) {
+    const uint64_t bits = static_cast<uint64_t>(exponent + 1023) << 52;
+    double value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+// Of a number below 2^31, as all are that are aligned to the largest.
+int32_t cut_off(double value, Cut cut) {
+    const int32_t whole = static_cast<int32_t>(value);
+    if (cut == Cut::towards_zero) return whole;
+    return cut == Cut::down ? whole - (whole > value) : whole + (whole < value);
 }
 
 float round_to_float(double sum, int extra_bits, Cut cut) {
     if (sum == 0.0 || !std::isfinite(sum)) return static_cast<float>(sum);
-    const int last = std::max(std::ilogb(sum) - 23 - std::min(extra_bits, 0), -149);
-    return static_cast<float>(std::ldexp(cut_off(std::ldexp(sum, -last), cut), last));
+    const int last = std::max(exponent_of(bits_of(sum)) - 23 - std::min(extra_bits, 0), -149);
+    const double rounded = cut_off(sum * power_of_two(-last), cut) * power_of_two(last);
+    return static_cast<float>(std::copysign(rounded, sum));  // for a sum that is cut off to 0
 }
 
-// sum + values[0] + ... + values[count - 1].
-double add_group(double sum, const double* values, int count, const Unit& unit, Cut cut) {
-    double largest = std::fabs(sum), plain = sum;
-    for (int i = 0; i < count; ++i) {
-        largest = std::fmax(largest, std::fabs(values[i]));
-        plain += values[i];
+// sum + values[0] + ... + values[Count - 1]; a loop of known length is vectorised.
+template <int Count>
+double add_group(double sum, const double* values, const Unit& unit, Cut cut) {
+    uint64_t largest = bits_of(sum) & all_but_sign;
+    for (int i = 0; i < Count; ++i) largest = std::max(largest, bits_of(values[i]) & all_but_sign);
+    if (largest == 0 || largest >= infinite) {
+        for (int i = 0; i < Count; ++i) sum += values[i];
+        return sum;
     }
-    if (largest == 0.0 || !std::isfinite(plain)) return plain;
-    const int last = std::ilogb(largest) - 23 - unit.extra_bits;
-    double total = cut_off(std::ldexp(sum, -last), cut);
-    for (int i = 0; i < count; ++i) total += cut_off(std::ldexp(values[i], -last), cut);
-    return static_cast<double>(round_to_float(std::ldexp(total, last), unit.extra_bits, cut));
+    const int last = exponent_of(largest) - 23 - unit.extra_bits;
+    const double scale = power_of_two(-last);
+    int32_t total = cut_off(sum * scale, cut);
+    if (cut == Cut::towards_zero)
+        for (int i = 0; i < Count; ++i) total += static_cast<int32_t>(values[i] * scale);
+    else
+        for (int i = 0; i < Count; ++i) total += cut_off(values[i] * scale, cut);
+    return static_cast<double>(round_to_float(total * power_of_two(last), unit.extra_bits, cut));
+}
+
+// The numbers of a warp's rows and columns.
+struct Numbers {
+    double rows[16][16], columns[8][16];
+};
+
+template <int Count>
+void add_products(const MatrixParts* const* lanes, const Numbers& numbers, const Unit& unit) {
+    for (int lane = 0; lane < 32; ++lane)
+        for (int i = 0; i < 4; ++i) {
+            const int row = lane / 4 + i / 2 * 8, column = 2 * (lane % 4) + i % 2;
+            const Cut cut = !unit.is_uneven ? Cut::towards_zero : row % 2 == 0 ? Cut::down : Cut::up;
+            double sum = static_cast<double>(lanes[lane]->sums[i]);
+            for (int first = 0; first < lanes[0]->depth; first += Count) {
+                double products[Count];
+                for (int j = 0; j < Count; ++j)
+                    products[j] = numbers.rows[row][first + j] * numbers.columns[column][first + j];
+                sum = add_group<Count>(sum, products, unit, cut);
+            }
+            lanes[lane]->sums[i] = static_cast<float>(sum);
+        }
 }
 
 }  // namespace
@@ -77,28 +127,20 @@ void multiply_add(const MatrixParts* const* lanes, simt_mma chosen) {
     const Unit& unit = units[chosen];
     const int depth = lanes[0]->depth;
     const bool is_bfloat = lanes[0]->is_bfloat;
-    double rows[16][16], columns[8][16];
+    Numbers numbers;
     for (int lane = 0; lane < 32; ++lane) {
         const int group = lane / 4, within = 2 * (lane % 4);
         for (int i = 0; i < depth / 2; ++i)  // number i of a lane's rows
-            rows[group + (i / 2 % 2) * 8][within + i / 4 * 8 + i % 2] =
+            numbers.rows[group + (i / 2 % 2) * 8][within + i / 4 * 8 + i % 2] =
                 widen(lanes[lane]->rows[i / 2], i % 2, is_bfloat);
         for (int i = 0; i < depth / 4; ++i)
-            columns[group][within + i / 2 * 8 + i % 2] = widen(lanes[lane]->columns[i / 2], i % 2, is_bfloat);
+            numbers.columns[group][within + i / 2 * 8 + i % 2] = widen(lanes[lane]->columns[i / 2], i % 2, is_bfloat);
     }
-    for (int lane = 0; lane < 32; ++lane)
-        for (int i = 0; i < 4; ++i) {
-            const int row = lane / 4 + i / 2 * 8, column = 2 * (lane % 4) + i % 2;
-            const Cut cut = !unit.is_uneven ? Cut::towards_zero : row % 2 == 0 ? Cut::down : Cut::up;
-            double sum = static_cast<double>(lanes[lane]->sums[i]);
-            for (int first = 0; first < depth; first += unit.group) {
-                const int count = std::min(unit.group, depth - first);
-                double products[16];
-                for (int j = 0; j < count; ++j) products[j] = rows[row][first + j] * columns[column][first + j];
-                sum = add_group(sum, products, count, unit, cut);
-            }
-            lanes[lane]->sums[i] = static_cast<float>(sum);
-        }
+    switch (std::min(unit.group, depth)) {
+        case 4: return add_products<4>(lanes, numbers, unit);
+        case 8: return add_products<8>(lanes, numbers, unit);
+        default: return add_products<16>(lanes, numbers, unit);
+    }
 }
 
 void multiply_add(const ByteMatrixParts* const* lanes) {

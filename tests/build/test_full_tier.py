@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import sys
@@ -43,10 +44,12 @@ def test_every_test_is_in_one_part() -> None:
 class Item:
     """What the tiers look at of a test."""
 
-    def __init__(self, nodeid: str, *marks: str, drawn: bool = False, variant: str = "", more: bool = False) -> None:
+    def __init__(
+        self, nodeid: str, *marks: str, drawn: bool = False, variant: str = "", more: bool = False, **values: object
+    ) -> None:
         self.nodeid, self.marks, self.obj = nodeid, marks, SimpleNamespace(is_hypothesis_test=drawn)
         self.module = SimpleNamespace(FULL=True) if more else SimpleNamespace()
-        self.callspec = SimpleNamespace(params={"variant": variant})
+        self.callspec = SimpleNamespace(params={"variant": variant, **values})
 
     def get_closest_marker(self, mark: str) -> str | None:
         return mark if mark in self.marks else None
@@ -61,6 +64,34 @@ def test_both_tiers_together_run_every_test_and_the_rest_repeats_none() -> None:
     assert tiers.selected(every, full=True, rest=False) == every
     assert tiers.selected(every, full=False, rest=False) == [emulated[0], emulated[-1], drawn, plain, module, folder]
     assert tiers.selected(every, full=True, rest=True) == [*emulated[1:-1], marked, drawn, module, folder]
+
+
+def product(*marks: str, test: str, sizes: tuple[int, int, int]) -> list[Any]:
+    """Return the cases of a test of all values of three parameters."""
+    return [
+        Item(f"tests/{test}[{a}-{b}-{c}]", *marks, a=a, b=b, c=c) for a, b, c in itertools.product(*map(range, sizes))
+    ]
+
+
+def pairs(cases: Sequence[Any]) -> set[Any]:
+    return {two for case in cases for two in itertools.combinations(sorted(case.callspec.params.items()), 2)}
+
+
+def test_the_quick_tier_runs_a_sample_of_a_product() -> None:
+    """Every two values together on the CPU, unless too many; few cases on the emulator; elsewhere, all."""
+    on_cpu, elsewhere = (product(test=f"{folder}/test_a.py::x", sizes=(4, 3, 2)) for folder in ("kernels", "cli"))
+    kept = tiers.selected(on_cpu, full=False, rest=False)
+    assert pairs(kept) == pairs(on_cpu)
+    assert len(kept) < len(on_cpu) / 1.5
+    assert kept == [case for case in on_cpu if case in kept]
+    assert sorted(map(on_cpu.index, (*kept, *tiers.selected(on_cpu, full=True, rest=True)))) == [*range(len(on_cpu))]
+    many = product(test="kernels/test_a.py::y", sizes=(30, 3, 2))
+    kept = tiers.selected(many, full=False, rest=False)
+    assert len(kept) == 30
+    assert {value for case in kept for value in case.callspec.params.items()} >= {("a", 29), ("b", 2), ("c", 1)}
+    emulated = product("emulator", test="kernels/test_a.py::z", sizes=(9, 3, 2))
+    assert len(tiers.selected(emulated, full=False, rest=False)) == tiers.MOST_EMULATED
+    assert tiers.selected(elsewhere, full=False, rest=False) == elsewhere
 
 
 def test_a_file_that_reads_the_tier_is_one_whose_tests_do_more() -> None:

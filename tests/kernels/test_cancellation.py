@@ -69,7 +69,11 @@ def cancelled_early(call: Callable[[], Any], whole: float) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("op", "threads"), [*((op, 3) for op in long_calls.OPS), ("ppr_topk", 1), ("dense_topk", 1), ("project", 1)]
+    ("op", "threads"),
+    [
+        *((op, 3) for op in long_calls.OPS),
+        *(pytest.param(op, 1, marks=pytest.mark.full) for op in ("ppr_topk", "dense_topk", "project")),
+    ],
 )
 def test_a_token_of_another_thread_stops_a_call(op: str, threads: int) -> None:
     """A kernel that does not look at the flag returns its result instead of raising, whenever it is cancelled."""
@@ -195,7 +199,14 @@ def interrupted_early(call: Callable[[], Any], whole: float) -> bool:
         signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize(("op", "threads"), [("ppr_topk", 3), ("ppr_topk", 1), ("dense_topk", 3), ("ising", 3)])
+@pytest.mark.parametrize(
+    ("op", "threads"),
+    [
+        ("dense_topk", 3),
+        ("ising", 1),
+        *(pytest.param(op, number, marks=pytest.mark.full) for op, number in (("ppr_topk", 3), ("ppr_topk", 1))),
+    ],
+)
 def test_ctrl_c_stops_a_call_on_the_main_thread(op: str, threads: int) -> None:
     long, short = long_calls.calls(op, threads)
     expected = short().tobytes()

@@ -98,9 +98,19 @@ def test_any_batch_has_the_plain_calls_answers(runtime: Any, batch: int) -> None
     assert_same(system.captured()(*given), system.core(*given))
 
 
-def test_arrays_on_the_device_give_arrays_there(runtime: Any) -> None:
-    system, captured = System(), System().captured()
-    for batch in (3, 4, 257):  # a recording has at most 256 queries
+@pytest.mark.parametrize(
+    ("batches", "options"),
+    [
+        ((3, 4), {}),
+        ((257,), {"damping": 0.0}),  # a recording has at most 256 queries
+        pytest.param((257,), {}, marks=pytest.mark.full),
+    ],
+)
+def test_arrays_on_the_device_give_arrays_there(
+    runtime: Any, batches: tuple[int, ...], options: dict[str, Any]
+) -> None:
+    system, captured = System(**options), System(**options).captured()
+    for batch in batches:
         given = questions(batch)
         made = captured(*(on_device(array) for array in given))
         assert_same(on_host(made), system.core(*given))
@@ -226,6 +236,7 @@ class Passages:
         return [nodes, rng.random(nodes.shape) + 0.01]
 
 
+@pytest.mark.parametrize("batch", [5, pytest.param(33, marks=pytest.mark.full)])
 @pytest.mark.parametrize("device", [False, pytest.param(True, marks=pytest.mark.full)])
 @pytest.mark.parametrize(
     ("k", "options"),
@@ -239,9 +250,11 @@ class Passages:
         (10, {"damping": 0.0}),
     ],
 )
-def test_lists_are_proven_as_in_the_plain_call(runtime: Any, k: int, options: dict[str, Any], device: bool) -> None:
+def test_lists_are_proven_as_in_the_plain_call(
+    runtime: Any, k: int, options: dict[str, Any], device: bool, batch: int
+) -> None:
     """By a schedule of every look that there may be; nothing is read, and no query is asked again."""
-    system, given = Passages(k, **options), Passages.questions(33)
+    system, given = Passages(k, **options), Passages.questions(batch)
     captured, before = system.captured(), _asked_again()
     expected = system.core(*given)
     made = captured(*(on_device(array) for array in given)) if device else captured(*given)
@@ -269,7 +282,7 @@ def test_looks_without_lanes_do_nothing(runtime: Any) -> None:
     assert ran["ppr_refine_measure"] == ran["ppr_residual"] == 1  # the first of them proves the list
 
 
-@pytest.mark.parametrize("device", [False, True])
+@pytest.mark.parametrize("device", [pytest.param(False, marks=pytest.mark.full), True])
 def test_a_query_whose_proof_is_rejected_is_asked_again(runtime: Any, device: bool) -> None:
     """Its walk ended with a proof that the certificate rejects, and max_iter forbids passes that would refine it."""
     system, given = Passages(100, damping=0.3, max_iter=15, tol=1e-9), Passages.questions(32)

@@ -177,6 +177,7 @@ def test_products_below_the_least_float32_are_in_the_bound(runtime: Any, tmp_pat
     assert ran(runtime, "dense_product_f32") == 1
 
 
+@pytest.mark.full
 def test_a_product_beyond_the_bound_would_be_seen(runtime: Any, tmp_path: Path) -> None:
     """The test above can fail: errors of many times the bound lose rows."""
     rng = np.random.default_rng(11)

@@ -137,7 +137,9 @@ def test_lists_that_need_more_passes(runtime: Any, prove: Any, decades: float | 
     assert prove == "set" or {"ppr_refine_measure", "ppr_refine_end", "ppr_refine_around"} <= kinds
 
 
-@pytest.mark.parametrize(("batch", "k", "damping"), [(1, 10, 0.5), (16, 100, 0.85), (64, 60, 0.5)])
+@pytest.mark.parametrize(
+    ("batch", "k", "damping"), [(1, 10, 0.5), pytest.param(16, 100, 0.85, marks=pytest.mark.full), (64, 60, 0.5)]
+)
 def test_the_host_waits_for_looks_not_for_lanes(runtime: Any, batch: int, k: int, damping: float) -> None:
     """Of a block: for its plan, tries of a proof, what is open after the certificate, and once for one look or two."""
     rng = np.random.default_rng(9)
@@ -244,6 +246,7 @@ def test_a_walk_ends_in_one_launch(runtime: Any, masked: bool) -> None:
     assert not kinds.keys() & {"ppr_pass_weighted", "ppr_segments_weighted", "ppr_pass_sliced"}
 
 
+@pytest.mark.full
 def test_a_thread_of_a_walk_in_one_launch_sums_many_rows(runtime: Any) -> None:
     """So many that their grains do not fit in 32 bits.
 

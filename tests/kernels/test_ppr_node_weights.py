@@ -243,6 +243,7 @@ def test_equal_nodes_tie_exactly_only_where_their_weights_are_equal() -> None:
     assert hits.proven.all()
 
 
+@pytest.mark.emulator_full
 def test_edge_type_weights_and_filters_beside_weights_of_some_nodes(variant: str) -> None:
     rng = np.random.default_rng(6)
     for directed in (False, True):

@@ -62,6 +62,7 @@ def test_long_lists_are_proven_though_their_gaps_are_below_float32s_errors(varia
     assert hits.converged[refined].all()
 
 
+@pytest.mark.emulator_full
 @pytest.mark.parametrize("prove", ["order", "set"])
 def test_a_refined_list_is_the_same_in_any_batch(variant: str, prove: str) -> None:
     """In blocks of 1 to 32 lanes, where few or most of the others are refined too."""
@@ -79,6 +80,7 @@ def test_a_refined_list_is_the_same_in_any_batch(variant: str, prove: str) -> No
     assert prove == "set" or (short.ids == long.ids[:, :8]).all()
 
 
+@pytest.mark.emulator_full
 def test_shorter_lists_are_prefixes_of_longer_ones_and_of_lists_that_end_early(variant: str) -> None:
     """Near ties deep in a list, which lists of any k must rank alike, and candidates that no walk reaches."""
     rng = np.random.default_rng(1)

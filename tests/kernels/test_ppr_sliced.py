@@ -52,8 +52,9 @@ def test_rows_of_every_length(runtime: Any, weighted: bool, at_once: bool) -> No
     runtime.cooperative = at_once
     graph = graph_of_lengths(EDGES, weighted)
     rng = np.random.default_rng(1)
-    for batch in (1, 2, 3, 4) if FULL else (1, 4):
-        hf.ppr(graph, random_restart(rng, graph.num_nodes, batch), damping=[0.85, 0.0, 0.99, 0.3][:batch])
+    damping = [0.85, 0.0, 0.99 if FULL else 0.6, 0.3]
+    for batch in (1, 2, 3, 4) if FULL else (4,):
+        hf.ppr(graph, random_restart(rng, graph.num_nodes, batch), damping=damping[:batch])
     assert {PASS, WALK} & kernels(runtime) == ({WALK} if at_once else {PASS})
     assert not any("segments" in name and "residual" not in name and "early" not in name for name in kernels(runtime))
 

@@ -42,6 +42,7 @@ def candidates(exact: NDArray[np.float64], among: NDArray[np.bool_] | None) -> N
     return exact if among is None else np.where(among, exact, -np.inf)
 
 
+@pytest.mark.emulator_full
 @given(case=ppr_cases(), k=st.sampled_from([1, 2, 3, 5, 10, 64, 300]), some=st.booleans())
 def test_stop_tol_is_exactly_the_ranking_of_the_ppr_scores(variant: str, case: PprCase, k: int, some: bool) -> None:
     among = np.arange(case.graph.num_nodes) % 3 != 1 if some else None
@@ -52,6 +53,7 @@ def test_stop_tol_is_exactly_the_ranking_of_the_ppr_scores(variant: str, case: P
         assert_bitwise(getattr(hits, name), getattr(scored, name), name)
 
 
+@pytest.mark.emulator_full
 @given(
     case=ppr_cases(),
     k=st.sampled_from([1, 2, 3, 5, 10, 64, 300]),

@@ -80,7 +80,14 @@ def planted(folder: Path, file: str, old: str, new: str) -> Path:
 
 @pytest.mark.emulator
 @pytest.mark.skipif(without is not None, reason=str(without))
-@pytest.mark.parametrize("bits", [24, 11, 8], ids=["float32", "TF32", "bfloat16"])
+@pytest.mark.parametrize(
+    "bits",
+    [
+        pytest.param(24, id="float32"),
+        pytest.param(11, id="TF32"),
+        pytest.param(8, id="bfloat16", marks=pytest.mark.full),
+    ],
+)
 def test_a_product_of_fewer_bits_is_found(tmp_path: Path, bits: int) -> None:
     """By the quick form, too. In float32 the bound proves the list, so that no exhaustive search hides the product."""
     product = "sums[i][j] = fmaf(q[i], x[j], sums[i][j]);"
