@@ -257,7 +257,6 @@ def sanitizer_memory(w: Workplace) -> str:
         "clang++-14",
         "-DHOPFUSE_SANITIZE=address,undefined",
         "-DCMAKE_CXX_FLAGS=-fno-sanitize-recover=all",
-        "-DCMAKE_CXX_FLAGS_RELEASE=-O1",
     )
     w.fails("heap-buffer-overflow", program, "overflow")
     w.fails("runtime error: shift exponent", program, "undefined")
@@ -266,7 +265,7 @@ def sanitizer_memory(w: Workplace) -> str:
 
 def sanitizer_threads(w: Workplace) -> str:
     """Recorded calls replayed under ThreadSanitizer, the pool of threads included, two calls at a time"""
-    program = w.build("tsan", "clang++-14", "-DHOPFUSE_SANITIZE=thread", "-DCMAKE_CXX_FLAGS_RELEASE=-O1")
+    program = w.build("tsan", "clang++-14", "-DHOPFUSE_SANITIZE=thread")
     w.fails("data race", program, "race")
     return w.replays(program, VARIANTS, threads=("3",), copies=2)
 
@@ -274,8 +273,7 @@ def sanitizer_threads(w: Workplace) -> str:
 def sanitizer_bindings(w: Workplace) -> str:
     """The kernels' and the API's tests with the native module under AddressSanitizer"""
     clone = w.clone("asan-suite")
-    # With -O3, g++ spends minutes on the debug information of one instrumented file.
-    settings = w.builds("HOPFUSE_SANITIZE=address", "CMAKE_CXX_FLAGS_RELEASE=-O1")
+    settings = w.builds("HOPFUSE_SANITIZE=address")
     python = w.venv("venv-asan", ("-e", ".[dev]"), cwd=clone, **settings)
     libraries = [w.run("g++-12", f"-print-file-name={name}").strip() for name in ("libasan.so", "libstdc++.so")]
     # CPython's own allocations are not the module's leaks.
@@ -515,8 +513,8 @@ PARTS: dict[str, tuple[Callable[[Workplace], str], int]] = {
     "peers": (peers, 500),
     "integrations": (integrations, 500),
     "stores": (stores, 400),
-    "asan-suite": (sanitizer_bindings, 800),
-    "asan": (sanitizer_memory, 600),
+    "asan-suite": (sanitizer_bindings, 700),
+    "asan": (sanitizer_memory, 500),
     "clang": (clang, 350),
     "cupy": (cupy, 150),
     "torch": (torch, 250),
