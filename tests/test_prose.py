@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -84,6 +85,12 @@ def test_pages_are_plain_english() -> None:
     assert len(pages) > 50
     faults = [fault for name in pages for fault in prose.faults(name)]
     assert not faults, "\n".join(faults)
+
+
+def test_no_page_keeps_the_marks_of_a_merge() -> None:
+    mark = re.compile(r"^(<{7} .*|={7}|>{7} .*)$", re.MULTILINE)
+    assert [name for name in prose.pages() if mark.search((prose.ROOT / name).read_text(encoding="utf-8"))] == []
+    assert mark.findall("<<<<<<< HEAD\n=======\n>>>>>>> main\n=========") == ["<<<<<<< HEAD", "=======", ">>>>>>> main"]
 
 
 def test_public_docstrings_are_plain_english() -> None:
