@@ -222,7 +222,7 @@ def test_a_reader_that_loses_the_race_reads_again(tmp_path: Path, monkeypatch: p
     paths: list[str] = []
 
     def overtaken(path: Any, *flags: Any, **options: Any) -> int:
-        if Path(path).name.startswith("generation-"):
+        if Path(path).parent == tmp_path and Path(path).name.startswith("generation-"):
             paths.append(Path(path).name)
             if len(paths) == 1:
                 Index.build(passages=[{"text": "new"}]).save(tmp_path)
@@ -244,7 +244,8 @@ def test_a_file_that_is_replaced_while_it_is_opened_is_read_again(
 
         def overtaken(*arguments: Any, _original: Any = original, _calls: list[Any] = calls, **options: Any) -> Any:
             found = _original(*arguments, **options)
-            if "generation-" in str(arguments[0]) and not _calls:
+            # Only of this index: another thread may open one, too.
+            if f"{tmp_path}/generation-" in str(arguments[0]) and not _calls:
                 _calls.append(arguments)
                 Index.build(passages=[{"text": "new"}]).save(tmp_path)
             return found

@@ -11,9 +11,9 @@ def path(tmp_path_factory):
     return save(tmp_path_factory.mktemp("served") / "index")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def url(path):
-    """A server with small limits."""
+    """A server with small limits. Its threads end with the file: other files patch what all threads call."""
     limits = (
         "[limits]\nbody_bytes = 100000\nqueries = 40\nk = 50\nentities = 4\nallow = 20\ntext_chars = 200\nbatch = 8\n"
     )
