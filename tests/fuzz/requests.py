@@ -35,6 +35,9 @@ from serve.forged import (
 )
 from serve.served import Letters, configured, save
 
+#: It warns of each body that is refused.
+LOGGER = logging.getLogger("hopfuse.serve")
+
 
 class Door:
     """The application over a small index, with an event loop of its own, until the process ends."""
@@ -42,7 +45,7 @@ class Door:
     def __init__(self, *, writable: bool) -> None:
         from hopfuse.serve import Service, make_app
 
-        logging.getLogger("hopfuse.serve").setLevel(logging.CRITICAL)
+        LOGGER.setLevel(logging.CRITICAL)
         self._folder = Path(tempfile.mkdtemp(prefix="hopfuse-fuzz-"))
         path = save(self._folder / "index")
         config = configured(path, LIMITS, indexes={"cities": {"path": path, "writable": writable}})
@@ -104,6 +107,7 @@ def close_doors() -> None:
     """Stop the applications."""
     while _DOORS:
         _DOORS.popitem()[1].close()
+    LOGGER.setLevel(logging.NOTSET)
 
 
 def body_of(path: str, kind: str) -> Callable[[bytes, Path], object]:

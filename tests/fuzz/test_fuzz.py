@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import struct
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -31,6 +33,14 @@ PLANTED = {
     "planted-checksum": "KeyError: 'planted'",
     "planted-memory": "MemoryError: Unable to allocate 2.00 GiB",
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_server_outlives_the_file() -> Iterator[None]:
+    """Its log is silent, and its threads look at its index."""
+    yield
+    import_module("fuzz.requests").close_doors()
+    assert logging.getLogger("hopfuse.serve").level == logging.NOTSET
 
 
 @pytest.fixture
