@@ -208,7 +208,9 @@ def kill_writers(folder: Path, seed: int, kills: int) -> int:
         wanted, told = last + int(rng.integers(0, 4)), last
         with os.fdopen(reading) as acknowledged:
             while told < wanted:
-                told = int(acknowledged.readline())
+                line = acknowledged.readline()
+                assert line, f"the writer of kill {kill} ended by itself after commit {told}"
+                told = int(line)
             spin = int(rng.integers(0, 4000))
             while spin:  # somewhere in the next commit
                 spin -= 1
