@@ -27,6 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import arm_python
+from check_wheel import abi_of
 from interpreters import Interpreter, include_path, interpreters, version_of
 from requires import requirements
 from workplace import CACHE, ROOT, TOOLS, VARIANTS, Workplace, commit, install_tools, machine
@@ -462,12 +463,12 @@ def pythons(w: Workplace) -> str:
     source, clone = w.clone("pythons-source"), w.clone("pythons")
     shutil.rmtree(clone / "python", ignore_errors=True)  # the wheels are tested
     uv = w.venv("venv-uv", ("uv",), cwd=clone) / "uv"
-    lines, stable = [f"{version}: none here" for version in absent], None
+    lines, wheels = [f"{version}: none here" for version in absent], dict[bool, Path]()
     for one in found:
-        wheel = stable if stable is not None and not one.is_free_threaded else wheel_for(one, uv, source, w)
-        stable = stable or (None if one.is_free_threaded else wheel)
+        if one.is_free_threaded not in wheels:
+            wheels[one.is_free_threaded] = wheel_for(one, uv, source, w)
         extras = BESIDE_FREE_THREADS if one.is_free_threaded else BESIDE_PYTHONS
-        line = results_on(one, uv, clone, wheel, extras, w)
+        line = results_on(one, uv, clone, wheels[one.is_free_threaded], extras, w)
         lines.append(f"{version_of(one, w)}: {line}")
     return "; ".join(lines)
 
@@ -480,7 +481,7 @@ def wheel_for(one: Interpreter, uv: Path, source: Path, w: Workplace) -> Path:
     (built,) = target.glob("hopfuse-*.whl")
     w.run(sys.executable, source / ".ci" / "check_wheel.py", built)
     expected = f"cp{one.name.replace('.', '')}" if one.is_free_threaded else "abi3"
-    if built.name.split("-")[3] != expected:
+    if abi_of(built) != expected:
         raise RuntimeError(f"{built.name} is not a wheel for {expected}")
     return built
 
@@ -629,8 +630,7 @@ def unproven(is_same: Callable[[str], bool]) -> list[str]:
     """Return why docs/checks.md is no proof of HEAD: parts that did not pass, or a commit with other code."""
     text = REPORT.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
     tested = re.search(r"^Run of .* at commit (\w+):$", text, re.MULTILINE)
-    rows = re.findall(r"^\| (\S+) \| [^|]* \| (\w[\w ]*) \|", text, re.MULTILINE)
-    results = dict(rows)
+    results = dict(re.findall(r"^\| (\S+) \| [^|]* \| (\w[\w ]*) \|", text, re.MULTILINE))
     said = [f"{name}: {results.get(name, 'not run')}" for name in PARTS if results.get(name) != "passed"]
     if tested is None:
         return [*said, "no commit is named"]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .cases import CASES
 from .ceilings import Ceilings
-from .machine import KINDS, kind
+from .machine import KINDS, is_best_cpu, kind
 from .text import seconds, times
 
 Row = dict[str, Any]
@@ -153,7 +153,7 @@ def lines(rows: Sequence[Row]) -> list[list[str]]:
     Rows with an ISA do not count, since other libraries use the best one. If there are two machines of a kind, the
     later row counts.
     """
-    kept = [row for row in rows if not row["quick"] and not row.get("device") and not row.get("isa")]
+    kept = [row for row in rows if not row["quick"] and is_best_cpu(row)]
     machines = [
         _Machine([row for row in kept if kind(row["machine"]["flags"]) == name], at) for at, name in enumerate(KINDS)
     ]

@@ -6,7 +6,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,11 @@ def require_backend(name: str) -> None:
     reason = about["error"] or about["backends"][about["auto"] if name == "auto" else name]["error"]
     if reason:
         raise UnavailableError(reason)
+
+
+def is_best_cpu(row: Mapping[str, Any]) -> bool:
+    """Return whether hopfuse ran on the CPU, on its best instruction set."""
+    return not row.get("device") and not row.get("isa")
 
 
 def require_isa(name: str) -> None:

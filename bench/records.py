@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import bars, limits, variants
-from .machine import KINDS, kind
+from .machine import KINDS, is_best_cpu, kind
 from .peers import PEERS
 from .probes import PROBES
 from .text import ACCESS, place
@@ -67,7 +67,7 @@ def _build(row: Row) -> dict[str, Any]:
 
 def _targets(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return each target on each kind of machine that has rows."""
-    measured = {kind(row["machine"]["flags"]) for row in rows if not row.get("device") and not row.get("isa")}
+    measured = {kind(row["machine"]["flags"]) for row in rows if is_best_cpu(row)}
     found = []
     for line in bars.lines(rows):
         for at, name in enumerate(KINDS):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from .machine import is_best_cpu
+
 Row = dict[str, Any]
 Lines = dict[str, list[tuple[float, float]]]
 #: Queries per call in the plot by size of graph.
@@ -21,8 +23,7 @@ class Point(NamedTuple):
 
 def timed(rows: Sequence[Row]) -> list[Row]:
     """Return the rows that have hopfuse's time on the CPU, on the best instruction set."""
-    ours = [row for row in rows if row["status"] == "ok" and "hopfuse" in row]
-    return [row for row in ours if not row.get("device") and not row.get("isa")]
+    return [row for row in rows if row["status"] == "ok" and "hopfuse" in row and is_best_cpu(row)]
 
 
 def latency(rows: Sequence[Row]) -> Lines:

@@ -23,7 +23,8 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent
 sys.path += [path for path in (str(TESTS), str(TESTS.parent)) if path not in sys.path]
 
-from fuzz.targets import CORPUS, NAMES, Target, is_read, scratch, target_of  # noqa: E402
+from fuzz.targets import CORPUS, NAMES, Target, is_read, target_of  # noqa: E402
+from scratch import memory  # noqa: E402
 
 #: Seconds that one input may take, on a busy machine.
 SLOW = 60
@@ -31,7 +32,7 @@ SLOW = 60
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of the fuzzer gave: the inputs, the edges that they reached, and the failing one."""
+    """Hold what a run of the fuzzer gave: the inputs, the edges that they reached, and the failing one."""
 
     count: int
     edges: int
@@ -41,7 +42,7 @@ class Outcome:
 
 def fuzz(target: Target, seed: int, *limits: str, corpora: tuple[Path, ...] = ()) -> Outcome:
     """Run the fuzzer from a seed, up to limits such as ``-runs=1000``; new inputs go to the first corpus, if given."""
-    with tempfile.TemporaryDirectory(prefix="hopfuse-fuzz-", dir=scratch()) as folder:
+    with tempfile.TemporaryDirectory(prefix="hopfuse-fuzz-", dir=memory()) as folder:
         place = Path(folder)
         (place / "new").mkdir()
         options = [f"-seed={seed + 1}", f"-max_len={target.most}", f"-timeout={SLOW}", "-rss_limit_mb=0"]

@@ -26,15 +26,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scratch import memory
+
 TESTS = Path(__file__).resolve().parent
 os.environ.setdefault("HOPFUSE_NUM_THREADS", "1")
 #: Examples that a seed draws of each property test of a file that does not state how many it needs.
 DRAWS = 1_000
 QUESTIONS, KILLS, OPERATIONS = 10_000, 4, 2_000
-MEMORY = Path("/dev/shm")
 #: Parts whose writers are killed while the disk writes, or whose files may be large.
 ON_DISK = ("kills", "questions")
 INTERRUPTED = 130
+TEMPLATE = str(TESTS / "processes.py")
 
 
 @dataclass
@@ -159,22 +161,18 @@ PARTS: dict[str, Callable[[Place, int], int]] = {
 def count(name: str, first: int, *, seeds: int | None, seconds: float | None, most: int | None) -> None:
     """Count seed by seed until the seeds or the seconds are used, or the count is reached."""
     begin, seed, total, shared = time.monotonic(), first, 0, dict[str, Any]()
+    before = children()
     with tempfile.TemporaryDirectory(prefix="hopfuse-soak-", dir=None if name in ON_DISK else memory()) as folder:
         while True:
             with _temporary(Path(folder) / "temporary"), ExitStack() as until:
                 counted = PARTS[name](Place(Path(folder), until, shared), seed)
-            assert not (left := children()), f"seed {seed} left processes: {left}"
+            left = [one for one in children() if one not in before]
+            assert not left, f"seed {seed} left processes: {left}"
             print(json.dumps({"seed": seed, "count": counted}), flush=True)
             seed, total = seed + 1, total + counted
             is_over = seconds is not None and time.monotonic() - begin >= seconds
             if seed - first == seeds or is_over or (most is not None and total >= most):
                 return
-
-
-def memory() -> Path | None:
-    """Return a folder in memory, if there is one with enough room."""
-    has_room = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 1 << 30
-    return MEMORY if has_room else None
 
 
 @contextmanager
@@ -193,17 +191,26 @@ def _temporary(folder: Path) -> Iterator[None]:
 
 
 def children() -> list[str]:
-    """Return the processes that this one started and that run, with their commands."""
+    """Return the processes that this one started and that run, with their commands, but not those that end with it."""
+    found = []
+    for child, command in _started("self"):
+        if TEMPLATE in command:  # of which tests fork processes (tests/processes.py)
+            found += [f"{fork} {same}" for fork, same in _started(child)]
+        elif "resource_tracker" not in command:
+            found.append(f"{child} {command}")
+    return found
+
+
+def _started(process: str) -> Iterator[tuple[str, str]]:
+    """Yield the numbers and commands of the running children of a process."""
     from offline.kills import alive
 
-    found = []
-    for task in Path("/proc/self/task").glob("*/children"):
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
         for child in task.read_text(encoding="utf-8").split():
             with suppress(OSError):
                 command = Path(f"/proc/{child}/cmdline").read_text(encoding="utf-8").replace("\0", " ")
-                if alive(int(child)) and "resource_tracker" not in command:  # which ends with this process
-                    found.append(f"{child} {command}")
-    return found
+                if alive(int(child)):
+                    yield child, command
 
 
 def main(arguments: list[str]) -> None:

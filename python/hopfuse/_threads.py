@@ -1,4 +1,7 @@
-"""Determine the number of threads of a call: from its argument, the environment, or the available processors."""
+"""Determine the number of threads of a call, from its argument, the environment, or the available processors.
+
+Also make threads that run in a context of their own.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import Context
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ._arrays import native
 from ._validation import MAX_THREADS, check_threads, check_whole
@@ -38,6 +42,23 @@ def sharing(calls: Callable[[], int]) -> Iterator[None]:
         yield
     finally:
         del _sharing.calls
+
+
+def own_thread(work: Callable[..., object], *args: Any, name: str, daemon: bool = True) -> threading.Thread:
+    """Return a thread that will run ``work(*args)`` in an empty context.
+
+    Free-threaded Python lets a thread inherit the context of the one that starts it
+    (``sys.flags.thread_inherit_context``). A thread that serves several callers, or outlives its caller, must not: a
+    cancelled call would stop the work of others.
+
+    Examples
+    --------
+    >>> from hopfuse._threads import own_thread
+    >>> thread = own_thread(print, "done", name="hopfuse-example")
+    >>> thread.start(); thread.join()
+    done
+    """
+    return threading.Thread(target=Context().run, args=(work, *args), name=name, daemon=daemon)
 
 
 def thread_count(threads: int | None) -> int:

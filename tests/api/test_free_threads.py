@@ -105,7 +105,7 @@ def expected() -> dict[str, Any]:
 
 
 def test_operations_over_inputs_that_are_used_for_the_first_time(expected: dict[str, Any]) -> None:
-    """What the first call derives from a graph or a corpus is derived by one of several threads, or by each alike."""
+    """Let several threads make the first call: what it derives from a graph or a corpus is the same for each."""
     for _ in range(ROUNDS):
         calls = Inputs().calls()
         names = [*calls, *reversed(calls)]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import draws
+import processes
 import pytest
 import soak
 
@@ -202,3 +203,26 @@ def test_a_failure_names_its_seed_and_the_command_that_repeats_it(
     assert "AssertionError: 7 != 8" in said
     assert "kills FAILED with seed 5; to repeat it at abc1234:" in said
     assert "\n  .venv/bin/python tests/soak.py kills --from 5 --seeds 1\n" in said
+
+
+def test_a_fork_that_a_seed_leaves_fails_it_and_what_ran_before_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fork is a child of the template, and has its command."""
+    if not processes.FORKS:
+        pytest.skip("processes are no forks here")
+    sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+    before, left = processes.Popen(sleeps), []
+
+    def part(place: soak.Place, seed: int) -> int:
+        if seed:
+            left.append(processes.Popen(sleeps))
+        return 1
+
+    monkeypatch.setitem(soak.PARTS, "power", part)
+    try:
+        soak.main(["power", "--seeds", "1"])
+        with pytest.raises(AssertionError, match="seed 1 left processes"):
+            soak.main(["power", "--from", "1", "--seeds", "1"])
+    finally:
+        for one in (before, *left):
+            one.kill()
+            one.wait()

@@ -138,7 +138,7 @@ def of_stores() -> Seeds:
 
 
 def of_answers() -> Seeds:
-    """What a server, an endpoint of embeddings and one of a language model answer."""
+    """Return what a server, an endpoint of embeddings and a language model answer."""
     import pyarrow as pa
     from encoders.embedding_server import answered
 

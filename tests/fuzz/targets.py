@@ -6,7 +6,6 @@ warning of NumPy, a crash, a hang, or much memory. Where a checksum stands, what
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
 import warnings
@@ -83,11 +82,6 @@ def _fresh(folder: Path) -> Iterator[Path]:
     """Yield a folder for one input, emptied afterwards."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         yield Path(place)
-
-
-def scratch() -> str | None:
-    """Return a folder in memory for the files of inputs, None if there is none."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def of_file(name: str, read: Callable[[Path], Any]) -> Callable[[bytes, Path], object]:

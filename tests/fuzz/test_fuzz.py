@@ -19,10 +19,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fuzz.indexes import checksums_hold, sealed_index, sealed_log, whole_batches
-from fuzz.targets import CORPUS, MODULES, NAMES, Target, inputs_of, is_read, scratch, target_of
+from fuzz.targets import CORPUS, MODULES, NAMES, Target, inputs_of, is_read, target_of
 from fuzzing import fuzz
 from hopfuse.errors import FormatError, InputError, MissingExtraError
 from index.damages import damaged
+from scratch import memory
 
 for package in ("click", "httpx", "msgspec", "openai", "pyarrow", "starlette"):
     pytest.importorskip(package, reason="targets need the extras arrow, client, llm and serve")
@@ -46,8 +47,7 @@ def no_server_outlives_the_file() -> Iterator[None]:
 @pytest.fixture
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in memory, where there is one."""
-    place = scratch()
-    return tmp_path_factory.mktemp("fuzz") if place is None else Path(place)
+    return memory() or tmp_path_factory.mktemp("fuzz")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -101,7 +101,7 @@ def test_a_target_may_read_or_refuse_and_nothing_else(tmp_path: Path) -> None:
 
 
 def change(data: bytes, most: int) -> bytes:
-    """What a fuzzer may do to bytes."""
+    """Change bytes as a fuzzer may."""
     return damaged(data, np.random.default_rng(len(data)))[:most] if len(data) > 1 else b"x"
 
 

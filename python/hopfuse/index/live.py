@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
-from contextvars import Context
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
+from .._threads import own_thread
 from .._validation import check_choice, check_whole
 from ..errors import InputError
 from .change import Change
@@ -285,8 +285,7 @@ class LiveIndex(Generic[Kind]):
             except BaseException as error:
                 future.set_exception(error)
 
-        # In a context of its own, also where threads inherit one: a cancelled call does not stop what it has started.
-        threading.Thread(target=Context().run, args=(work,), name="hopfuse-compact").start()
+        own_thread(work, name="hopfuse-compact", daemon=False).start()
         return future
 
     def close(self) -> None:

@@ -35,30 +35,33 @@ def open_parquet(path: Path, purpose: str) -> Any:
         raise _unreadable(path, error) from None
 
 
-def read_groups(file: Any, path: Path, columns: Sequence[str]) -> Iterator[Any]:
+def read_groups(file: Any, path: Path, columns: Sequence[str], *, validate: bool = False) -> Iterator[Any]:
     """Yield some columns of each row group as an Arrow table; check the size of a group before reading it.
 
     Raises
     ------
     InputError
-        A row group is larger than :data:`MOST_GROUP_BYTES`, or cannot be read.
+        A row group is larger than :data:`MOST_GROUP_BYTES`, or cannot be read, or to be validated and damaged, such as
+        by a string that is not UTF-8.
     """
     for group in range(file.metadata.num_row_groups):
         check_group(file, path, group, columns)
         try:
             table = file.read_row_group(group, columns=list(columns))
+            if validate:
+                table.validate(full=True)
         except (ValueError, OSError) as error:
             raise _unreadable(path, error) from None
         yield table
 
 
 def read_batches(file: Any, path: Path, size: int, group: int, columns: Sequence[str]) -> Iterator[Any]:
-    """Yield some columns of a row group as record batches of at most ``size`` rows.
+    """Yield some columns of a row group as validated record batches of at most ``size`` rows.
 
     Raises
     ------
     InputError
-        The group cannot be read.
+        The group cannot be read, or is damaged.
     """
     try:
         for batch in file.iter_batches(batch_size=size, row_groups=[group], columns=list(columns)):
@@ -69,15 +72,14 @@ def read_batches(file: Any, path: Path, size: int, group: int, columns: Sequence
 
 
 def rows_of(table: Any, path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a table or batch that was read from a file.
+    """Return the rows of a validated table or batch.
 
     Raises
     ------
     InputError
-        A value is damaged, such as a string that is not UTF-8.
+        A value has no counterpart in Python, such as a time beyond the year 9999.
     """
     try:
-        table.validate(full=True)
         rows: list[dict[str, Any]] = table.to_pylist()
     except (ArithmeticError, ValueError, OSError) as error:
         raise _unreadable(path, error) from None

@@ -294,7 +294,8 @@ def _from_json(path: Path) -> Rankings:
 def _parquet(path: Path) -> list[Any]:
     try:
         file = open_parquet(path, "reading a run from a Parquet file")
-        return [row for table in read_groups(file, path, file.schema_arrow.names) for row in rows_of(table, path)]
+        tables = read_groups(file, path, file.schema_arrow.names, validate=True)
+        return [row for table in tables for row in rows_of(table, path)]
     except InputError as error:
         raise error.about(kind=FormatError) from None
 

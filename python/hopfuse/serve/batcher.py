@@ -23,12 +23,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextvars import Context
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from .._threads import sharing
+from .._threads import own_thread, sharing
 from .costs import STALE, Costs, Load
 from .errors import RefusalError
 from .threads import contained, join
@@ -193,9 +192,7 @@ class Batcher:
         self._threads = [self._thread(number) for number in range(2 * workers)]
 
     def _thread(self, number: int) -> threading.Thread:
-        # In a context of its own, also where threads inherit that of whatever starts them.
-        work, name = (self._work, number), f"hopfuse-kernel-{number}"
-        return threading.Thread(target=Context().run, args=work, name=name, daemon=True)
+        return own_thread(self._work, number, name=f"hopfuse-kernel-{number}")
 
     def start(self) -> None:
         """Start the workers; outcomes are set on the running event loop."""

@@ -7,13 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from contextvars import Context
 from queue import SimpleQueue
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._threads import own_thread
 from ..encoders import Encoder
 from ..encoders.protocol import checked_vectors
 from ..errors import InputError
@@ -96,9 +96,7 @@ class _Line:
             jobs = self._idle.pop() if self._idle else None
         if jobs is None:
             jobs = SimpleQueue()
-            name = f"hopfuse-encode-{self.encoder.name}"
-            # In a context of its own, not that of the job that happens to be first (sys.flags.thread_inherit_context).
-            threading.Thread(target=Context().run, args=(self._work, jobs), name=name, daemon=True).start()
+            own_thread(self._work, jobs, name=f"hopfuse-encode-{self.encoder.name}").start()
         jobs.put(job)
         return job
 

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager
-from contextvars import Context
-from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
+
+from .._threads import own_thread
 
 
 class DaemonThreads(Executor):
@@ -57,9 +57,7 @@ class DaemonThreads(Executor):
             self._jobs.put((future, lambda: fn(*args, **kwargs)))
             if len(self.threads) < min(self._most, self._busy):
                 name = f"{self._name}-{len(self.threads)}"
-                # In a context of its own: free-threaded Python gives a thread that of the job that happens to be first.
-                begin = partial(Context().run, self._work)
-                self.threads.append(threading.Thread(target=begin, name=name, daemon=True))
+                self.threads.append(own_thread(self._work, name=name))
                 self.threads[-1].start()
         return future
 
