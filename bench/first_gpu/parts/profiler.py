@@ -32,7 +32,8 @@ def run(journal: Journal, sizes: Sizes, folder: Path) -> str:
     program = shutil.which(PROGRAM)
     if program is None:
         raise UnavailableError(f"{PROGRAM} is not on PATH; it is part of the CUDA toolkit")
-    asked = ("--csv", "--metrics", ",".join(METRICS), "--kernel-name", KERNELS)
+    clocks = ("--clock-control", "none")  # a card's settings are its owner's, and the searches run at these clocks
+    asked = ("--csv", *clocks, "--metrics", ",".join(METRICS), "--kernel-name", KERNELS)
     size = ("small",) if sizes.is_quick else ("musique",)
     command = (program, *asked, sys.executable, "-m", "bench.first_gpu.once", *size)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
