@@ -251,7 +251,7 @@ HOPFUSE_DEVICE void start(const StartArguments& a) {
     const uint64_t word = a.restart_rows.words[place.warp];
     const bool all = a.all != 0 || *a.left == 0;
     if (word == 0 && !all) return;
-    const int64_t rank = a.restart_rows.rank[place.warp];
+    const int64_t rank = word == 0 ? 0 : a.restart_rows.rank[place.warp];  // written for words that have rows alone
     HOPFUSE_ROLLED
     for (int i = place.lane / row_threads<L>; i < PPR_TILE; i += warp_rows<L>) {
         const int64_t row = first + i;

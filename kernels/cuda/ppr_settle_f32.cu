@@ -131,9 +131,11 @@ template <int L>
 HOPFUSE_DEVICE Measured restart_of_tile(const RestArguments& a, const TileRange& rows, int lane) {
     if (rows.first >= rows.last) return Measured{0.0, 0.0};
     const int64_t tile = rows.first / PPR_TILE;
+    const uint64_t word = a.restart_rows.words[tile];
+    if (word == 0) return Measured{0.0, 0.0};  // whose rank nobody has written
     const float* restart = a.restart + static_cast<int64_t>(a.restart_rows.rank[tile]) * L + lane;
     float largest = 0.0f;
-    for (uint64_t bits = a.restart_rows.words[tile]; bits != 0; bits &= bits - 1, restart += L) {
+    for (uint64_t bits = word; bits != 0; bits &= bits - 1, restart += L) {
         const int64_t row = rows.first + __ffsll(static_cast<long long>(bits)) - 1;
         const float share =
             a.attraction == nullptr ? *restart : over_attraction(*restart, a.attraction[row * L + lane]);
