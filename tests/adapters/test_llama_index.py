@@ -107,8 +107,6 @@ def test_filters_mean_what_they_mean_to_llama_index(filters):
     index = hf.Index.build(
         passages=[{"id": str(at), "text": "a road", "metadata": one} for at, one in enumerate(about)]
     )
-    if not hasattr(utils, "build_metadata_filter_fn"):
-        pytest.skip("this version of llama-index-core has no build_metadata_filter_fn")
     own = utils.build_metadata_filter_fn(lambda id: about[int(id)], filters)
     found = HopfuseRetriever(index, similarity_top_k=20, filters=filters).retrieve("road")
     assert {one.node.node_id for one in found} == {str(at) for at in range(9) if own(str(at))}

@@ -8,6 +8,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import hopfuse as hf
 import numpy as np
@@ -84,6 +85,19 @@ def test_an_error_is_sent_as_a_row(error) -> None:
         assert isinstance(found, type(error))
         assert f"{found}" == f"{error}"
         assert [getattr(one, "code", None) for one in (found, error)] == [getattr(error, "code", None)] * 2
+
+
+def test_a_refusal_without_a_message_is_named_by_its_class(monkeypatch) -> None:
+    """Ray 2.52 says nothing of a token that the cluster does not have."""
+
+    def init(*_: object, **__: object) -> None:
+        raise ConnectionError
+
+    ray = SimpleNamespace(is_initialized=lambda: False, init=init, exceptions=SimpleNamespace(RayError=RuntimeError))
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setitem(sys.modules, "ray.data", ray)
+    with pytest.raises(InputError, match="ConnectionError; start it with RAY_AUTH_MODE=token"), connected("local"):
+        pass
 
 
 @pytest.fixture

@@ -53,9 +53,11 @@ def tables(ids: list[Any]) -> dict[str, Any]:
     def listed(vectors: np.ndarray) -> Any:
         return pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
 
+    # pyarrow 18 would sort the names.
+    metadata = pa.array(METADATA, pa.struct({"year": pa.int64(), "tags": pa.list_(pa.string())}))
     return {
         "passages": pa.table(
-            {"id": ids, "title": TITLES, "text": TEXTS, "vector": listed(VECTORS), "metadata": METADATA}
+            {"id": ids, "title": TITLES, "text": TEXTS, "vector": listed(VECTORS), "metadata": metadata}
         ),
         "entities": pa.table(
             {"name": NAMES, "vector": listed(ENTITY_VECTORS), "aliases": [["Ada", "Countess"], None, []]}

@@ -48,7 +48,7 @@ def test_other_types_of_arrow_are_read_alike(tmp_path):
     passages = passages.set_column(3, "vector", wide)
     made = Index.build(ArrowSource(**{**given, "passages": passages}))
     assert saved_bytes(made, tmp_path / "made") == saved_bytes(file_index(STRINGS), tmp_path / "wanted")
-    halves = pa.array(VECTORS.astype(np.float16).tolist(), pa.list_(pa.float16(), 5))
+    halves = pa.FixedSizeListArray.from_arrays(pa.array(VECTORS.astype(np.float16).reshape(-1)), 5)
     half = Index.build(ArrowSource(passages=passages.set_column(3, "vector", halves)), storage="float16")
     assert np.array_equal(half.vectors, VECTORS.astype(np.float16))
 

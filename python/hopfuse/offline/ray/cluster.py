@@ -57,7 +57,7 @@ def connected(address: str | None, *, stay: bool = False) -> Iterator[Any]:
         local = {"include_dashboard": False} if where == "local" else {}
         ray.init(where, log_to_driver=False, logging_level=logging.ERROR, **local)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise _unconnected(
             where,
             f"{reason}; start it with RAY_AUTH_MODE=token, run `ray start` on this machine too, and give each machine "
@@ -68,6 +68,11 @@ def connected(address: str | None, *, stay: bool = False) -> Iterator[Any]:
     finally:
         if not stay:
             ray.shutdown()
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or its class where Ray says nothing."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _check_answers(address: str) -> None:

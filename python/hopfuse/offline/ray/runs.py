@@ -22,7 +22,7 @@ from ..run import RunCounts, shard_parts
 from ..scoring import OpenScorer
 from ..workers import MOST_DEATHS
 from .actors import PartActor, PartReader, error_of_row
-from .cluster import connected, cpus_of_actor, fitting, quiet
+from .cluster import connected, cpus_of_actor, first_line, fitting, quiet
 
 #: Default seconds that a run waits for resources that other jobs use, or that a lost node had.
 PATIENCE = 30.0
@@ -202,7 +202,7 @@ class _Rounds:
                         "parts stay. Ray reports: {reason}",
                         deaths=MOST_DEATHS,
                         part=left[0],
-                        reason=str(error).splitlines()[0],
+                        reason=first_line(error),
                     ) from error
         return deaths
 
