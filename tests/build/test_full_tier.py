@@ -7,8 +7,10 @@ import json
 import re
 import sys
 import threading
+import tomllib
 import zipfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -113,6 +115,66 @@ def test_the_part_torch_has_the_files_that_skip_without_torch_or_its_kind() -> N
     assert {"test_tensors.py", "test_fastembed.py", "test_forked_workers.py", "test_pages.py"} <= found
     assert "test_full_tier.py" not in found
     assert len(found) < 20
+
+
+def test_the_part_lowest_has_every_extra_and_tests_that_exist() -> None:
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    environments = full_checks.LOWEST.values()
+    assert {extra for one in environments for extra in one.extras} == stated.keys() - {"dev"}
+    for test in (*full_checks.OTHERWISE, *(test for one in environments for test in one.tests)):
+        path, _, name = test.partition("::")
+        assert (ROOT / path).exists(), test
+        if name:
+            assert f"def {name.partition('[')[0]}(" in (ROOT / path).read_text(encoding="utf-8"), test
+
+
+class Place:
+    """A workplace whose commands are noted, and whose tests end with a line."""
+
+    def __init__(self, line: str) -> None:
+        self.line, self.commands = line, list[tuple[str, ...]]()
+
+    def clone(self, name: str) -> Path:
+        return Path(name)
+
+    def wheel(self) -> Path:
+        return Path("hopfuse.whl")
+
+    def venv(self, name: str, *installs: tuple[str, ...], cwd: Path) -> Path:
+        self.commands += installs
+        return Path(name)
+
+    def run(self, *command: object, cwd: Path | None = None, **environment: str) -> str:
+        self.commands.append(tuple(map(str, command)))
+        return ""
+
+    def pytest(self, *arguments: object, **environment: str) -> str:
+        return self.line
+
+
+def test_the_part_lowest_installs_the_lowest_versions_and_no_other_build_of_torch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = full_checks.LOWEST["encoders"]
+    place: Any = Place("3 passed")
+    monkeypatch.setattr(full_checks, "LOWEST", {"encoders": one})
+    assert full_checks.lowest(place) == "encoders: 3 passed"
+    (uv,), (torch,), lowest, beside, wheel = place.commands
+    assert (uv, torch) == ("uv", full_checks.TORCH)
+    assert lowest[lowest.index("--resolution") + 1] == "lowest-direct"
+    assert lowest[-4:] == ("--extra", "encode", "--extra", "fastembed")
+    assert all("--only-binary" in command for command in (lowest, beside, wheel))
+    assert wheel[-2:] == ("--no-deps", "hopfuse.whl")
+
+
+def test_no_test_of_the_part_lowest_may_be_skipped_where_a_package_is_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = full_checks.LOWEST["encoders"]
+    monkeypatch.setattr(full_checks, "LOWEST", {"encoders": one})
+    skipping: Any = Place("2 passed, 1 skipped")
+    with pytest.raises(RuntimeError, match=r"encoders: 2 passed, 1 skipped; .* no test may be skipped"):
+        full_checks.lowest(skipping)
+    monkeypatch.setattr(full_checks, "LOWEST", {"encoders": replace(one, may_skip=True)})
+    assert full_checks.lowest(skipping) == "encoders: 2 passed, 1 skipped"
 
 
 def test_the_budgets_fill_two_lanes_for_a_hundred_minutes() -> None:
