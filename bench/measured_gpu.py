@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,10 +47,10 @@ SECTION = """# On GPUs: measured
 
 This page is written by `python -m bench.roofline`; do not edit it by hand.
 
-**One card has run hopfuse: an NVIDIA H200.** The present host side and kernels ran on it on {day}, but not all checks:
-{absent} ran on {earlier_day} only, with an earlier version. No RTX card has run it. The tests compare every kernel
-on an emulator with the CPU, bit for bit. `hopfuse selftest` does so on your card, and a short form of it runs before
-the first answer.
+**One card has run hopfuse: an NVIDIA H200.** The present host side and most of the present kernels ran on it on
+{day}, but not all checks: {absent} ran on {earlier_day} only, with an earlier version. No RTX card has run it. The
+tests compare every kernel on an emulator with the CPU, bit for bit. `hopfuse selftest` does so on your card,
+and a short form of it runs before the first answer.
 
 ## An NVIDIA H200
 
@@ -57,7 +58,8 @@ the first answer.
 commit {commit}. The change that was not committed gave NVIDIA's profiler an option. The report is
 [bench/results/{file}](../bench/results/{file}).
 
-- **Equal bits.** The six recorded searches below, and the short self-test of all operations, gave the CPU's bits.
+- **Equal bits.** The six recorded searches below, and the short self-test, which uses {loaded} of the {files} files of
+  kernels, gave the CPU's bits.
 - **racecheck** found 0 hazards in the short self-test.
 - **initcheck failed**: it reported {uninitialised} reads of memory that nothing had written. Those that the report
   lists are in {reader}: a walk's start read the rank of a word without rows, and did not use it. The kernel has been
@@ -147,6 +149,7 @@ def section() -> str:
         day=report.whole["began"][:10], earlier_day=earlier.whole["began"][:10], absent=_absent(report),
         device=card["device"], driver=card["driver"], cores=report.whole["machine"]["cores"],
         commit=report.whole["machine"]["commit"].removesuffix("-dirty"), file=FILE.name,
+        loaded=len(card["kernels"]), files=re.findall(r"compiling (\d+)", report.parts["build"]["output"])[0],
         **_initcheck(report.details("initcheck")), missing=_missing(report.details("calls")["rows"]),
         build_seconds=report.details("build")["seconds"], build_cpu=report.details("build")["cpu_seconds"],
         in_a_row=rows[0]["in_a_row"]["n"], rested=rows[0]["rested"]["n"], clocks=_clocks(report),
