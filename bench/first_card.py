@@ -12,10 +12,11 @@ SECTION = """
 `python -m bench.first_gpu --out report.json`, from a checkout on Linux with `pip install -e '.[cuda13,dev]' --group
 sanitizer` (pip 25.1 or later), runs every check and measurement on a GPU. Each part runs in its own process with a
 time limit. The report is written after each part: if a part fails, crashes or hangs, the report has its notes up to
-then, and the next part starts. Parts whose packages are not installed are skipped with the reason. `--only NAME` runs
-some of the parts, `--quick` runs all on small inputs. **`--minutes 15` is for a card that is lent**: parts have short
-limits, the first ones tell most, and those that no time is left for are skipped. The exit status is 1 if a part
-failed, crashed or ran out of time.
+then, and the next part starts. Parts whose packages are not installed are skipped with the reason, and so are two
+walks of `calls` without the data of hotpotqa ([Data sets](datasets.md)). `--only NAME` runs some of the parts,
+`--quick` runs all on small inputs. **`--minutes 15` is for a card that is lent**: parts have short limits, the first
+ones tell most, and those that no time is left for are skipped. The exit status is 1 if a part failed, crashed or ran
+out of time.
 [examples/first_gpu.ipynb] does the same on a hosted T4, cell by cell.
 
 | part | runs | reports |
@@ -36,10 +37,10 @@ failed, crashed or ran out of time.
 
 `out_of_memory` fills the GPU's memory for moments, so use a GPU that nobody else is using. The folder `report.parts`
 beside the report has the output of each part. The `--quick` form was run on an emulated driver, with substitutes for
-NVRTC and compute-sanitizer (tests/bench/test_first_gpu.py). **`rates` and `profiler` have not run on a card.**
+NVRTC and compute-sanitizer (tests/bench/test_first_gpu.py).
 
-Wheels for Linux have compiled kernels. A first use without them compiles {files} files in threads, and says so on
-standard error. With NVRTC {nvrtc} for sm_89 they take
+Wheels for Linux have compiled kernels. A first use without them compiles them in threads, and says so on
+standard error. With NVRTC {nvrtc} for sm_89, {files} files took
 {median:.1f} s of CPU time ({machine}: the median of {runs} runs of
 `python tests/cuda/compile_times.py 89`, which took {least:.1f} to {most:.1f} s).
 

@@ -32,7 +32,9 @@ class Card:
 
     Bandwidth in GB/s, L2 in MiB, multiprocessors, float32 TFLOP/s without tensor cores, the share of that for float64,
     the boost clock in GHz, the TFLOP/s of tensor cores for dense 16-bit products with float32 sums, the compute
-    capability, and whether the kernels have run on one.
+    capability, and whether the kernels have run on one. NVIDIA does not publish the bandwidth of L2: ``l2_cycle`` is
+    its bytes in a cycle of a multiprocessor, an assumption of 16 where nobody has measured. ``l2_copies`` is the number
+    of its partitions that each cache what their own multiprocessors read.
     """
 
     name: str
@@ -44,7 +46,14 @@ class Card:
     clock: float
     tensor: float
     capability: int
+    l2_cycle: float = 16
+    l2_copies: int = 1
     measured: bool = False
+
+    @property
+    def l2_bandwidth(self) -> float:
+        """Return the bytes that L2 gives in a second."""
+        return self.l2_cycle * self.multiprocessors * self.clock * 1e9
 
     @property
     def label(self) -> str:
@@ -64,6 +73,9 @@ class Card:
         return self.multiprocessors * max(1, min(family.blocks, family.warps // warps, by_registers, by_shared))
 
 
+#: What an H200 gathered from L2 in rows of 128 bytes: 8,085 GB/s (bench/results/h200-2026-11-29.json). Its first-level
+#: caches hold at most 2% of the table of 15.7 MB that the probe gathers from. The H100 has the same chip.
+GATHERED_CYCLE = 30.9
 CARDS = (
     Card("RTX 3070", 448, 4, 46, 20.3, 1 / 64, 1.73, 40.6, 86),
     Card("RTX 4070", 504, 36, 46, 29.1, 1 / 64, 2.48, 58.3, 89),
@@ -71,20 +83,20 @@ CARDS = (
     Card("RTX 5090", 1792, 96, 170, 104.8, 1 / 64, 2.41, 209.5, 120),
     Card("T4", 320, 4, 40, 8.1, 1 / 32, 1.59, 65, 75),
     Card("L4", 300, 48, 58, 30.3, 1 / 64, 2.04, 121, 89),
-    Card("H100 SXM", 3350, 50, 132, 66.9, 1 / 2, 1.98, 989, 90),
-    Card("H200", 4800, 60, 132, 66.9, 1 / 2, 1.98, 989, 90, measured=True),
+    Card("H100 SXM", 3350, 50, 132, 66.9, 1 / 2, 1.98, 989, 90, GATHERED_CYCLE, 2),
+    Card("H200", 4800, 60, 132, 66.9, 1 / 2, 1.98, 989, 90, GATHERED_CYCLE, 2, measured=True),
 )
 
 
 @dataclass(frozen=True)
 class Constants:
-    """What published numbers do not say, calibrated on the parts of six searches on an H200. Only a measurement changes
-    them.
+    """What published numbers do not say, measured on an H200 or fitted to the parts of six searches there. Only a
+    measurement changes them.
 
     Attributes
     ----------
     bandwidth_share : float
-        Of the published bandwidth, what streams reach.
+        Of the bandwidth of memory and of L2, what kernels reach.
     issue_share : float
         Of the schedulers' cycles, those in which they issue an instruction of a kernel that waits for nothing else.
     memory_latency, cache_latency : float
@@ -99,6 +111,8 @@ class Constants:
         Seconds between two kernels of a recording.
     call : float
         Seconds of a call of the driver around a recording: a copy, the launch of a graph, a wait.
+    host_copies : float
+        Bytes a second of a copy from the host.
     """
 
     bandwidth_share: float
@@ -110,16 +124,18 @@ class Constants:
     barrier: float
     gap: float
     call: float
+    host_copies: float
 
 
 CALIBRATED = Constants(
-    bandwidth_share=0.77,
-    issue_share=0.49,
-    memory_latency=340e-9,
+    bandwidth_share=0.80,
+    issue_share=0.56,
+    memory_latency=310e-9,
     cache_latency=150e-9,
-    step=5.3,
-    launch=1.5e-6,
-    barrier=2.3e-6,
-    gap=1.5e-6,
-    call=20e-6,
+    step=5.6,
+    launch=1.4e-6,
+    barrier=2.2e-6,
+    gap=1.6e-6,
+    call=4e-6,
+    host_copies=21e9,
 )

@@ -21,8 +21,10 @@ SEEDS, MOST_EARLY, SPARSE = 3, 4, 4
 PASS_LANES, EARLY_ROWS = 4, 8
 #: Blocks a multiprocessor of kernels whose threads take many rows.
 BLOCKS_OF_QUADS = 12
-#: Rows of a tile, entries of a segment, bytes of a sector and of an access to memory, blocks that one block joins.
-TILE, SEGMENT, SECTOR, ACCESS, JOIN_GROUP = 64, 64, 32, 64, 64
+#: Rows of a tile, entries of a segment, bytes of a sector and of an access to memory, places that blocks join in.
+TILE, SEGMENT, SECTOR, ACCESS, JOIN_PLACES = 64, 64, 32, 64, 64
+#: Bytes as which L2 serves a shorter row: an H200 gathered as many rows a second of 16, 32 and 64 bytes.
+GATHERED = 64
 PASS_BYTES = 1 << 23
 THREADS = 256
 #: Of a selection: threads of a block, and keys that a thread reads at once.
@@ -49,7 +51,8 @@ class Size:
 
     ``passes`` is the number of passes that a walk of damping 0.5 takes to 1e-6, and ``limit`` the number that a
     recording has for it. ``segments`` is the number of segments of long rows, and that of the longest row. ``weights``
-    is the number of distinct weights: those of random graphs are sums of parallel edges.
+    is the number of distinct weights: those of random graphs are sums of parallel edges. ``listed`` is the number of
+    rows that the last threshold of a scan leaves a query.
     """
 
     name: str
@@ -62,6 +65,7 @@ class Size:
     limit: int = 19
     segments: int = 0
     weights: int = 4
+    listed: int = LISTED
 
     @property
     def entry_bytes(self) -> int:
@@ -79,11 +83,13 @@ def code_count(nodes: int) -> int:
 
 
 SMALL = Size("small", 900, 7_960, 600, 32, 4, 13, 16)
-MUSIQUE = Size("MuSiQue", 72_000, 1_050_000, 11_656, 4096, 4, 15, 18)
+#: The profile of bench/results/h200-2026-11-29.json has 325 MB of sectors for the rows that 32 queries rank.
+MUSIQUE = Size("MuSiQue", 72_000, 1_050_000, 11_656, 4096, 4, 15, 18, listed=620)
 MILLION = Size("million", 1_000_000, 10_000_000, 1_000_000, 1024, 2)
 TEN_MILLION = Size("ten million", 10_000_000, 100_000_000, 10_000_000, 1024, 2, 17, 20)
-#: Of a walk, the first pass whose residual is measured is limit - limit / MEASURED_SHARE (hopfuse/ppr_plan.h).
-MEASURED_SHARE = 4
+#: The first pass of a recording whose residual is measured (kernels/device/ppr_block.cpp): 13 - 13 / 4, by the 13
+#: passes that the best restart takes for damping 0.5 to 1e-6.
+FIRST_MEASURED = 10
 
 
 @dataclass(frozen=True)
@@ -174,7 +180,7 @@ def sort_steps(keys: float, threads: int = SELECT_THREADS) -> float:
     """Return the instructions of a warp of a block that sorts keys in shared memory by a bitonic network."""
     runs = ceil(log2(max(2.0, keys)))
     length, stages = 1 << runs, runs * (runs + 1) // 2
-    return stages * (-(-length // 2 // threads) * 36 + 25)
+    return stages * (-(-length // 2 // threads) * 17 + 12)
 
 
 def stream_steps(keys: float, kept: int) -> tuple[float, float]:
@@ -252,7 +258,7 @@ class Search:
 
     def gathered(self) -> dict[str, Any]:
         """Return the bytes that a gather of each entry's lanes moves from L2 and from memory."""
-        sectors = float(self.size.stored * max(SECTOR, 4 * self.lanes))
+        sectors = float(self.size.stored * max(GATHERED, 4 * self.lanes))
         missed = float(self.size.stored * max(ACCESS, 4 * self.lanes))
         return {"cache": sectors, "memory": 0.0 if self.is_near else missed * (1 - self.hit_share(missed))}
 
@@ -263,7 +269,7 @@ class Search:
         """
         found, streamed = 0.0, self.graph + 2 * self.state
         for _ in range(60):
-            stays = self.card.l2 * 2**20 / (gathered * (1 - found) + streamed)
+            stays = self.card.l2 * 2**20 / self.card.l2_copies / (gathered * (1 - found) + streamed)
             found = 0.5 * (found + 1 - exp(-self.entries * stays))
         return found
 
@@ -301,20 +307,26 @@ def most_lanes(size: Size, card: Card) -> int:
     return min((32, 16, 8, 4), key=moved)
 
 
-#: Float32 operations of a GPU for each byte that it gathers from L2: 256 and 16 in a cycle of a multiprocessor.
+#: Float32 operations of a GPU for each byte that it gathers from L2, as the library assumes: 256 and 16 in a cycle of a
+#: multiprocessor.
 FLOPS_PER_L2_BYTE = 16
 
 
 def l2_speedup(card: Card) -> float:
-    """Return the bandwidth of the L2 cache over that of the memory."""
+    """Return the bandwidth of the L2 cache over that of the memory, as the library assumes."""
     return max(1.0, 1e3 * card.flops / FLOPS_PER_L2_BYTE / card.bandwidth)
 
 
 def join(lanes: int, blocks: int) -> tuple[float, float]:
-    """Return the dependent loads and the steps by which blocks join what they measured, in levels of JOIN_GROUP."""
-    levels = 1 + (blocks > 1) + (blocks > JOIN_GROUP)
-    near = (levels - 1) * 3.0 + (levels - 1) * min(blocks, JOIN_GROUP) * lanes / THREADS
-    return near, levels * (100 + 2 * THREADS / lanes * 6)
+    """Return the dependent loads and the steps by which blocks join sums and maxima (kernels/cuda/grid_join.h).
+
+    Threads of four lanes join theirs by shuffles, and warps through shared memory. A block adds its own to one of
+    JOIN_PLACES, and the last block joins these.
+    """
+    inside = 2 * (24 * log2(WARP * PASS_LANES / lanes) + 8 * THREADS / WARP)
+    if blocks == 1:
+        return 0.0, inside
+    return 6.0 + min(blocks, JOIN_PLACES) * lanes / THREADS, inside + 2 * 6 * THREADS / lanes
 
 
 # ---- Kernels ---------------------------------------------------------------------------------------------------------
@@ -332,11 +344,10 @@ def start(of: Search) -> Iterator[Work]:
 
 
 def restart(of: Search) -> Iterator[Work]:
-    """ppr_restart_lL: one block, a warp for each query, clears and ranks a word for each tile."""
-    turns = of.tiles / (WARP * of.lanes)
+    """ppr_restart_lL: one block, a warp for each query, marks and ranks the words that have its seeds."""
     yield Work(
-        "other", "ppr_restart_lL", threads=WARP * of.lanes, registers=64, units=max(1.0, turns), near=2, steps=40,
-        first_near=16, first_steps=800,
+        "other", "ppr_restart_lL", threads=WARP * of.lanes, registers=64, near=2, steps=40, first_near=16,
+        first_steps=1100,
     )  # fmt: skip
 
 
@@ -360,7 +371,7 @@ def early(of: Search) -> Iterator[Work]:
             "early passes", "ppr_early_lL", blocks=of.size.nodes / rows / (THREADS / WARP), registers=64, shared=416,
             memory=(0 if of.all_near else found) + (0 if of.is_near else filled) + of.gathered()["memory"] * before,
             cache=found + filled + of.gathered()["cache"] * before,
-            far=loads["far"], near=loads["near"] + words, steps=120 + 175 * turns + 150 * chosen + 90 * groups,
+            far=loads["far"], near=loads["near"] + words, steps=185 + 175 * turns + 220 * chosen + 120 * groups,
             first_near=4,
         )  # fmt: skip
 
@@ -382,8 +393,7 @@ def sliced(of: Search) -> Iterator[Work]:
     if of.is_one_launch:
         blocks = min(blocks, of.card.resident_blocks(THREADS, registers, 14_600))
     units = ceil(slices / (blocks * THREADS / WARP))
-    first = of.size.limit - of.size.limit // MEASURED_SHARE
-    measured = max(0, of.size.passes - first + 1)
+    measured = max(0, of.size.passes - FIRST_MEASURED + 1)
     loads = of.loads(2, 1)
     padded = slices * WARP * min(8.0, of.entries / threads + 0.5)
     states = states_of(of, count - measured)
@@ -422,8 +432,7 @@ def passes(of: Search) -> Iterator[Work]:
     groups, _ = groups_of(of.entries, rows, 4)
     mean = groups
     count = of.size.passes - len(of.early_passes)
-    first = of.size.limit - of.size.limit // MEASURED_SHARE
-    measured = max(0, of.size.passes - first + 1)
+    measured = max(0, of.size.passes - FIRST_MEASURED + 1)
     registers = 72 if of.is_one_launch else 64
     most = of.card.resident_blocks(THREADS, registers, 14_800) if of.is_one_launch else 16 * of.card.multiprocessors
     blocks = min(-(-of.size.nodes * of.lanes // (PASS_LANES * THREADS)), of.tiles, most)
@@ -440,7 +449,7 @@ def passes(of: Search) -> Iterator[Work]:
     }  # fmt: skip
     name = "ppr_walk_lL" if of.is_one_launch else "ppr_pass_weighted_lL"
     entry_steps = 75 if of.lanes > 16 else 55
-    steps, issued = 220 + entry_steps * groups, 220 + entry_steps * mean
+    steps, issued = 245 + entry_steps * groups, 245 + entry_steps * mean
     each = 0 if of.is_one_launch else 1
     if of.size.segments:
         yield segments(of, "ppr_segments_weighted_lL", count, each * (of.size.limit - len(of.early_passes)))
@@ -489,15 +498,16 @@ def residual(of: Search) -> Iterator[Work]:
     row = quads(of)
     loads = of.loads(1, groups)
     joined, joining = join(of.lanes, int(row["blocks"]))
-    lane_nodes = float(of.size.nodes * of.lanes)
+    lane_nodes, steps = float(of.size.nodes * of.lanes), 520 + 303 * groups + 70 * chunks
     if of.size.segments:
         yield segments(of, "ppr_residual_segments_lL", 1, 1, "residual")
     yield Work(
         "residual", "ppr_residual_lL", registers=80, shared=19_208, **row,
         memory=0 if of.all_near else of.graph + of.state + 8.0 * of.size.nodes + of.gathered()["memory"],
-        cache=of.graph + of.state + SECTOR * of.size.stored + of.gathered()["cache"],
+        cache=of.graph + of.state + GATHERED * of.size.stored + of.gathered()["cache"],
         doubles=of.size.stored * (1.0 + of.lanes) + 7 * lane_nodes, far=loads["far"], near=loads["near"] + chunks,
-        steps=600 + 303 * groups + 70 * chunks, first_near=4 + joined, first_steps=400 + joining,
+        steps=steps, issued=steps * of.size.nodes * of.lanes / (PASS_LANES * THREADS * row["blocks"] * row["units"]),
+        first_near=4 + joined, first_steps=400 + joining,
     )  # fmt: skip
 
 
@@ -553,7 +563,7 @@ def finish(of: Search) -> Iterator[Work]:
     loads = of.loads(0, 1)
     yield Work(
         "rank, finish", "ppr_finish", blocks=scanned, registers=92, shared=28_744, units=max(1.0, again),
-        far=loads["far"], near=loads["near"] + 2, steps=150, first_near=12 + groups / THREADS / 2,
+        far=loads["far"], near=loads["near"] + 2, steps=280, first_near=12 + groups / THREADS / 2,
         first_steps=3000 + 30 * groups / THREADS + sort_steps(64, THREADS),
     )  # fmt: skip
 
@@ -569,8 +579,10 @@ def queries(of: Search) -> Iterator[Work]:
 def scans(of: Search) -> Iterator[Work]:
     """dense_scan_qCOUNT and dense_raise, for a corpus with 8-bit codes: a sample, and samples that grow.
 
-    A scan reads codes 64 dimensions ahead; a block has 256 rows and up to 32 queries. The list of a query has all rows
-    of the first sample, and then about as many as a threshold leaves.
+    A scan reads codes 64 dimensions ahead; a block has 256 rows and up to 32 queries, and waits for its slowest warp
+    after each 64 dimensions. The list of a query has all rows of the first sample, which a thread lists one after
+    another, and then about as many as a threshold leaves. A threshold is found by 4 bytes, each after 6 barriers and
+    chains through shared memory, which take about as long as a load from L2.
     """
     size, width = of.size, next((count for count in (4, 16, 32) if count >= of.batch), 32)
     yield Work(
@@ -584,27 +596,30 @@ def scans(of: Search) -> Iterator[Work]:
     listed = float(SCANNED)
     while begin < parts:
         end = min(end, parts)
-        rows = (end - begin) * WARP
+        rows, each = (end - begin) * WARP, width if begin == 0 else 0  # rows that a thread lists
         yield Work(
             "product, select", f"dense_scan_q{width}", blocks=rows / THREADS * groups, registers=registers,
             shared=256 * width, memory=float(rows * (size.dim + 12)),
             cache=float(rows * size.dim * (groups + 2 * of.batch / THREADS)),
-            tensor=2.0 * 2 * rows * size.dim * of.batch, units=size.dim / 64, far=1, steps=44 + 2 * width,
-            issued=44 + width + products * MMA_SLOTS, first_near=6, first_steps=500,
+            tensor=2.0 * 2 * rows * size.dim * of.batch, units=size.dim / 64, far=2, steps=44 + 2 * width,
+            issued=44 + width + products * MMA_SLOTS, first_near=6 + 3 * each, first_steps=1000 + 116 * each,
         )  # fmt: skip
         turns = min(listed, SCANNED) / THREADS
         yield Work(
-            "product, select", "dense_raise", blocks=of.batch, registers=30, shared=1036, units=max(1.0, turns), near=6,
-            steps=4 * 17 + 50, first_near=6, first_steps=900,
+            "product, select", "dense_raise", blocks=of.batch, registers=30, shared=1036, units=max(1.0, turns), near=2,
+            steps=65, first_near=4 * 6, first_steps=640,
         )  # fmt: skip
         listed = DENSE_K * (growth + 1.0)
         begin, end = end, end * growth
+    ranked, row = float(of.batch * size.listed), float(size.item * size.dim)
+    found = size.vectors * (1 - exp(-ranked / size.vectors))  # different rows
     yield Work(
-        "other", "dense_rank_TYPE", blocks=of.batch * LISTED / 16, registers=32, units=size.dim / 128, far=3, steps=46,
+        "other", "dense_rank_TYPE", blocks=ranked / 16, registers=46, memory=found * row, cache=ranked * row,
+        units=size.dim / 128, far=1, steps=46,
     )  # fmt: skip
     yield Work(
         "other", "topk_emit", blocks=of.batch, threads=SELECT_THREADS, registers=40, first_near=6,
-        first_steps=1000 + sort_steps(LISTED),
+        first_steps=400 + sort_steps(size.listed),
     )  # fmt: skip
 
 
@@ -662,7 +677,8 @@ def rescore(of: Search) -> Iterator[Work]:
             units=of.size.dim / 128, **loads, steps=38, first_near=4, first_steps=300,
         )  # fmt: skip
     yield Work(
-        "other", "topk_emit", blocks=of.batch, threads=SELECT_THREADS, registers=30, first_near=4, first_steps=1000,
+        "other", "topk_emit", blocks=of.batch, threads=SELECT_THREADS, registers=40, first_near=4,
+        first_steps=400 + (sort_steps(DENSE_KEPT) if of.batch > 4 else 0),
     )  # fmt: skip
 
 

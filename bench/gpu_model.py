@@ -10,12 +10,12 @@ from __future__ import annotations
 from math import ceil
 
 from .gpu_cards import CALIBRATED, WARP, Card, Constants
-from .gpu_kernels import FLOPS_PER_L2_BYTE, Search, Work, works
+from .gpu_kernels import SEEDS, Search, Work, works
 
 SCHEDULERS = 4
 #: Seconds of Python and native code for a replay without a driver; calls of the driver (wait for the memory's last use,
-#: launch, set an event, wait); copies among its nodes. The former host side, in Python, took 33 µs and 5 calls.
-HOST_SECONDS, HOST_CALLS, COPY_NODES = 10e-6, 4, 2
+#: launch, set an event, wait); copies and clears among its nodes.
+HOST_SECONDS, HOST_CALLS, COPY_NODES = 10e-6, 4, 3
 
 
 def limits(work: Work, card: Card, of: Constants = CALIBRATED) -> dict[str, float]:
@@ -28,7 +28,7 @@ def limits(work: Work, card: Card, of: Constants = CALIBRATED) -> dict[str, floa
     instructions = work.blocks * (warps * work.units * (work.issued or work.steps) + work.first_steps)
     return {
         "memory": work.memory / (of.bandwidth_share * card.bandwidth * 1e9),
-        "L2": work.cache / (of.bandwidth_share * card.flops * 1e12 / FLOPS_PER_L2_BYTE),
+        "L2": work.cache / (of.bandwidth_share * card.l2_bandwidth),
         "float64": work.doubles / (card.flops * card.double / 2 * 1e12),
         "tensor cores": work.tensor / (card.tensor * 1e12),
         "instructions": instructions / (of.issue_share * card.multiprocessors * SCHEDULERS * card.clock * 1e9),
@@ -49,5 +49,6 @@ def parts(search: Search, of: Constants = CALIBRATED) -> dict[str, float]:
     for work, count in works(search):
         found[work.part] = found.get(work.part, 0.0) + count * seconds(work, search.card, of)
         nodes += count * work.launches
-    found["host and gaps"] = HOST_SECONDS + HOST_CALLS * of.call + nodes * of.gap
+    copies = search.batch * (4 * search.size.dim + 16 * SEEDS) / of.host_copies
+    found["host and gaps"] = HOST_SECONDS + HOST_CALLS * of.call + nodes * of.gap + copies
     return found

@@ -46,7 +46,7 @@ CASES: dict[str, Case] = {
     "ppr-batches": Case(("scipy",), PprBatches),
     "ppr-1e4": Case(FEW_WALKS, partial(PprStored, stored=10**4)),
     "ppr-1e5": Case(FEW_WALKS, partial(PprStored, stored=10**5)),
-    "ppr-1e6": Case(FEW_WALKS, partial(PprStored, stored=10**6)),
+    "ppr-1e6": Case(FEW_WALKS, partial(PprStored, stored=10**6), WALKS_ON_GPU),
     "ppr-1e7": Case((*FEW_WALKS, *EARLIER), partial(PprStored, stored=10**7)),
     "ppr-1e8": Case(EARLIER, partial(PprStored, stored=10**8, batches=(1, 8)), by_name=True),
     "dense-200k": Case(SEARCHES, Dense, SEARCHES_ON_GPU),

@@ -33,7 +33,7 @@ HOPFUSE_DEVICE void gather(const float4* table, const int* rows, int count, floa
 // probe_nothing: returns. Registers: <= 16.
 // probe_copy: copies `count` times four numbers. Registers: <= 48.
 // probe_gather_BYTES: gathers rows of so many bytes; sums of a thread's numbers. Registers: <= 64.
-// probe_chase: one thread follows `steps` links. Registers: <= 32.
+// probe_chase: one thread follows `steps` links, from where *at says, and writes there where they end. Registers: <= 32.
 // probe_barrier: a cooperative launch passes `count` grid barriers, and adds up the blocks that came. Registers: <= 32.
 extern "C" __global__ void __launch_bounds__(256) probe_nothing(int* out) {
     if (out != nullptr) *out = 1;
@@ -56,11 +56,11 @@ HOPFUSE_GATHER(32, 2)
 HOPFUSE_GATHER(64, 4)
 HOPFUSE_GATHER(128, 8)
 
-extern "C" __global__ void __launch_bounds__(256) probe_chase(const int* next, int steps, int* out) {
+extern "C" __global__ void __launch_bounds__(256) probe_chase(const int* next, int steps, int* at) {
     if (blockIdx.x != 0 || threadIdx.x != 0) return;
-    int at = 0;
-    for (int i = 0; i < steps; ++i) at = next[static_cast<int64_t>(at) * 32];  // a line of 128 bytes for each link
-    *out = at;
+    int link = *at;
+    for (int i = 0; i < steps; ++i) link = next[static_cast<int64_t>(link) * 32];  // a line of 128 bytes for each
+    *at = link;
 }
 
 extern "C" __global__ void __launch_bounds__(256) probe_barrier(unsigned* arrived, int count, int* came) {

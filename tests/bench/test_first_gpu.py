@@ -21,6 +21,7 @@ from bench.first_gpu import __main__ as program
 from bench.first_gpu import outcomes
 from bench.first_gpu.journal import FailedError, Journal
 from bench.first_gpu.parts import PARTS, Part, gpu_tests, profiler, sanitizer
+from bench.first_gpu.parts import rates as rates_part
 from bench.first_gpu.report import Report
 from bench.first_gpu.runner import run
 from bench.first_gpu.sizes import QUICK
@@ -202,6 +203,11 @@ def test_a_profiler_has_to_see_launches(tmp_path: Path, monkeypatch: pytest.Monk
         profiler.run(journal, QUICK, tmp_path)
 
 
+@pytest.mark.parametrize("work", [rates_part.FULL, rates_part.QUICK])
+def test_no_line_of_the_table_in_memory_is_read_twice(work: rates_part.Work) -> None:
+    assert rates_part.chased(work, work.links) <= work.table // rates_part.LINK
+
+
 def test_clocks_are_sampled_while_something_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Clocks() as none:
         pass
@@ -282,6 +288,8 @@ def test_every_part_runs_on_the_stand_in(tmp_path: Path) -> None:
     rates = details["rates"]
     for gathers in (rates["gathers from L2"], rates["gathers from memory"]):
         assert [one["row_bytes"] for one in gathers] == [16, 32, 64, 128]
+    followed = (rates_part.QUICK.times + 1) * rates_part.QUICK.links
+    assert [rates[f"latency of {name}"]["lines"] for name in ("L2", "memory")] == [followed, followed]
     assert min(rates["barrier"]["seconds"], rates["latency of L2"]["seconds"], rates["copy"]["least"]) > 0
     (search,) = details["searches"]["rows"]
     assert search["hashes"]["cuda"] == search["hashes"]["cpu"]
