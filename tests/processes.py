@@ -26,6 +26,7 @@ import subprocess
 import sys
 import threading
 import types
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -107,9 +108,11 @@ def begin(arguments: Sequence[str], environment: Mapping[str, str], folder: str)
 
 
 def _template(number: int) -> None:
-    for name in IMPORTED:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+    with warnings.catch_warnings():  # for imports alone: what a command warns of is said
+        warnings.simplefilter("ignore")
+        for name in IMPORTED:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
     gc.collect()
     gc.freeze()
     request = serve_forks(socket.socket(fileno=number))
@@ -124,7 +127,7 @@ def _template(number: int) -> None:
 def template() -> tuple[socket.socket, threading.Lock]:
     """The connection to this process's template, which is started once."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, "-P", "-W", "ignore", str(Path(__file__)), str(theirs.fileno())]
+    command = [sys.executable, "-P", str(Path(__file__)), str(theirs.fileno())]
     process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
     theirs.close()
 
