@@ -533,7 +533,7 @@ def lowest(w: Workplace) -> str:
     lines = []
     for name, one in LOWEST.items():
         python = lowest_environment(name, one, uv, w)
-        tier = {"HOPFUSE_TESTS": "full"} if one.full else {}
+        tier = {"HOPFUSE_TESTS": "full"} if one.full else {"HOPFUSE_DRAWS": FEW}
         line = w.pytest(python, clone, *options, *one.tests, **tier)
         if "skipped" in line and not one.may_skip:
             raise RuntimeError(f"{name}: {line}; with its extras installed, no test may be skipped")

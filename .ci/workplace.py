@@ -187,8 +187,9 @@ class Workplace:
         return clone, self.venv(f"venv-{cxx}", options, cwd=clone, CXX=cxx, CC=cc)
 
     def pytest(self, python: Path, cwd: Path, *arguments: str, **environment: str) -> str:
-        """Return the last line of pytest's output."""
-        output = self.run(python / "python", "-m", "pytest", *arguments, cwd=cwd, **environment)
+        """Return the last line of pytest's output; the slowest tests are in the log."""
+        slowest = ("--durations=25", "--durations-min=4")
+        output = self.run(python / "python", "-m", "pytest", *slowest, *arguments, cwd=cwd, **environment)
         return output.strip().splitlines()[-1].strip("= ")
 
     def build(self, name: str, compiler: str, *definitions: str) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import time
 from typing import Any, NamedTuple
 
 
@@ -41,10 +42,10 @@ class Raw:
 
     def flood(self, part: bytes, most: int = 2**28) -> int:
         """Send a part again and again until the server answers or closes; return how many bytes that were."""
-        sent, self._read = 0, b""
+        sent, self._read, end = 0, b"", time.monotonic() + 600  # a guard against a server that does neither
         self.socket.setblocking(False)
         try:
-            while sent < most:
+            while sent < most and time.monotonic() < end:
                 with contextlib.suppress(BlockingIOError):
                     sent += self.socket.send(part)
                 try:
