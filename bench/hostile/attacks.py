@@ -49,9 +49,9 @@ class Target:
         """The address."""
         return f"http://127.0.0.1:{self.port}"
 
-    def goes_on(self) -> bool:
-        """Return whether the time is not over."""
-        return time.monotonic() < self.begun + self.seconds
+    def goes_on(self, *, is_answered: bool = True) -> bool:
+        """Return whether the time is not over; an attack that nothing has answered has ``FROZEN`` seconds more."""
+        return time.monotonic() < self.begun + self.seconds + (0 if is_answered else FROZEN)
 
     def connect(self) -> socket.socket:
         """Open a connection; what it waits for must come within ``FROZEN`` seconds."""
@@ -196,7 +196,7 @@ def flood(target: Target, first: bytes, part: bytes, connections: int = 4) -> Co
     with waiting:
         for _ in range(connections):
             begin()
-        while target.goes_on():
+        while target.goes_on(is_answered=bool(counts.keys() - {"sent"})):
             for key, events in waiting.select(0.1):
                 one = key.fileobj
                 assert isinstance(one, socket.socket)

@@ -91,11 +91,23 @@ class Page:
             self.focused.send_keys(key)
 
     def until(self, condition):
-        """Wait for what the page will show, or fail with the error that it shows instead."""
-        while not condition():
+        """Wait for what the page will show, or fail with the error that it shows instead.
+
+        What a condition looks at may be replaced meanwhile.
+        """
+        while not self._holds(condition):
             error = self.one("#error")
             assert not error.is_displayed(), error.text
             time.sleep(0.02)
+
+    @staticmethod
+    def _holds(condition):
+        from selenium.common.exceptions import StaleElementReferenceException
+
+        try:
+            return condition()
+        except StaleElementReferenceException:
+            return False
 
     def ask(self, question):
         self.until(lambda: self.all("#recipe option"))
