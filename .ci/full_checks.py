@@ -340,8 +340,8 @@ FAST_GRAPHRAG_IMPORTS = (
 DROP_INS = {
     "networkx-3.4": DropIn(("networkx==3.4.2", "scipy==1.17.1"), NETWORKX),
     "networkx-3.6": DropIn(("networkx==3.6.1", "scipy==1.17.1"), NETWORKX),
-    "igraph-0.11": DropIn(("igraph==0.11.8",), IGRAPH),
-    "igraph-1.0": DropIn(("igraph==1.0.0",), IGRAPH),
+    "igraph-0.11": DropIn(("igraph==0.11.8", "scipy==1.17.1"), IGRAPH),
+    "igraph-1.0": DropIn(("igraph==1.0.0", "scipy==1.17.1"), IGRAPH),
     "fast-graphrag": DropIn(FAST_GRAPHRAG_IMPORTS, FAST_GRAPHRAG, alone=("fast-graphrag==0.0.5",)),
     "hipporag": DropIn(HIPPORAG_IMPORTS, HIPPORAG, alone=("hipporag==2.0.0a4", "gritlm==1.0.2")),
 }
