@@ -90,8 +90,9 @@ CARDS = (
 
 @dataclass(frozen=True)
 class Constants:
-    """What published numbers do not say, measured on an H200 or fitted to the parts of six searches there. Only a
-    measurement changes them.
+    """Constants that no publication states, which only a measurement changes.
+
+    They were measured on an H200, or fitted to the parts of six searches there.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
 """``python -m bench.roofline``: write docs/gpu.md and docs/gpu-formulas.md, the second from the counts of kernels.
 
 ``--card`` prints the computed times of another card, ``--bars`` what was measured and computed beside the times that
-releases are held to, ``--calibration`` what the formulas give beside what was measured, and ``--freeze`` writes both as
-they are now to bench/results, beside a new measurement only.
+releases are held to, ``--calibration`` what the formulas give beside what was measured, and ``--freeze`` writes that
+comparison as it is now to bench/results, beside a new measurement only.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def bars(change: Callable[[Size], Size] = lambda size: size) -> list[float]:
 
 
 def frozen() -> dict[str, Any]:
-    """Return the comparison and the times with the kernels that were measured."""
+    """Return the comparison with the kernels that were measured."""
     report: dict[str, Any] = json.loads(FROZEN.read_text(encoding="utf-8"))
     return report
 
@@ -277,7 +277,8 @@ def formula_page() -> str:
     """Return docs/gpu-formulas.md."""
     rows = [Compared(**row) for row in frozen()["parts"]]
     large = [row for row in rows if row.measured >= COMPARED]
-    forecast = [ms / measured_gpu.milliseconds()[search] for search, ms in FORECAST.items()]
+    measured = measured_gpu.milliseconds()
+    forecast = [ms / measured[search] for search, ms in FORECAST.items()]
     return FORMULAS.format(
         launch=1e6 * CALIBRATED.launch, share=CALIBRATED.bandwidth_share, issue=CALIBRATED.issue_share,
         constants=constant_table(), compared=COMPARED, agreement=AGREEMENT, calibration=calibration_table(rows),

@@ -1,4 +1,4 @@
-"""Where tests that write much put their files."""
+"""Folders for the files of tests that write much."""
 
 from __future__ import annotations
 
