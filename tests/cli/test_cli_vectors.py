@@ -33,7 +33,6 @@ def test_words_need_no_vector(memory, output_of, refused_here) -> None:
     noted = json.loads(output_of(*explaining(memory, *BY_WORDS[1:], "--json")))["notes"]
     assert [(one["code"], one["field"]) for one in noted] == [("unused", "vectors")]
     assert refused_here(*explaining(memory, *BY_WORDS[1:], "--strict")) == about("unused", "vectors")
-    assert refused_here(*asked, "--encoder", "wordllama") == about("unused", "encoder", recipe="triple-hybrid")
 
 
 def test_vectors_that_nothing_reads_are_noted(memory, refused_here, tmp_path) -> None:
@@ -70,10 +69,16 @@ def test_texts_alone_need_none(texts_alone, output_of, refused_here, memory, tmp
     assert "Lexical list of" in output_of("trace", index, "The cold sea", *more)
     given = ("--vectors", memory / "vectors.npy")
     assert refused_here("score", *files, *more, *given, "--overwrite", "--strict").field == "vectors[0]"
-    given = ("--encoder", "wordllama")
-    assert refused_here("score", *files, *more, *given, "--overwrite") == about(
-        "unused", "encoder", recipe="hybrid-rrf"
-    )
+
+
+def test_an_encoder_of_which_nothing_reads_a_vector_is_refused(memory, texts_alone, refused_here, tmp_path) -> None:
+    pytest.importorskip("wordllama")
+    encoder = ("--encoder", "wordllama")
+    asked = ("trace", memory / "index", QUESTION, *BY_WORDS)
+    assert refused_here(*asked, *encoder) == about("unused", "encoder", recipe="triple-hybrid")
+    index, queries = texts_alone
+    more = ("--recipe", "hybrid-rrf", "--words", "fts5", "--queries", queries, "--out", tmp_path / "out.jsonl")
+    assert refused_here("score", index, *more, *encoder) == about("unused", "encoder", recipe="hybrid-rrf")
 
 
 def test_a_policy_that_reads_no_passages_vectors_needs_none(memory, output_of, tmp_path) -> None:
