@@ -11,6 +11,7 @@ import tomllib
 import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,9 +22,12 @@ import tiers
 sys.path.insert(0, str(Path(__file__).parents[2] / ".ci"))
 
 import arm_python
+import code_parts
 import full_checks
+import library_parts
 import workplace
-from full_checks import ELSEWHERE, PARTS, SUITE, Outcome
+from code_parts import ELSEWHERE, SUITE
+from full_checks import PARTS, Outcome
 from workplace import ROOT
 
 
@@ -111,7 +115,7 @@ def test_a_file_that_reads_the_tier_is_one_whose_tests_do_more() -> None:
 
 
 def test_the_part_torch_has_the_files_that_skip_without_torch_or_its_kind() -> None:
-    found = {path.name for path in (ROOT / "tests").rglob("test_*.py") if full_checks.uses_torch(path)}
+    found = {path.name for path in (ROOT / "tests").rglob("test_*.py") if library_parts.uses_torch(path)}
     assert {"test_tensors.py", "test_fastembed.py", "test_forked_workers.py", "test_pages.py"} <= found
     assert "test_full_tier.py" not in found
     assert len(found) < 20
@@ -119,9 +123,9 @@ def test_the_part_torch_has_the_files_that_skip_without_torch_or_its_kind() -> N
 
 def test_the_part_lowest_has_every_extra_and_tests_that_exist() -> None:
     stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    environments = full_checks.LOWEST.values()
+    environments = library_parts.LOWEST.values()
     assert {extra for one in environments for extra in one.extras} == stated.keys() - {"dev"}
-    for test in (*full_checks.OTHERWISE, *(test for one in environments for test in one.tests)):
+    for test in (*library_parts.OTHERWISE, *(test for one in environments for test in one.tests)):
         path, _, name = test.partition("::")
         assert (ROOT / path).exists(), test
         if name:
@@ -155,12 +159,12 @@ class Place:
 def test_the_part_lowest_installs_the_lowest_versions_and_no_other_build_of_torch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    one = full_checks.LOWEST["encoders"]
+    one = library_parts.LOWEST["encoders"]
     place: Any = Place("3 passed")
-    monkeypatch.setattr(full_checks, "LOWEST", {"encoders": one})
-    assert full_checks.lowest(place) == "encoders: 3 passed"
+    monkeypatch.setattr(library_parts, "LOWEST", {"encoders": one})
+    assert library_parts.lowest(place) == "encoders: 3 passed"
     (uv,), (torch,), lowest, beside, wheel = place.commands
-    assert (uv, torch) == ("uv", full_checks.TORCH)
+    assert (uv, torch) == ("uv", library_parts.TORCH)
     assert lowest[lowest.index("--resolution") + 1] == "lowest-direct"
     assert lowest[-4:] == ("--extra", "encode", "--extra", "fastembed")
     assert all("--only-binary" in command for command in (lowest, beside, wheel))
@@ -168,13 +172,13 @@ def test_the_part_lowest_installs_the_lowest_versions_and_no_other_build_of_torc
 
 
 def test_no_test_of_the_part_lowest_may_be_skipped_where_a_package_is_tested(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = full_checks.LOWEST["encoders"]
-    monkeypatch.setattr(full_checks, "LOWEST", {"encoders": one})
+    one = library_parts.LOWEST["encoders"]
+    monkeypatch.setattr(library_parts, "LOWEST", {"encoders": one})
     skipping: Any = Place("2 passed, 1 skipped")
     with pytest.raises(RuntimeError, match=r"encoders: 2 passed, 1 skipped; .* no test may be skipped"):
-        full_checks.lowest(skipping)
-    monkeypatch.setattr(full_checks, "LOWEST", {"encoders": replace(one, may_skip=True)})
-    assert full_checks.lowest(skipping) == "encoders: 2 passed, 1 skipped"
+        library_parts.lowest(skipping)
+    monkeypatch.setattr(library_parts, "LOWEST", {"encoders": replace(one, may_skip=True)})
+    assert library_parts.lowest(skipping) == "encoders: 2 passed, 1 skipped"
 
 
 def test_the_budgets_fill_two_lanes_for_a_hundred_minutes() -> None:
@@ -300,4 +304,22 @@ def test_the_environment_of_arm_runs_by_a_script_and_has_that_native_module_only
 
 
 def test_what_runs_on_arm_is_there() -> None:
-    assert [path for path in full_checks.ON_ARM if not (ROOT / path).is_file()] == []
+    assert [path for path in code_parts.ON_ARM if not (ROOT / path).is_file()] == []
+
+
+def test_an_environment_that_fails_keeps_no_other_from_being_tested() -> None:
+    tested = list[str]()
+
+    def passes(name: str) -> str:
+        tested.append(name)
+        return "3 passed"
+
+    def fails() -> str:
+        raise RuntimeError("pytest ended with 1:\n2 failed")
+
+    environments = [("a", fails), ("b", partial(passes, "b")), ("c", partial(passes, "c"))]
+    with pytest.raises(RuntimeError) as refused:
+        library_parts.lines_of(environments)
+    assert str(refused.value) == "a: pytest ended with 1:\n2 failed"
+    assert tested == ["b", "c"]
+    assert library_parts.lines_of(environments[1:]) == "b: 3 passed; c: 3 passed"

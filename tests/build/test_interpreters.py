@@ -12,8 +12,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / ".ci"))
 
 import check_wheel
-import full_checks
 import interpreters
+import library_parts
 from interpreters import Debian, Interpreter
 
 LISTED = """
@@ -171,8 +171,8 @@ def test_one_wheel_is_built_for_all_pythons_with_a_lock(tmp_path: Path, monkeypa
     """The free-threaded one has its own; what cannot be had here is in the report."""
     found = [Interpreter(name, Path(f"python{name}"), "") for name in ("3.13", "3.14", "3.14t")]
     built, tested = list[str](), dict[str, str]()
-    monkeypatch.setattr(full_checks, "interpreters", lambda _: (found, ["3.12"]))
-    monkeypatch.setattr(full_checks, "version_of", lambda one, _: f"{one.name}.0")
+    monkeypatch.setattr(library_parts, "interpreters", lambda _: (found, ["3.12"]))
+    monkeypatch.setattr(library_parts, "version_of", lambda one, _: f"{one.name}.0")
 
     def wheel_for(one: Interpreter, *_: Any) -> Path:
         built.append(one.name)
@@ -182,12 +182,12 @@ def test_one_wheel_is_built_for_all_pythons_with_a_lock(tmp_path: Path, monkeypa
         tested[one.name] = str(wheel)
         return "9 passed"
 
-    monkeypatch.setattr(full_checks, "wheel_for", wheel_for)
-    monkeypatch.setattr(full_checks, "results_on", results_on)
+    monkeypatch.setattr(library_parts, "wheel_for", wheel_for)
+    monkeypatch.setattr(library_parts, "results_on", results_on)
     place: Any = Place()
     place.clone = lambda name: tmp_path / name
     place.venv = lambda *_, **__: tmp_path
-    line = full_checks.pythons(place)
+    line = library_parts.pythons(place)
     assert line == "3.12: none here; 3.13.0: 9 passed; 3.14.0: 9 passed; 3.14t.0: 9 passed"
     assert built == ["3.13", "3.14t"]
     assert tested == {"3.13": "wheel of 3.13", "3.14": "wheel of 3.13", "3.14t": "wheel of 3.14t"}

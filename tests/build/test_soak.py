@@ -18,7 +18,7 @@ import soak
 
 sys.path.insert(0, str(Path(__file__).parents[2] / ".ci"))
 
-import full_checks
+import code_parts
 import soak_checks
 from soak_checks import PARTS, Row, Running
 from workplace import ROOT
@@ -30,7 +30,7 @@ def row(part: str, first: int, last: int, count: int = 10, commit: str = "abc", 
 
 def test_the_parts_are_those_that_can_be_run_and_their_paths_exist() -> None:
     assert set(PARTS) == set(soak.PARTS)
-    assert set(full_checks.SHORT) <= set(PARTS)
+    assert set(code_parts.SHORT) <= set(PARTS)
     assert [path for part in PARTS.values() for path in part.paths if not (ROOT / path).exists()] == []
 
 
