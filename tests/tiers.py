@@ -27,7 +27,7 @@ PAIRS, VALUES = 2, 1
 #: If pairs need more cases than this, they are of values too.
 MOST_PAIRS = 12
 #: The most cases of a test that runs on the emulator alone, unless it is that of the orders of threads.
-MOST_EMULATED = 4
+MOST_EMULATED = 2
 SAMPLE = _TIER == "sample"
 #: Folders whose tests do more in the full tier: commands run in processes, other architectures, builds of the emulator.
 #: Elsewhere, the modules that import ``FULL``.

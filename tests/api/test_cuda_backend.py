@@ -400,6 +400,7 @@ class TestOnAMachine:
         assert said in warned
         assert "backend='auto' uses the CPU" in warned
 
+    @pytest.mark.full
     def test_host_arrays_go_to_the_device_that_is_current_on_the_thread(self, machine: Any) -> None:
         code = (
             "import threading\n"
@@ -421,10 +422,12 @@ class TestOnAMachine:
         assert after == [1, 0, 0, 1, 0, 0, 0, 0]
         assert left == []
 
+    @pytest.mark.full
     def test_the_first_callers_device_is_the_only_one_in_use(self, machine: Any) -> None:
         found = machine("become_current(5)\nprint(json.dumps([search(), contexts()]))")[0]
         assert found == [list(range(8)), [0, 0, 0, 0, 0, 1, 0, 0]]
 
+    @pytest.mark.full
     def test_arrays_on_a_device_are_searched_there(self, machine: Any) -> None:
         code = (
             "from hopfuse import _native\n"

@@ -76,6 +76,7 @@ class TestOnADevice:
         (recordings,) = walk._recordings.values()
         assert 0.8 * recordings._memory.nbytes <= expected.workspace
 
+    @pytest.mark.full
     def test_a_call_that_refines_takes_what_is_counted_before(self, runtime: Any, graph: hf.Graph) -> None:
         expected = hf.estimate_device_memory(graph, batch=64, k=300)
         seeds = hf.Seeds(np.arange(64 * 8).reshape(64, 8))

@@ -65,9 +65,7 @@ def graph(runtime: Any) -> hf.Graph:
     return made
 
 
-@pytest.mark.parametrize(
-    "batch", [1, pytest.param(4, marks=pytest.mark.full), 16, pytest.param(64, marks=pytest.mark.full)]
-)
+@pytest.mark.parametrize("batch", [1, *(pytest.param(batch, marks=pytest.mark.full) for batch in (4, 16, 64))])
 @pytest.mark.parametrize("kind", ["ppr", "tol", "proven"])
 def test_walks(runtime: Any, graph: hf.Graph, kind: str, batch: int) -> None:
     rng = np.random.default_rng(2)
@@ -89,7 +87,7 @@ def test_walks(runtime: Any, graph: hf.Graph, kind: str, batch: int) -> None:
     assert_close(estimate.ppr if kind == "ppr" else estimate.ppr_topk, counted)
 
 
-@pytest.mark.parametrize("batch", [1, 32, pytest.param(64, marks=pytest.mark.full)])
+@pytest.mark.parametrize("batch", [1, *(pytest.param(batch, marks=pytest.mark.full) for batch in (32, 64))])
 @pytest.mark.parametrize("storage", ["float32", pytest.param("float16", marks=pytest.mark.full)])
 def test_dense_lists_without_codes(runtime: Any, storage: str, batch: int) -> None:
     vectors = np.random.default_rng(3).standard_normal((ROWS, 8)).astype(np.float32)

