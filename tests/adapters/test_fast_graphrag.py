@@ -90,8 +90,8 @@ def test_its_scores_are_its_own(damping: float, tmp_path: Path) -> None:
 
 
 def test_a_graph_that_is_loaded_or_changed_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reads, read = [], walks.from_igraph
-    monkeypatch.setattr(walks, "from_igraph", lambda *args, **options: reads.append(1) or read(*args, **options))
+    reads, read = [], walks._read
+    monkeypatch.setattr(walks, "_read", lambda *given: reads.append(1) or read(*given))
 
     async def run() -> None:
         storage = adapter.accelerate(make_storage(tmp_path))

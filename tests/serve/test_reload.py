@@ -55,7 +55,7 @@ def expected(index, recipe, questions, k):
 
 
 @pytest.mark.parametrize(
-    ("requests", "changes"), [(150, 6), pytest.param(20_000, 400, marks=pytest.mark.full)], ids=["few", "many"]
+    ("requests", "changes"), [(150, 6), pytest.param(5_000, 100, marks=pytest.mark.full)], ids=["few", "many"]
 )
 def test_no_request_fails_and_each_answer_is_that_of_its_seq(folder, requests, changes):
     states = {}
