@@ -342,7 +342,7 @@ extern "C" __global__ void __launch_bounds__(32) ppr_settle_plan(const SettleArg
         HOPFUSE_JOIN_TILES(L, measure_tile<L>(a, rows, lane), a.join);                                               \
         put_measured<L>(measured, a.measured + 2 * L);                                                               \
     }                                                                                                                \
-    extern "C" __global__ void __launch_bounds__(256) ppr_refine_end_l##L(const RefineArguments a) {                 \
+    extern "C" __global__ void __launch_bounds__(256, 4) ppr_refine_end_l##L(const RefineArguments a) {              \
         if ((a.again != 0 ? a.lanes.counts->around : a.lanes.counts->examined) == 0) return;                         \
         const int64_t num_nodes = a.num_nodes;                                                                       \
         HOPFUSE_TILE_AND_LANE(L);                                                                                    \

@@ -17,11 +17,15 @@ from tiers import FULL
 
 #: The architectures of this run.
 ARCHITECTURES = nvrtc.ARCHITECTURES if FULL else (90,)
+#: Those of compilers that do not make the wheels' images: the oldest, the newest and one between.
+SOME = tuple(number for number in ARCHITECTURES if number in (75, 90, 120))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "architecture" in metafunc.fixturenames:
         metafunc.parametrize("architecture", ARCHITECTURES, ids=[f"sm_{number}" for number in ARCHITECTURES])
+    if "some_architecture" in metafunc.fixturenames:
+        metafunc.parametrize("some_architecture", SOME, ids=[f"sm_{number}" for number in SOME])
     if "source" in metafunc.fixturenames:
         metafunc.parametrize("source", nvrtc.SOURCES, ids=[path.stem for path in nvrtc.SOURCES])
 

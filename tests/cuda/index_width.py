@@ -17,9 +17,10 @@ LOAD = re.compile(r"ld\.global(\.nc)?(\.v\d)?\.[bsu]32")
 PRODUCT = ("mul.lo.s32", "mul.lo.u32", "shl.b32", "bfi.b32")
 PRODUCT_AND_SUM = ("mad.lo.s32", "mad.lo.u32")
 WIDENING = ("cvt.s64.s32", "cvt.u64.u32", "mul.wide", "mad.wide")
-#: What keeps being what its operands are: a loaded number, a product of one, an address with one in it.
+#: What keeps being what its operands are: a loaded number, also one of a packed word, a product of one, an address with
+#: one in it.
 KEEPING = re.compile(
-    r"(add|sub|mov|selp|max|min|or)\.[bsu]32|shfl\.sync\.\w+\.b32"
+    r"(add|sub|mov|selp|max|min|or|and|shr|bfe)\.[bsu]32|shfl\.sync\.\w+\.b32"
     r"|(add|sub|mov|selp|shl|bfi|mul\.lo|mad\.lo|cvta\.to\.global)\.[bsu]64"
 )
 NOTHING, LOADED, NARROW, ADDRESS = range(4)

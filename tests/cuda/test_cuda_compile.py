@@ -45,13 +45,13 @@ def test_arithmetic_is_ieee_and_never_fused_by_the_compiler(cubins: Nvrtc, sourc
     assert not found
 
 
-def test_nvrtc_of_cuda_13(cuda13_compiler: Nvrtc, source: Path, architecture: int) -> None:
-    assert read_resources(cuda13_compiler.build(source, architecture).cubin)
+def test_nvrtc_of_cuda_13(cuda13_compiler: Nvrtc, source: Path, some_architecture: int) -> None:
+    assert read_resources(cuda13_compiler.build(source, some_architecture).cubin)
 
 
 @pytest.mark.full
-def test_nvcc(nvcc: str, source: Path, architecture: int, tmp_path: Path) -> None:
-    command = [nvcc, "-cubin", f"-arch=sm_{architecture}", "-std=c++17", "--fmad=false", "-Werror", "all-warnings"]
+def test_nvcc(nvcc: str, source: Path, some_architecture: int, tmp_path: Path) -> None:
+    command = [nvcc, "-cubin", f"-arch=sm_{some_architecture}", "-std=c++17", "--fmad=false", "-Werror", "all-warnings"]
     files = ["-I", str(INCLUDE), "-o", str(tmp_path / "cubin"), str(source)]
     done = subprocess.run([*command, *files], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")

@@ -29,8 +29,8 @@ from tiers import FULL
 
 SCRIPT = nvrtc.ROOT / "kernels" / "cuda" / "build_images.py"
 TARGETS = {*(f"sm_{number}" for number in (75, 80, 86, 89, 90, 100, 120)), "compute_75", "compute_120"}
-#: The units that the quick tier builds, small ones.
-UNITS = [path.stem for path in nvrtc.SOURCES] if FULL else ["boost_weights_f32", "dice_f32"]
+#: The units that are built here; the part images of .ci/full builds all, and looks into the wheel.
+UNITS = ["boost_weights_f32", "dice_f32", *(["ppr_topk_f32"] if FULL else [])]
 
 
 class NoCompiler:

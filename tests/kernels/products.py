@@ -77,15 +77,17 @@ def multiply(
     storage: str = "float32",
     *,
     out: NDArray[np.float32] | None = None,
+    of_queries: SimtModule | None = None,
     **how: Any,
 ) -> tuple[NDArray[np.float32], Any]:
-    """Return the products (queries, rows) of one launch, and what it counted."""
+    """Return the products (queries, rows) of one launch and what it counted; another module may prepare the queries."""
     (count, dim), batch = rows.shape, queries.shape[0]
     norms, status = np.full(batch, np.nan, np.float32), np.zeros(batch, np.int32)
     parts = np.full((batch, 2 * DEPTH * -(-dim // DEPTH)), 0xFFFF, np.uint16)
     floor = np.float32(Bound.of(dim, storage).norm_floor)
     made = Struct(struct.pack("<Qif", 0, storage == "bfloat16", floor), {0: Pointer(parts, True)})
-    module.launch("dense_queries_f32", batch, 256, 0, [queries, np.int32(dim), np.int32(0), norms, status, made], **how)
+    arguments = [queries, np.int32(dim), np.int32(0), norms, status, made]
+    (of_queries or module).launch("dense_queries_f32", batch, 256, 0, arguments, **how)
     out = np.full((batch, count), np.nan, np.float32) if out is None else out
     with np.errstate(over="ignore"):
         row_norms = np.linalg.norm(widened(rows, storage), axis=1).astype(np.float32)

@@ -70,6 +70,7 @@ def _cases_of_calls() -> Iterator[Case]:
 
 def _ppr_cases(batch: int) -> Iterator[Case]:
     yield ppr_case(f"ppr plain, {batch} queries", batch)
+    yield ppr_case(f"ppr plain, masks, {batch} queries", batch, masks=batch)
     yield ppr_case(f"ppr weighted, polished, {batch} queries", batch, weighted=True, damping=0.95, tol=1e-7)
     for directed in (False, True):
         way = "directed" if directed else "undirected"
@@ -89,6 +90,7 @@ def _topk_cases(batch: int) -> Iterator[Case]:
     yield topk_case(f"ppr_topk proven, {batch} queries", batch, weighted=True)
     yield topk_case(f"ppr_topk proven, among some, {batch} queries", batch, some=True)
     yield topk_case(f"ppr_topk refined, {batch} queries", batch, k=NODES - 20, weighted=True, tol=1e-4)
+    yield topk_case(f"ppr_topk refined, masks, {batch} queries", batch, k=NODES - 20, tol=1e-4, masks=batch)
     for k in (80, 100):  # bounds from a node's neighbours, and from two steps around it
         yield topk_case(f"ppr_topk of {k}, a set, {batch} queries", batch, k=k, order=False, weighted=True, tol=1e-4)
     for decades in (2.0, 12.0):  # with Chebyshev acceleration, and without
