@@ -254,8 +254,9 @@ def connected_components(graph: Graph) -> NDArray[np.int64]:
     from scipy.sparse.csgraph import connected_components as label_components
 
     ones = np.ones(graph.indices.size, np.int8)
-    # SciPy 1.11 looks at indices of 32 bits only.
-    ends = graph.indptr.astype(np.int32 if ones.size <= np.iinfo(np.int32).max else np.int64)
+    ends: NDArray[np.int32] | NDArray[np.int64] = graph.indptr
+    if ones.size <= np.iinfo(np.int32).max:  # SciPy 1.11 looks at indices of 32 bits only
+        ends = ends.astype(np.int32)
     matrix = csr_array((ones, graph.indices, ends), shape=(graph.num_nodes, graph.num_nodes))
     count, component = label_components(matrix, directed=False)
     smallest = np.full(count, graph.num_nodes, np.int64)
