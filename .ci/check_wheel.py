@@ -13,9 +13,10 @@ from pathlib import Path
 #: Bytes of a wheel without and with images.
 LIMIT, LIMIT_WITH_IMAGES = 10_000_000, 25_000_000
 KERNELS = Path(__file__).parents[1] / "kernels"
-sys.path.insert(0, str(KERNELS / "cuda"))
+sys.path[:0] = [str(KERNELS / "cuda"), str(KERNELS.parent / "tests" / "cuda")]
 
 from build_images import CUBINS, PTX, package_module  # noqa: E402
+from cubin import kernel_names  # noqa: E402
 
 
 def kernel_sources() -> set[str]:
@@ -37,8 +38,9 @@ def check_images(wheel: zipfile.ZipFile) -> int:
             images = sources.prebuilt(unit)
             if images is None or set(images.targets) != expected:
                 raise SystemExit(f"the wheel lacks images of its {unit.name} for {', '.join(sorted(expected))}")
-            for target in images.targets:
-                images.image(target)  # raises if it is damaged
+            names = {kernel_names(images.image(target)) for target in images.targets}  # raises if one is damaged
+            if len(names) > 1 or frozenset() in names:
+                raise SystemExit(f"the images of {unit.name} have other kernels for one target than for another")
     return sum(info.compress_size for info in wheel.infolist() if info.filename.startswith("hopfuse/kernels/images/"))
 
 

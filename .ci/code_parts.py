@@ -142,9 +142,10 @@ def replay_compilers(w: Workplace) -> str:
     """Recorded calls replayed: g++-12 and clang++-14, Release and Debug"""
     for compiler in ("g++-12", "clang++-14"):
         # What Debug adds is the same for all instruction sets.
-        for kind, variants in (("Debug", (VARIANTS[0], VARIANTS[-1])), ("Release", VARIANTS)):
+        debug, release = ("Debug", (VARIANTS[0], VARIANTS[-1]), ("3",)), ("Release", VARIANTS, ("1", "3"))
+        for kind, variants, threads in (debug, release):
             program = w.build(f"{compiler}-{kind}", compiler, f"-DCMAKE_BUILD_TYPE={kind}")
-            line = w.replays(program, variants, threads=("1", "3") if kind == "Release" else ("3",))
+            line = w.replays(program, variants, threads=threads)
     return line
 
 

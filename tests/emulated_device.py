@@ -19,6 +19,9 @@ from hopfuse_simt.driver import CUDA, SimtDevice, SimtDriver
 
 #: The builds of the emulator, each on a device of its own.
 ORDINALS = {"plain": 0, "asan": 1, "tsan": 2, "count": 3}
+#: A device besides those. No test leaves its context open, which a planted bug may break; arrays of other libraries
+#: leave 6 and 7 open.
+OTHER = 5
 SIMT = "simt"
 
 

@@ -10,6 +10,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from cases import random_graph
+from emulated_device import OTHER
 from hopfuse import _native, backends
 from hopfuse.backends.cuda import DeviceOps
 from hopfuse.backends.cuda.runtime import Runtime
@@ -22,7 +23,7 @@ pytestmark = [
     pytest.mark.emulator,
     pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt"))),
 ]
-ORDINAL, EMPTY = 4, 5
+ORDINAL = 4
 NODES, ROWS = (60_000, 200_000) if FULL else (4_000, 20_000)
 TOLERANCE = 0.05
 SEEDS, MIB = 4, 1 << 20
@@ -117,11 +118,11 @@ def test_codes_where_there_is_room_for_twice_their_size(fits: bool) -> None:
     vectors = np.zeros((1 << 18, 64), np.float32)
     corpus = hf.Corpus.from_array(vectors)
     alone, codes = vectors.nbytes + 4 * len(vectors), (64 + 3 * 4) * len(vectors)
-    with registered("empty", ordinal=EMPTY) as runtime:
+    with registered("empty", ordinal=OTHER) as runtime:
         before, runtime.driver.noop = runtime.simt.used, True
         try:
             runtime.simt.memory = before + alone + 2 * codes + (MIB if fits else -MIB)
-            estimate = hf.estimate_device_memory(corpus=corpus, device=EMPTY)
+            estimate = hf.estimate_device_memory(corpus=corpus, device=OTHER)
             hf.dense_topk(vectors[:0], corpus, 5, backend="empty")
             runtime.release()
             counted = runtime.simt.used - before

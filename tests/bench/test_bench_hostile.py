@@ -40,7 +40,6 @@ def checked(status, rows, names):
         assert set(row["under"]["live"]) == set(row["under"]["searches"]) == {"200"}
 
 
-@pytest.mark.full
 def test_other_clients_are_answered_under_attack(tmp_path, capsys):
     checked(*run(tmp_path, "--attack", *SHORT), SHORT)
     assert [line.split(" | ")[0].removeprefix("| ") for line in capsys.readouterr().out.splitlines()[2:]] == SHORT

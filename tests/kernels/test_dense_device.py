@@ -16,7 +16,7 @@ import pytest
 import variants
 from cases import adversarial_rows, filters_of
 from compare import assert_hits_equal
-from emulated_device import SimtRuntime
+from emulated_device import OTHER, SimtRuntime
 from hopfuse._native import DeviceCorpus
 from kernels.moved_products import copy_kernels, move_products
 from kernels.products import Bound
@@ -27,8 +27,6 @@ from variants import SIMT, use_sizes
 
 #: All rows in one tile, and products for few queries too.
 WHOLE = {"tile_scores": 1, "tile_rows": 300, "scored_at_once": 0}
-#: A device of the emulated driver besides those of the builds.
-OTHER = 5
 #: Capability, storage and matrix unit; with capability 7.5, bfloat16 numbers are multiplied by no unit.
 UNIT_CASES = [
     *((90, storage, mma) for storage in ("float16", "bfloat16") for mma in UNITS),

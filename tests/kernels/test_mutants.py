@@ -10,7 +10,7 @@ import hopfuse as hf
 import numpy as np
 import pytest
 from cases import entities_graph, paths_to_a_hub, random_graph, random_lists, random_restart, twins_and_likes
-from emulated_device import SimtRuntime
+from emulated_device import OTHER, SimtRuntime
 from hopfuse.errors import BackendError
 from hopfuse_simt import SimtModule
 from hopfuse_simt.errors import SimtError
@@ -26,8 +26,6 @@ pytestmark = [
     pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt"))),
 ]
 
-#: A device of the emulated driver besides those of the builds. No test leaves its context open, which a bug may break.
-OTHER = 5
 #: Tiles of an odd number of rows, each shared by two blocks; products for few queries too.
 ODD = {"tile_scores": 1, "tile_rows": 31, "split_rows": 12, "split_blocks": 4, "scored_at_once": 0}
 
