@@ -59,7 +59,9 @@ def quick_tier(w: Workplace) -> str:
 
 def install_twice(w: Workplace) -> str:
     """pip install . twice in one environment"""
-    python = w.venv("twice", (".",), (".",), cwd=w.clone("twice-source"))
+    source, python = w.clone("twice-source"), w.venv("twice", cwd=w.folder)
+    for _ in range(2):
+        w.run(python / "pip", "install", ".", cwd=source, **w.builds())
     code = "import hopfuse as hf; print(hf.backend_info()['backends']['cpu']['variant'])"
     return f"variant {w.run(python / 'python', '-c', code).strip()}"
 
@@ -113,7 +115,7 @@ def cuda(w: Workplace) -> str:
     clone, python = w.suite()
     # An environment on top of the suite's, whose other tests see the pinned NVRTC alone.
     extra = w.folder / "nvrtc-13"
-    w.run(python / "pip", "install", "--no-deps", "--target", extra, NVRTC_13)
+    w.install(python, "--no-deps", "--target", extra, NVRTC_13)
     return w.pytest(python, clone, "tests/cuda", HOPFUSE_TESTS="full", PYTHONPATH=str(extra))
 
 

@@ -15,7 +15,7 @@ from check_wheel import abi_of
 from code_parts import BESIDE_PEERS, FEW
 from interpreters import Interpreter, include_path, interpreters, version_of
 from requires import requirements
-from workplace import CACHE, Workplace
+from workplace import Workplace
 
 TORCH = "torch==2.13.0"
 CUPY = "cupy-cuda13x[ctk]==14.2.0"
@@ -54,8 +54,8 @@ FREE_THREADS_TESTS = (
     *("tests/index/test_where.py", "tests/io/test_files.py", "tests/io/test_json_lines.py", "tests/io/test_npy.py"),
 )
 RACES = "tests/api/test_free_threads.py"
-# uv keeps what it fetches, and fetches packages, not Pythons.
-OFFLINE_UV = {"UV_CACHE_DIR": str(CACHE / "uv"), "UV_PYTHON_DOWNLOADS": "never"}
+# Where nothing may be compiled but hopfuse.
+WHEELS_ALONE = ("--only-binary", ":all:")
 
 
 def lines_of(environments: Iterable[tuple[str, Callable[[], str]]]) -> str:
@@ -96,7 +96,7 @@ def uses_torch(path: Path) -> bool:
 def torch(w: Workplace) -> str:
     """torch, sentence-transformers and FastEmbed: interop and encoder tests"""
     clone = w.clone("torch")
-    python = w.venv("venv-torch", (TORCH,), ("-e", ".[dev,encode,fastembed]", MODEL, "onnx"), cwd=clone)
+    python = w.venv("venv-torch", ("-e", ".[dev,encode,fastembed]", MODEL, "onnx"), cwd=clone, before=(TORCH,))
     w.run(python / "python", "-c", "import torch, sentence_transformers, fastembed, onnx")
     files = [str(path.relative_to(clone)) for path in sorted((clone / "tests").rglob("test_*.py")) if uses_torch(path)]
     return w.pytest(python, clone, *files)
@@ -117,11 +117,12 @@ def peers(w: Workplace) -> str:
 
 @dataclass(frozen=True)
 class DropIn:
-    """A library with an adapter: what pip installs, with and without dependencies, and the adapter's tests."""
+    """A library with an adapter: packages with and without dependencies, those that pip installs before, and tests."""
 
     installs: tuple[str, ...]
     tests: tuple[str, ...]
     alone: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
 
 
 EXAMPLES = "tests/examples/test_examples.py::test_"
@@ -134,7 +135,7 @@ HIPPORAG = (
 )
 # hipporag pins CUDA builds of torch and vLLM, and a yanked release of openai.
 HIPPORAG_IMPORTS = (
-    *(TORCH, "transformers==4.45.2", "openai==1.92.0", "litellm==1.74.15.post2", "pydantic==2.10.4"),
+    *("transformers==4.45.2", "openai==1.92.0", "litellm==1.74.15.post2", "pydantic==2.10.4"),
     *("tenacity==8.5.0", "igraph==0.11.8", "boto3", "einops", "filelock", "httpx", "packaging", "pandas", "tqdm"),
     *("pyarrow", "bm25s", "click", "PyStemmer", "rich"),  # of hopfuse's extras that the tests use
 )
@@ -152,14 +153,15 @@ DROP_INS = {
     "igraph-0.11": DropIn(("igraph==0.11.8", "scipy==1.17.1"), IGRAPH),
     "igraph-1.0": DropIn(("igraph==1.0.0", "scipy==1.17.1"), IGRAPH),
     "fast-graphrag": DropIn(FAST_GRAPHRAG_IMPORTS, FAST_GRAPHRAG, alone=("fast-graphrag==0.0.5",)),
-    "hipporag": DropIn(HIPPORAG_IMPORTS, HIPPORAG, alone=("hipporag==2.0.0a4", "gritlm==1.0.2")),
+    "hipporag": DropIn(HIPPORAG_IMPORTS, HIPPORAG, ("hipporag==2.0.0a4", "gritlm==1.0.2"), before=(TORCH,)),
 }
 
 
 def drop_in(name: str, one: DropIn, clone: Path, wheel: Path, w: Workplace) -> str:
     """Test an adapter that runs behind another library's calls with that library; return pytest's last line."""
     alone = (("--no-deps", *one.alone),) if one.alone else ()
-    python = w.venv(f"venv-{name}", (str(wheel), "pytest", "hypothesis", *one.installs), *alone, cwd=clone)
+    installs = (str(wheel), "pytest", "hypothesis", *one.installs)
+    python = w.venv(f"venv-{name}", installs, *alone, cwd=clone, before=one.before)
     return none_skipped(w.pytest(python, clone, *one.tests, HOPFUSE_TESTS="full"))
 
 
@@ -169,7 +171,7 @@ def framework(extra: str, clone: Path, wheel: Path, w: Workplace) -> str:
     python = w.venv(f"venv-{extra}", (f"{wheel}[{extra}]",), cwd=clone)
     for example in sorted((clone / "examples" / "frameworks").glob(f"{extra}_*.py")):
         w.run(python / "python", example, cwd=clone)
-    w.run(python / "pip", "install", f"{wheel}[demo,serve]", "pytest", "hypothesis", *versions)
+    w.install(python, f"{wheel}[demo,serve]", "pytest", "hypothesis", *versions)
     files = [str(clone / "tests" / "adapters" / name) for name in ("test_searcher.py", *tests)]
     settings = ("-W", "ignore::pytest.PytestConfigWarning", "-o", "asyncio_mode=auto")
     loops = ("-o", "asyncio_default_fixture_loop_scope=function")  # for pytest-asyncio, if installed
@@ -299,18 +301,17 @@ LOWEST = {
 def lowest(w: Workplace) -> str:
     """Each extra in the lowest versions that pyproject.toml states: the tests that use what it installs"""
     clone = w.clone("lowest")
-    uv = w.venv("venv-lowest-uv", ("uv",), cwd=clone) / "uv"
-    return lines_of((name, partial(tested_with_lowest, name, one, clone, uv, w)) for name, one in LOWEST.items())
+    return lines_of((name, partial(tested_with_lowest, name, one, clone, w)) for name, one in LOWEST.items())
 
 
-def tested_with_lowest(name: str, one: Lowest, clone: Path, uv: Path, w: Workplace) -> str:
+def tested_with_lowest(name: str, one: Lowest, clone: Path, w: Workplace) -> str:
     """Make an environment with the lowest versions of extras, the wheel and pytest; return the tests' last line."""
-    python = w.venv(f"venv-lowest-{name}", *((package,) for package in one.before), cwd=clone)
-    install = (uv, "pip", "install", "-q", "--only-binary", ":all:", "--python", python / "python")
+    python = w.venv(f"venv-lowest-{name}", cwd=clone, before=one.before)
     extras = [word for extra in one.extras for word in ("--extra", extra)]
-    w.run(*install, "--resolution", "lowest-direct", "-r", "pyproject.toml", *extras, cwd=clone, **OFFLINE_UV)
-    w.run(*install, "pytest", "pytest-benchmark", "hypothesis", *one.beside, **OFFLINE_UV)
-    w.run(*install, "--no-deps", w.wheel(), **OFFLINE_UV)
+    lowest_direct = ("--resolution", "lowest-direct", "-r", "pyproject.toml", *extras)
+    w.install(python, *WHEELS_ALONE, *lowest_direct, cwd=clone)
+    w.install(python, *WHEELS_ALONE, "pytest", "pytest-benchmark", "hypothesis", *one.beside)
+    w.install(python, "--no-deps", w.wheel())
     # Newer dependencies of old versions warn of them.
     warnings = [word for kind in ("", "Pending") for word in ("-W", f"ignore::{kind}DeprecationWarning")]
     options = ("-m", "not speed", *warnings, *(f"--deselect={test}" for test in OTHERWISE))
@@ -324,24 +325,23 @@ def pythons(w: Workplace) -> str:
     found, absent = interpreters(w)
     source, clone = w.clone("pythons-source"), w.clone("pythons")
     shutil.rmtree(clone / "python", ignore_errors=True)  # the wheels are tested
-    uv = w.venv("venv-uv", ("uv",), cwd=clone) / "uv"
     wheels = dict[bool, Path]()
 
     def results(one: Interpreter) -> str:
         if one.is_free_threaded not in wheels:
-            wheels[one.is_free_threaded] = wheel_for(one, uv, source, w)
+            wheels[one.is_free_threaded] = wheel_for(one, source, w)
         extras = BESIDE_FREE_THREADS if one.is_free_threaded else BESIDE_PYTHONS
-        return results_on(one, uv, clone, wheels[one.is_free_threaded], extras, w)
+        return results_on(one, clone, wheels[one.is_free_threaded], extras, w)
 
     tested = lines_of((version_of(one, w), partial(results, one)) for one in found)
     return "; ".join([*(f"{version}: none here" for version in absent), tested])
 
 
-def wheel_for(one: Interpreter, uv: Path, source: Path, w: Workplace) -> Path:
+def wheel_for(one: Interpreter, source: Path, w: Workplace) -> Path:
     """Return the wheel that a Python builds: of the stable ABI, or its own if it is free-threaded."""
     target = w.folder / f"wheels-{one.name}"
-    command = (uv, "build", "-q", "--wheel", "--python", one.program, "-o", target, source)
-    w.run(*command, **w.builds(), **include_path(one), **OFFLINE_UV, SKBUILD_BUILD_DIR=f"build/ci-{one.name}")
+    command = (w.uv(), "build", "-q", "--wheel", "--python", one.program, "-o", target, source)
+    w.run(*command, **w.builds(), **include_path(one), SKBUILD_BUILD_DIR=f"build/ci-{one.name}")
     (built,) = target.glob("hopfuse-*.whl")
     w.run(sys.executable, source / ".ci" / "check_wheel.py", built)
     expected = f"cp{one.name.replace('.', '')}" if one.is_free_threaded else "abi3"
@@ -350,17 +350,17 @@ def wheel_for(one: Interpreter, uv: Path, source: Path, w: Workplace) -> Path:
     return built
 
 
-def results_on(one: Interpreter, uv: Path, clone: Path, wheel: Path, extras: Sequence[str], w: Workplace) -> str:
+def results_on(one: Interpreter, clone: Path, wheel: Path, extras: Sequence[str], w: Workplace) -> str:
     """Test a wheel on a Python; return pytest's last line."""
     target = w.folder / f"venv-{one.name}"
-    w.run(uv, "venv", "-q", "--python", one.program, target, **OFFLINE_UV)
-    install = (uv, "pip", "install", "-q", "--only-binary", ":all:", "--python", target / "bin" / "python")
-    w.run(*install, wheel, "pytest", "hypothesis", "scipy", **OFFLINE_UV)
-    w.run(target / "bin" / "python", clone / ".ci" / "check_installed.py", cwd=w.folder)
+    w.run(w.uv(), "venv", "-q", "--python", one.program, target)
+    python = target / "bin"
+    w.install(python, *WHEELS_ALONE, wheel, "pytest", "hypothesis", "scipy")
+    w.run(python / "python", clone / ".ci" / "check_installed.py", cwd=w.folder)
     options = ("-m", "not emulator and not speed", "-p", "no:cacheprovider")
     if one.is_free_threaded:  # beside NumPy and SciPy alone, so that nothing switches the lock on
-        w.pytest(target / "bin", clone, *options, *FREE_THREADS_TESTS, RACES, HOPFUSE_DRAWS=FEW)
-    w.run(*install, f"{wheel}[{','.join(extras)}]", **OFFLINE_UV)
-    w.pytest(target / "bin", clone, RACES, HOPFUSE_TESTS="full")
+        w.pytest(python, clone, *options, *FREE_THREADS_TESTS, RACES, HOPFUSE_DRAWS=FEW)
+    w.install(python, *WHEELS_ALONE, f"{wheel}[{','.join(extras)}]")
+    w.pytest(python, clone, RACES, HOPFUSE_TESTS="full")
     tests = FREE_THREADS_TESTS if one.is_free_threaded else PYTHONS_TESTS
-    return w.pytest(target / "bin", clone, *options, *tests, HOPFUSE_DRAWS=FEW)
+    return w.pytest(python, clone, *options, *tests, HOPFUSE_DRAWS=FEW)

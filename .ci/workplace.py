@@ -1,7 +1,8 @@
 """Provide what .ci/full and .ci/soak work in: clones of HEAD, environments, builds, and caches that outlive a run.
 
 Needs only Python. The caches are in build/cache. ccache keeps the objects of every compiler and sanitizer: sources and
-builds lie at the same relative paths in every clone, so clones share objects. pip keeps its wheels.
+builds lie at the same relative paths in every clone, so clones share objects. uv, which makes an environment many times
+faster than pip, and pip keep their wheels.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -74,10 +75,12 @@ def environment_of(folder: Path) -> dict[str, str]:
     variables = {key: value for key, value in os.environ.items() if key != "PIP_NO_CACHE_DIR"}
     # pip does not compile whole packages, which takes longer than installing them.
     pip = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_COMPILE": "1", "PIP_CACHE_DIR": str(CACHE / "pip")}
+    # uv fetches packages, not Pythons.
+    uv = {"UV_CACHE_DIR": str(CACHE / "uv"), "UV_PYTHON_DOWNLOADS": "never"}
     ccache = {"CCACHE_DIR": str(CACHE / "ccache"), "CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1"}
     ccache |= {"CCACHE_MAXSIZE": "4G", "CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CMAKE_BUILD_PARALLEL_LEVEL": "2"}
     compiler = {"CXX": "g++-12", "CC": "gcc-12", "SKBUILD_BUILD_DIR": "build/ci"}
-    return variables | {"CI": "true"} | pip | ccache | compiler
+    return variables | {"CI": "true"} | pip | uv | ccache | compiler
 
 
 # Parts run concurrently; what several of them use is made once, by the first of them.
@@ -146,23 +149,44 @@ class Workplace:
 
         return self.once(name, make)
 
-    def venv(self, name: str, *installs: tuple[str, ...], cwd: Path, **environment: str) -> Path:
-        """Return the programs' folder of an environment after these calls of pip install."""
+    def venv(
+        self, name: str, *installs: tuple[str, ...], cwd: Path, before: Sequence[str] = (), **environment: str
+    ) -> Path:
+        """Return the programs' folder of an environment after these installations by uv.
+
+        The packages ``before`` are installed by pip, whose settings may say where a build for CPUs is.
+        """
 
         def make(target: Path) -> None:
-            self.run(sys.executable, "-m", "venv", target)
+            self.run(self.uv(), "venv", "-q", "--seed", "--python", sys.executable, target)
+            if before:
+                self.run(target / "bin" / "pip", "install", *before)
             for arguments in installs:
-                self.run(target / "bin" / "pip", "install", *arguments, cwd=cwd, **(self.builds() | environment))
+                self.install(target / "bin", *arguments, cwd=cwd, **(self.builds() | environment))
 
         return self.once(name, make) / "bin"
 
+    def install(self, python: Path, *arguments: str | Path, cwd: Path | None = None, **environment: str) -> None:
+        """Install packages by uv into the environment with this folder of programs."""
+        self.run(self.uv(), "pip", "install", "--python", python / "python", *arguments, cwd=cwd, **environment)
+
+    def uv(self) -> Path:
+        """Return the program uv."""
+
+        def make(target: Path) -> None:
+            self.run(sys.executable, "-m", "venv", target)
+            self.run(target / "bin" / "pip", "install", "uv")
+
+        return self.once("venv-uv", make) / "bin" / "uv"
+
     def nanobind(self) -> str:
         """Return the folder of nanobind's CMake files, the same for all builds so that they share objects."""
-        tools = self.once("venv-tools", lambda target: self.run(sys.executable, "-m", "venv", target))
-        with _making[tools]:
-            if not list(tools.glob("lib/*/site-packages/nanobind")):
-                self.run(tools / "bin" / "pip", "install", "nanobind>=2.2")
-        return self.run(tools / "bin" / "python", "-m", "nanobind", "--cmake_dir").strip()
+
+        def make(target: Path) -> None:
+            self.run(self.uv(), "venv", "-q", "--python", sys.executable, target)
+            self.install(target / "bin", "nanobind>=2.2")
+
+        return self.run(self.once("venv-tools", make) / "bin" / "python", "-m", "nanobind", "--cmake_dir").strip()
 
     def builds(self, *definitions: str) -> dict[str, str]:
         """Return the settings of scikit-build: warnings are errors, and these definitions."""

@@ -144,9 +144,12 @@ class Place:
     def wheel(self) -> Path:
         return Path("hopfuse.whl")
 
-    def venv(self, name: str, *installs: tuple[str, ...], cwd: Path) -> Path:
-        self.commands += installs
+    def venv(self, name: str, *installs: tuple[str, ...], cwd: Path, before: Sequence[str]) -> Path:
+        self.commands += [tuple(before), *installs]
         return Path(name)
+
+    def install(self, python: Path, *arguments: object, cwd: Path | None = None) -> None:
+        self.commands.append(tuple(map(str, arguments)))
 
     def run(self, *command: object, cwd: Path | None = None, **environment: str) -> str:
         self.commands.append(tuple(map(str, command)))
@@ -163,12 +166,12 @@ def test_the_part_lowest_installs_the_lowest_versions_and_no_other_build_of_torc
     place: Any = Place("3 passed")
     monkeypatch.setattr(library_parts, "LOWEST", {"encoders": one})
     assert library_parts.lowest(place) == "encoders: 3 passed"
-    (uv,), (torch,), lowest, beside, wheel = place.commands
-    assert (uv, torch) == ("uv", library_parts.TORCH)
+    (torch,), lowest, beside, wheel = place.commands
+    assert torch == library_parts.TORCH
     assert lowest[lowest.index("--resolution") + 1] == "lowest-direct"
     assert lowest[-4:] == ("--extra", "encode", "--extra", "fastembed")
-    assert all("--only-binary" in command for command in (lowest, beside, wheel))
-    assert wheel[-2:] == ("--no-deps", "hopfuse.whl")
+    assert all("--only-binary" in command for command in (lowest, beside))
+    assert wheel == ("--no-deps", "hopfuse.whl")
 
 
 def test_no_test_of_the_part_lowest_may_be_skipped_where_a_package_is_tested(monkeypatch: pytest.MonkeyPatch) -> None:

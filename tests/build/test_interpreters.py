@@ -178,7 +178,7 @@ def test_one_wheel_is_built_for_all_pythons_with_a_lock(tmp_path: Path, monkeypa
         built.append(one.name)
         return Path(f"wheel of {one.name}")
 
-    def results_on(one: Interpreter, uv: Any, clone: Any, wheel: Path, extras: Any, w: Any) -> str:
+    def results_on(one: Interpreter, clone: Any, wheel: Path, extras: Any, w: Any) -> str:
         tested[one.name] = str(wheel)
         return "9 passed"
 
@@ -186,7 +186,6 @@ def test_one_wheel_is_built_for_all_pythons_with_a_lock(tmp_path: Path, monkeypa
     monkeypatch.setattr(library_parts, "results_on", results_on)
     place: Any = Place()
     place.clone = lambda name: tmp_path / name
-    place.venv = lambda *_, **__: tmp_path
     line = library_parts.pythons(place)
     assert line == "3.12: none here; 3.13.0: 9 passed; 3.14.0: 9 passed; 3.14t.0: 9 passed"
     assert built == ["3.13", "3.14t"]
