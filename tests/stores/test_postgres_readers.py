@@ -221,8 +221,9 @@ def change(connection: Any, rng: random.Random, at: int) -> None:
             add(connection, 1000 + at, words, vector, *rng.choice([("f", at), ("g", at), (None, None)]))
         elif kind == "text":
             connection.execute("UPDATE chunks SET body = %s WHERE id = %s", (words, rng.choice(ids)))
-        elif kind == "move":
-            connection.execute("UPDATE chunks SET line = %s, file = 'f' WHERE id = %s", (10_000 + at, rng.choice(ids)))
+        elif kind == "move":  # to where no other row is: equal positions are ordered as rows are, which differs
+            place = 1_000_000 + at
+            connection.execute("UPDATE chunks SET line = %s, file = 'f' WHERE id = %s", (place, rng.choice(ids)))
         elif kind == "delete":
             connection.execute("DELETE FROM chunks WHERE id = %s", (rng.choice(ids),))
         elif kind == "break":
