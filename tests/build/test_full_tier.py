@@ -83,8 +83,9 @@ def pairs(cases: Sequence[Any]) -> set[Any]:
     return {two for case in cases for two in itertools.combinations(sorted(case.callspec.params.items()), 2)}
 
 
-def test_the_quick_tier_runs_a_sample_of_a_product() -> None:
+def test_the_quick_tier_runs_a_sample_of_a_product(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every two values together on the CPU, unless too many; few cases on the emulator; elsewhere, all."""
+    monkeypatch.setattr(tiers, "SAMPLE", False)  # whatever this run is
     on_cpu, elsewhere = (product(test=f"{folder}/test_a.py::x", sizes=(4, 3, 2)) for folder in ("kernels", "cli"))
     kept = tiers.selected(on_cpu, full=False, rest=False)
     assert pairs(kept) == pairs(on_cpu)
