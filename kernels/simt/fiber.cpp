@@ -3,8 +3,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #if defined(SIMT_ASAN)
 #include <sanitizer/asan_interface.h>
@@ -26,10 +29,16 @@ namespace simt {
 // ------------------------------------------------------------------------------------------------
 // Stacks
 
+// Ends the process, which may have as many mappings as vm.max_map_count allows: a stack is two of them.
+[[noreturn]] static void end_without_stack() {
+    std::fprintf(stderr, "simt: no memory for the stack of a thread: %s\n", std::strerror(errno));
+    abort();
+}
+
 Stack allocate_stack(size_t size) {
     const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     void* all = mmap(nullptr, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (all == MAP_FAILED || mprotect(all, page, PROT_NONE) != 0) abort();
+    if (all == MAP_FAILED || mprotect(all, page, PROT_NONE) != 0) end_without_stack();
     return {static_cast<char*>(all) + page, size};
 }
 
@@ -46,7 +55,7 @@ void clean_stack([[maybe_unused]] Stack stack) {
 
 void fresh_pages(char* begin, size_t size) {
     if (mmap(begin, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-        abort();
+        end_without_stack();
 }
 
 // ------------------------------------------------------------------------------------------------

@@ -11,10 +11,28 @@ import random
 import resource
 import sys
 import tempfile
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 
 #: Bytes that readers may take for inputs of a few kilobytes.
 ROOM = 1 << 30
+
+
+class SourceFiles:
+    """Finds modules of hopfuse as plain files: Atheris records nothing of what an editable installation reads."""
+
+    @classmethod
+    def find_spec(cls, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return what other finders have of a module, with Python's own loader if it is a source file."""
+        if name.partition(".")[0] != "hopfuse":
+            return None
+        others = (one for one in sys.meta_path if one is not cls and not type(one).__module__.startswith("atheris"))
+        spec = next(filter(None, (one.find_spec(name, path, target) for one in others)), None)
+        if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):
+            spec.loader = SourceFileLoader(name, spec.origin)
+        return spec
 
 
 def main(arguments: list[str]) -> None:
@@ -24,6 +42,7 @@ def main(arguments: list[str]) -> None:
     import atheris
 
     name, *options = arguments
+    sys.meta_path.insert(0, SourceFiles)
     with atheris.instrument_imports(include=["hopfuse", "fuzz.planted"]):
         from fuzz.targets import inputs_of, is_read, target_of
 

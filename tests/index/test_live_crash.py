@@ -14,7 +14,6 @@ import pytest
 from hopfuse.errors import FormatError
 from index import crashes
 from index.crashes import Recorder, Step, check, commit, history, kill_writers, losses
-from tiers import FULL
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="files are read again through /proc/self/fd")
 
@@ -76,6 +75,6 @@ def test_a_writer_that_acknowledges_what_it_does_not_write_is_found(
         kill_writers(tmp_path, seed=0, kills=20)
 
 
-def test_a_killed_writer_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
-    kills = 60 if FULL else 20
+@pytest.mark.parametrize("kills", [20, pytest.param(60, marks=pytest.mark.full)])
+def test_a_killed_writer_loses_nothing_that_it_acknowledged(tmp_path: Path, kills: int) -> None:
     assert kill_writers(tmp_path, seed=0, kills=kills) == kills

@@ -63,8 +63,8 @@ def test_every_recipe_follows_an_index_on_the_emulator_as_one_that_is_built_anew
     reason = variants.missing(variants.SIMT)
     if reason is not None:
         pytest.skip(reason)
-    launches = variants.simt_runtime().launches
-    launches.clear()
+    runtime = variants.simt_runtime()
+    runtime.launches.clear()
     rng, model, serial, hits = np.random.default_rng(seed), Model(), [0], 0
     model.rebuilt().save(tmp_path)
     with hf.Index.open(tmp_path, writable=True) as live:
@@ -84,4 +84,4 @@ def test_every_recipe_follows_an_index_on_the_emulator_as_one_that_is_built_anew
             assert answers_of(found) == answers_of(expected)
             hits += sum(map(len, found))
     assert hits > 0
-    assert launches
+    assert runtime.launches

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import processes
 import pytest
 from hopfuse_simt import Pointer, SimtError, SimtModule, Struct
 from variants import SANITIZED
@@ -35,6 +38,26 @@ def error_of(module: SimtModule, *call: Any, **options: Any) -> SimtError:
     with pytest.raises(SimtError) as error:
         module.launch(*call, **options)
     return error.value
+
+
+WITHOUT_MEMORY = f"""
+import resource, sys
+from pathlib import Path
+sys.path.insert(0, {str(Path(__file__).parents[2] / "kernels" / "simt")!r})
+from hopfuse_simt import SimtModule
+module = SimtModule(Path({str(SOURCE)!r}))
+module.launch("copies", 1, 32, 0, [None, None, 0])
+held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (held, held))
+module.launch("copies", 1, 1024, 0, [None, None, 0])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a process's memory is limited as Linux does it")
+def test_a_process_without_memory_for_stacks_ends_and_says_so() -> None:
+    done = processes.run([sys.executable, "-c", WITHOUT_MEMORY], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGABRT
+    assert "simt: no memory for the stack of a thread" in done.stderr
 
 
 # ---- Geometry ----------------------------------------------------------------------------------------------
