@@ -153,7 +153,7 @@ DROP_INS = {
     "igraph-0.11": DropIn(("igraph==0.11.8", "scipy==1.17.1"), IGRAPH),
     "igraph-1.0": DropIn(("igraph==1.0.0", "scipy==1.17.1"), IGRAPH),
     "fast-graphrag": DropIn(FAST_GRAPHRAG_IMPORTS, FAST_GRAPHRAG, alone=("fast-graphrag==0.0.5",)),
-    "hipporag": DropIn(HIPPORAG_IMPORTS, HIPPORAG, ("hipporag==2.0.0a4", "gritlm==1.0.2"), before=(TORCH,)),
+    "hipporag": DropIn(HIPPORAG_IMPORTS, HIPPORAG, alone=("hipporag==2.0.0a4", "gritlm==1.0.2"), before=(TORCH,)),
 }
 
 
@@ -311,7 +311,7 @@ def tested_with_lowest(name: str, one: Lowest, clone: Path, w: Workplace) -> str
     lowest_direct = ("--resolution", "lowest-direct", "-r", "pyproject.toml", *extras)
     w.install(python, *WHEELS_ALONE, *lowest_direct, cwd=clone)
     w.install(python, *WHEELS_ALONE, "pytest", "pytest-benchmark", "hypothesis", *one.beside)
-    w.install(python, "--no-deps", w.wheel())
+    w.install(python, *WHEELS_ALONE, "--no-deps", w.wheel())
     # Newer dependencies of old versions warn of them.
     warnings = [word for kind in ("", "Pending") for word in ("-W", f"ignore::{kind}DeprecationWarning")]
     options = ("-m", "not speed", *warnings, *(f"--deselect={test}" for test in OTHERWISE))
