@@ -1,7 +1,6 @@
 """CPython for 64-bit Arm on this machine: Debian's packages and wheels, run by qemu's user mode.
 
-Nothing is installed on the machine, and no architecture is added to it: apt works in folders of its own. The packages
-are kept in build/cache, the rest is made anew in each run.
+Nothing is installed on the machine, and no architecture is added to it.
 """
 
 from __future__ import annotations
@@ -11,15 +10,14 @@ import sys
 import zipfile
 from pathlib import Path
 
+from debian import Debian
 from workplace import CACHE, Workplace
 
 COMPILER = "aarch64-linux-gnu-g++"
 CROSS = ("-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64")
-# The CPython of Debian 12, and what it needs. On Ubuntu, the package debian-archive-keyring has the key.
+# The CPython of Debian 12, and what it needs.
 PYTHON = "3.11"
 PACKAGES = (f"libpython{PYTHON}-dev", f"python{PYTHON}-minimal", "libstdc++6")
-KEY = "/usr/share/keyrings/debian-archive-keyring.gpg"
-SOURCE = f"deb [arch=arm64 signed-by={KEY}] http://deb.debian.org/debian bookworm main"
 WHEELS = ("--platform", "manylinux_2_28_aarch64", "--python-version", PYTHON, "--only-binary", ":all:")
 
 
@@ -27,29 +25,7 @@ def system(w: Workplace) -> Path:
     """Return a folder with CPython, its headers and libraries, as an Arm machine with Debian 12 has them."""
 
     def make(target: Path) -> None:
-        debian = CACHE / "debian-arm64"
-        for folder in ("state/lists/partial", "packages/partial"):
-            (debian / folder).mkdir(parents=True, exist_ok=True)
-        (debian / "status").write_text("")  # no package is installed
-        (debian / "sources.list").write_text(f"{SOURCE}\n")
-        settings = {
-            "APT::Architecture": "arm64",
-            "APT::Architectures": "arm64",
-            "APT::Keep-Downloaded-Packages": "true",
-            "Dir::Etc::sourcelist": debian / "sources.list",
-            "Dir::Etc::sourceparts": "/dev/null",
-            "Dir::State": debian / "state",
-            "Dir::State::status": debian / "status",
-            "Dir::Cache::archives": debian / "packages",
-            "Dir::Cache::pkgcache": "",
-            "Dir::Cache::srcpkgcache": "",
-        }
-        (debian / "apt.conf").write_text("".join(f'{name} "{value}";\n' for name, value in settings.items()))
-        download = ("install", "-q", "-y", "--no-install-recommends", "--download-only", *PACKAGES)
-        for command in (("update", "-q"), ("autoclean", "-q"), download):
-            w.run("apt-get", *command, APT_CONFIG=str(debian / "apt.conf"))
-        for package in sorted((debian / "packages").glob("*.deb")):
-            w.run("dpkg-deb", "-x", package, target)
+        Debian(w, CACHE / "debian-arm64", ("bookworm",), "arm64").unpack(target, *PACKAGES)
         # Debian's pyconfig.h includes that of the architecture from /usr/include, where this machine's would be found.
         headers = target / "usr" / "include"
         shutil.copy(headers / "aarch64-linux-gnu" / f"python{PYTHON}" / "pyconfig.h", headers / f"python{PYTHON}")

@@ -12,9 +12,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / ".ci"))
 
 import check_wheel
+import debian
 import interpreters
 import library_parts
-from interpreters import Debian, Interpreter
+from interpreters import Interpreter
 
 LISTED = """
 python3.13 | 3.13.5-2+deb13u5 | http://deb.debian.org/debian trixie/main Sources
@@ -53,44 +54,53 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_sources_are_tried_from_the_newest_until_the_mirror_has_one(tmp_path: Path) -> None:
-    assert interpreters.source_versions(LISTED) == ["3.13.18-1", "3.13.15-1", "3.13.5-2+deb13u5"]
+    assert debian.source_versions(LISTED) == ["3.13.18-1", "3.13.15-1", "3.13.5-2+deb13u5"]
     place: Any = Place(missing="3.13.18")
-    debian = Debian(place, tmp_path / "apt")
-    assert debian.source("3.13", tmp_path / "source") == "3.13.15-1"
+    suites = debian.Debian(place, tmp_path / "apt", interpreters.SUITES)
+    assert suites.source("python3.13", tmp_path / "source") == "3.13.15-1"
     asked = [words[-1] for words in place.commands if "source" in words]
     assert asked == ["python3.13=3.13.18-1", "python3.13=3.13.15-1"]
     none: Any = Place(missing="python3.13=")
-    assert Debian(none, tmp_path / "apt").source("3.13", tmp_path / "source") is None
+    assert debian.Debian(none, tmp_path / "apt", ("sid",)).source("python3.13", tmp_path / "source") is None
 
 
 def test_apt_reads_debians_suites_alone_and_changes_nothing_of_the_system(tmp_path: Path) -> None:
     place: Any = Place()
-    Debian(place, tmp_path / "apt")
-    (command,) = place.commands
-    settings = dict(word.split("=", 1) for word in command if "=" in word)
+    suites = debian.Debian(place, tmp_path / "apt", interpreters.SUITES)
+    assert place.commands == []
+    for _ in range(2):  # the lists are read before the first
+        suites.apt("apt-cache", "madison", "python3.14")
+    assert [command[0] for command in place.commands] == ["apt-get", "apt-cache", "apt-cache"]
+    settings = dict(word.split("=", 1) for word in place.commands[-1] if "=" in word)
     assert {settings[f"Dir::{name}"] for name in ("State::lists", "State::status", "Cache", "Etc::sourcelist")} == {
         str(tmp_path / "apt" / name) for name in ("lists", "status", "cache", "sources.list")
     }
     assert settings["Dir::Etc::sourceparts"] == "/dev/null"
     lines = (tmp_path / "apt" / "sources.list").read_text().splitlines()
     assert len(lines) == 4
+    assert "APT::Architecture" not in settings
+    arm = debian.Debian(place, tmp_path / "arm", ("bookworm",), "arm64")
+    assert {"APT::Architecture=arm64", "APT::Architectures=arm64"} < set(arm.options)
     assert all(" http://deb.debian.org/debian " in line and "signed-by=" in line for line in lines)
 
 
-def test_a_whole_interpreter_is_kept_and_a_half_made_one_is_made_again(folder: Path) -> None:
+def test_a_whole_interpreter_is_kept_and_a_half_made_one_is_made_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = list[str]()
 
-    class Suites:
-        def packages(self, version: str, target: Path) -> str:
-            assert not (target / "half").exists()
-            made.append(version)
-            return f"{version}.10-1"
+    def unpacked(version: str, target: Path, _: debian.Debian) -> str:
+        assert not (target / "half").exists()
+        made.append(version)
+        return f"{version}.10-1"
 
-    suites, place = Suites(), Place()
+    monkeypatch.setattr(interpreters, "unpacked", unpacked)
+    place: Any = Place()
+    suites = debian.Debian(place, folder / "apt", interpreters.SUITES)
     (folder / "3.14").mkdir(parents=True)
     (folder / "3.14" / "half").touch()
     for _ in range(2):
-        found, _ = interpreters.packaged("3.14", suites, place)  # type: ignore[arg-type]
+        found = interpreters.packaged("3.14", suites)
         assert found == Interpreter(
             "3.14",
             folder / "3.14" / "usr" / "bin" / "python3.14",
@@ -105,13 +115,12 @@ def test_the_newest_free_threaded_python_that_can_be_had_is_compiled_once(
 ) -> None:
     asked, compiled = list[str](), list[str]()
 
-    class Suites:
-        def __init__(self, has: str | None) -> None:
-            self.has = has
+    class Suites(debian.Debian):
+        has = ""
 
-        def source(self, version: str, target: Path) -> str | None:
-            asked.append(version)
-            return f"{version}.15-1" if version == self.has else None
+        def source(self, package: str, target: Path) -> str | None:
+            asked.append(package)
+            return "3.13.15-1" if package == self.has else None
 
     def compile(source: Path, target: Path, origin: str, w: Any) -> str:
         compiled.append(target.name)
@@ -121,14 +130,16 @@ def test_the_newest_free_threaded_python_that_can_be_had_is_compiled_once(
 
     monkeypatch.setattr(interpreters, "compiled", compile)
     place: Any = Place()
+    suites = Suites(place, folder / "apt", ("sid",))
     with pytest.raises(RuntimeError, match=r"no source of Python 3\.14 or 3\.13"):
-        interpreters.free_threaded(Suites(None), place)  # type: ignore[arg-type]
+        interpreters.free_threaded(suites)
     asked.clear()
+    suites.has = "python3.13"
     for _ in range(2):
-        found, _ = interpreters.free_threaded(Suites("3.13"), place)  # type: ignore[arg-type]
+        found = interpreters.free_threaded(suites)
         assert (found.name, found.origin, found.is_free_threaded) == ("3.13t", "Debian's source 3.13.15-1", True)
         assert found.program == folder / "3.13t" / "bin" / "python3.13t"
-    assert (asked, compiled) == (["3.14", "3.13"], ["3.13t"])
+    assert (asked, compiled) == (["python3.14", "python3.13"], ["3.13t"])
     assert interpreters.version_of(found, place) == "3.13.15t"
     with pytest.raises(RuntimeError, match=r"is Python 3\.13\.15t, not 3\.14"):
         interpreters.version_of(Interpreter("3.14", found.program, ""), place)
