@@ -26,9 +26,9 @@ if sys.argv[1] == "ppr":
 elif sys.argv[1] == "lists":  # each query's list is searched by a thread of the pool, with a workspace of its own
     corpus = hf.Corpus.from_array(rng.standard_normal((20_000, 32)).astype("f4"))
     queries = rng.standard_normal((96, 32)).astype("f4")
-    lists = [np.sort(rng.permutation(20_000)[:200]) for _ in queries]
+    lists = [np.sort(rng.permutation(20_000)[:2_000]) for _ in queries]
     def call(batch, threads):
-        return hf.dense_topk(queries[:batch], corpus, 150, allow=lists[:batch], threads=threads)
+        return hf.dense_topk(queries[:batch], corpus, 1500, allow=lists[:batch], threads=threads)
 else:
     corpus = hf.Corpus.from_array(rng.standard_normal((20_000, 64)).astype("f4"), storage="int8")
     queries = rng.standard_normal((96, 64)).astype("f4")
@@ -62,7 +62,8 @@ print(json.dumps(sorted(outcomes.items())))
 def test_too_little_memory_is_a_memory_error(op: str) -> None:
     """With 16 KiB more than the process has, which hold no result, to 1 GiB, which holds all that four threads take.
 
-    What is between depends on which threads take part, and on which of them has a heap of its own.
+    What is between depends on which threads take part, and on which of them has a heap of its own. Each call takes at
+    least a MiB at once: the heap may have some hundred KiB that are free, and whether it does is chance.
     """
     command = [sys.executable, "-c", AT_THE_EDGE, op, str(STEPS)]
     environ = os.environ | {"MALLOC_MMAP_THRESHOLD_": str(1 << 16)}  # else results may fit into what was freed before
