@@ -29,12 +29,16 @@ def source_versions(listed: str) -> list[str]:
 
 @dataclass
 class Debian:
-    """Suites of Debian, the newest last, for an architecture, else the machine's; a folder keeps what apt reads."""
+    """Suites of Debian, the newest last, for an architecture, else the machine's; a folder keeps what apt reads.
+
+    Lists of sources are read for those who ask for one.
+    """
 
     w: Workplace
     folder: Path
     suites: tuple[str, ...]
     architecture: str | None = None
+    with_sources: bool = False
 
     @cached_property
     def options(self) -> list[str]:
@@ -44,9 +48,8 @@ class Debian:
         for partial in ("lists/partial", "cache/archives/partial"):
             (self.folder / partial).mkdir(parents=True, exist_ok=True)
         (self.folder / "status").touch()  # no package is installed in it, so that the C library is among the downloads
-        lines = [
-            f"{kind} [signed-by={KEYS}] {MIRROR} {suite} main\n" for suite in self.suites for kind in ("deb", "deb-src")
-        ]
+        kinds = ("deb", "deb-src") if self.with_sources else ("deb",)
+        lines = [f"{kind} [signed-by={KEYS}] {MIRROR} {suite} main\n" for suite in self.suites for kind in kinds]
         (self.folder / "sources.list").write_text("".join(lines), encoding="utf-8")
         settings: dict[str, str | Path] = {
             "Dir::Etc::sourcelist": self.folder / "sources.list",

@@ -138,7 +138,7 @@ def install_headers(w: Workplace) -> None:
 
 def interpreters(w: Workplace) -> tuple[list[Interpreter], list[str]]:
     """Return the Pythons to test besides this one, and the versions that cannot be had here."""
-    found, absent, debian = list[Interpreter](), list[str](), Debian(w, FOLDER / "apt", SUITES)
+    found, absent, debian = list[Interpreter](), list[str](), Debian(w, FOLDER / "apt", SUITES, with_sources=True)
     for version in ELSEWHERE:
         here = located(version)
         if here is None:

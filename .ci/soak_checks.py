@@ -44,7 +44,8 @@ class Part:
 
 
 INDEX = ("python/hopfuse/index", "tests/index", "tests/golden/log")
-KERNELS = ("kernels", "bindings")
+#: Without kernels/simt, which no part runs, as nothing that is shipped does.
+KERNELS = (*(f"kernels/{room}" for room in ("cpu", "cuda", "device", "include")), "bindings")
 READERS = tuple(f"python/hopfuse/{room}" for room in ("retriever", "recipes", "extract", "lexical", "types"))
 PARTS = {
     "kills": Part("kills of an index's writer", 10_000, INDEX),
@@ -159,28 +160,30 @@ class Running:
                 process.terminate()
 
 
-def count(
-    running: Running,
-    python: Path,
-    cwd: Path,
-    environment: dict[str, str],
-    part: str,
-    first: int,
-    *much: str,
-) -> Row:
+@dataclass(frozen=True)
+class Clone:
+    """A clone of a commit, where parts run: its folder, Python and variables; HEAD may go on meanwhile."""
+
+    commit: str
+    folder: Path
+    python: Path
+    environment: dict[str, str]
+
+
+def count(running: Running, clone: Clone, part: str, first: int, *much: str) -> Row:
     """Run a part from a seed on; print a failure with the command that repeats it."""
     begin = time.monotonic()
-    code, out, errors = running.outcome(command_of(python, part, first, *much), cwd, environment)
+    code, out, errors = running.outcome(command_of(clone.python, part, first, *much), clone.folder, clone.environment)
     finished = [json.loads(line) for line in out.splitlines() if line.startswith('{"seed"')]
     failures = [first + len(finished)] if code not in (0, INTERRUPTED, -signal.SIGTERM, -signal.SIGINT) else []
     if failures:
         again = shlex.join(command_of(".venv/bin/python", part, failures[0], "--seeds", "1"))
         said = "\n".join(errors.splitlines()[-40:])
-        print(f"{said}\n{part} FAILED with seed {failures[0]}; to repeat it at {commit()}:\n  {again}", flush=True)
+        print(f"{said}\n{part} FAILED with seed {failures[0]}; to repeat it at {clone.commit}:\n  {again}", flush=True)
     total = sum(line["count"] for line in finished)
     print(f"{part}: {total:,} {PARTS[part].counts}, {len(finished)} seeds from {first} on", flush=True)
     last, today = first + len(finished) - 1, f"{datetime.now(UTC):%Y-%m-%d}"
-    return Row(part, first, last, commit(), total, failures, round(time.monotonic() - begin, 1), machine(), today)
+    return Row(part, first, last, clone.commit, total, failures, round(time.monotonic() - begin, 1), machine(), today)
 
 
 def is_same_code(row: Row) -> bool:
@@ -217,16 +220,16 @@ def write_report(record: Path) -> None:
     replace_between(REPORT, BEGIN, END, ["", *table_of(rows_of(record), is_same_code), ""])
 
 
-def prepare(name: str) -> tuple[Path, Path, dict[str, str]]:
-    """Return a clone of the commit, the programs of its environment and the variables; kept for the next run."""
+def prepare(name: str) -> Clone:
+    """Return a clone of a commit with an environment of its own; kept for the next run."""
     folder = ROOT / "build" / "soak" / name
     for other in folder.parent.glob("*"):
         if other != folder:
             shutil.rmtree(other)
     folder.mkdir(parents=True, exist_ok=True)
     workplace = Workplace(folder, folder / "log")
-    clone, python = workplace.suite()
-    return clone, python, workplace.environment
+    clone, programs = workplace.suite()
+    return Clone(name, clone, programs / "python", workplace.environment)
 
 
 def run(
@@ -236,7 +239,7 @@ def run(
 
     An interrupt ends the parts that run; their rows have what they counted.
     """
-    clone, python, environment = prepare(commit())
+    clone = prepare(commit())
     running, writing, before, rows = Running(), threading.Lock(), rows_of(record), list[Row]()
     end = time.monotonic() + 60 * minutes
 
@@ -245,7 +248,7 @@ def run(
             seconds = share(need, [*lane.values()][at + 1 :], end - time.monotonic())
             start = next_seed(part, before) if first is None else first
             much = ["--seconds", f"{seconds:.0f}", *(["--count", str(most[part])] if part in most else [])]
-            row = count(running, python / "python", clone, environment, part, start, *much)
+            row = count(running, clone, part, start, *much)
             if running.stopped and row.last < row.first:
                 return
             with writing:

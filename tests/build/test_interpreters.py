@@ -66,7 +66,7 @@ def test_sources_are_tried_from_the_newest_until_the_mirror_has_one(tmp_path: Pa
 
 def test_apt_reads_debians_suites_alone_and_changes_nothing_of_the_system(tmp_path: Path) -> None:
     place: Any = Place()
-    suites = debian.Debian(place, tmp_path / "apt", interpreters.SUITES)
+    suites = debian.Debian(place, tmp_path / "apt", interpreters.SUITES, with_sources=True)
     assert place.commands == []
     for _ in range(2):  # the lists are read before the first
         suites.apt("apt-cache", "madison", "python3.14")
@@ -81,6 +81,8 @@ def test_apt_reads_debians_suites_alone_and_changes_nothing_of_the_system(tmp_pa
     assert "APT::Architecture" not in settings
     arm = debian.Debian(place, tmp_path / "arm", ("bookworm",), "arm64")
     assert {"APT::Architecture=arm64", "APT::Architectures=arm64"} < set(arm.options)
+    (alone,) = (tmp_path / "arm" / "sources.list").read_text().splitlines()
+    assert alone == lines[0].replace(f" {interpreters.SUITES[0]} ", " bookworm ")
     assert all(" http://deb.debian.org/debian " in line and "signed-by=" in line for line in lines)
 
 

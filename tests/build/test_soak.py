@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / ".ci"))
 
 import code_parts
 import soak_checks
-from soak_checks import PARTS, Row, Running
+from soak_checks import PARTS, Clone, Row, Running
 from workplace import ROOT
 
 
@@ -32,6 +32,8 @@ def test_the_parts_are_those_that_can_be_run_and_their_paths_exist() -> None:
     assert set(PARTS) == set(soak.PARTS)
     assert set(code_parts.SHORT) <= set(PARTS)
     assert [path for part in PARTS.values() for path in part.paths if not (ROOT / path).exists()] == []
+    rooms = {path.name for path in (ROOT / "kernels").iterdir() if path.is_dir()}
+    assert rooms - {"simt"} == {path.removeprefix("kernels/") for path in soak_checks.KERNELS} - {"bindings"}
 
 
 def test_seeds_go_on_after_the_last_one_of_the_part_whether_it_failed_or_not() -> None:
@@ -138,8 +140,9 @@ def test_an_interrupted_run_keeps_what_was_counted_and_starts_nothing_more(
 ) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "soak.py").write_text(UNTIL_TOLD)
-    monkeypatch.setattr(soak_checks, "commit", lambda: "abc1234")
-    monkeypatch.setattr(soak_checks, "prepare", lambda _: (tmp_path, Path(sys.executable).parent, {}))
+    heads = iter(["abc1234"])  # HEAD is read once, as it may go on meanwhile
+    monkeypatch.setattr(soak_checks, "commit", lambda: next(heads))
+    monkeypatch.setattr(soak_checks, "prepare", lambda name: Clone(name, tmp_path, Path(sys.executable), {}))
     waited = []
 
     def interrupt(tasks: list[Any]) -> None:
@@ -155,7 +158,8 @@ def test_an_interrupted_run_keeps_what_was_counted_and_starts_nothing_more(
         soak_checks.run([{"kills": 600, "power": 600}, {"damages": 600}], 10, None, record, {})
     rows = soak_checks.rows_of(record)
     assert {one.part for one in rows} <= {"kills", "damages"}
-    assert all((one.first, one.last, one.count, one.failures) == (0, 0, 100, []) for one in rows)
+    found = {(one.first, one.last, one.count, tuple(one.failures), one.commit) for one in rows}
+    assert found == {(0, 0, 100, (), "abc1234")}
 
 
 def test_a_seed_draws_examples_of_a_file_and_a_failing_one_is_found(
@@ -192,12 +196,12 @@ sys.exit("AssertionError: 7 != 8")
 
 
 def test_a_failure_names_its_seed_and_the_command_that_repeats_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "soak.py").write_text(FAILING)
-    monkeypatch.setattr(soak_checks, "commit", lambda: "abc1234")
-    made = soak_checks.count(Running(), Path(sys.executable), tmp_path, {}, "kills", 3, "--seconds", "60")
+    clone = Clone("abc1234", tmp_path, Path(sys.executable), {})
+    made = soak_checks.count(Running(), clone, "kills", 3, "--seconds", "60")
     assert (made.first, made.last, made.count, made.failures, made.commit) == (3, 4, 200, [5], "abc1234")
     said = capsys.readouterr().out
     assert "AssertionError: 7 != 8" in said

@@ -20,6 +20,9 @@ from tests.tiers import FULL
 
 pytest.importorskip("ahocorasick", reason="names are found by pyahocorasick")
 
+# The drawn words are of many languages.
+pytestmark = pytest.mark.filterwarnings("ignore:.* of the text is in languages that no reader is for:UserWarning")
+
 #: Names with accents, apostrophes, hints, codes, signs, endings of cases, and common words.
 NAMES = [
     "Of", "Reading", "Time", "ISO", "Ada King", "St. Louis", "São Paulo", "Sao Paulo", "time zone", ".it", "Euro",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hopfuse import Index
 from hopfuse.errors import InputError
 from hopfuse.io import read_npy
+from numpy.lib.format import write_array_header_1_0
 from refusals import refused
 
 
@@ -58,3 +60,15 @@ def test_an_array_comes_mapped_or_read(tmp_path: Path) -> None:
     assert np.array_equal(mapped, read)
     assert not mapped.flags.writeable
     assert type(mapped) is np.ndarray
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (0,), (0, 5), (2, 3)])
+@pytest.mark.parametrize("kind", ["<f4", ">f4", "<4f", "|V4", "|S3"])
+def test_an_unusual_header_is_read_alike_mapped_or_not(tmp_path: Path, shape: tuple[int, ...], kind: str) -> None:
+    path = tmp_path / "v.npy"
+    with open(path, "wb") as file:
+        write_array_header_1_0(file, {"descr": kind, "fortran_order": len(shape) > 1, "shape": shape})
+        file.write(bytes(range(np.dtype(kind).itemsize * math.prod(shape))))
+    mapped, read = (read_npy(path, "vectors", mapped=mapped) for mapped in (True, False))
+    assert (mapped.dtype, mapped.shape, mapped.tobytes()) == (read.dtype, read.shape, read.tobytes())
+    assert read.flags.writeable

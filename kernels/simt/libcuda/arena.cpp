@@ -13,12 +13,21 @@ namespace {
 
 int file = -1;
 int protection_key = -1;  // of processors that have them; else pages are protected, which takes longer
-thread_local int open_count = 0;
+unsigned char* view = nullptr;
+bool is_open = false;
 constexpr uint64_t least_before_reuse = uint64_t{64} << 20;
 constexpr uint64_t returned_at_once = uint64_t{1} << 20;  // allocations of this size give their pages back
 constexpr size_t freed_records = 4096;
 
 void* at(uint64_t address) { return reinterpret_cast<void*>(static_cast<uintptr_t>(address)); }
+// Forked children have no device memory, and their dumps neither.
+void* map(void* wanted, int protection, int flags, int shared) {
+    void* const got = mmap(wanted, arena_bytes, protection, MAP_SHARED | MAP_NORESERVE | flags, shared, 0);
+    if (got == MAP_FAILED) return nullptr;
+    madvise(got, arena_bytes, MADV_DONTFORK);
+    madvise(got, arena_bytes, MADV_DONTDUMP);
+    return got;
+}
 uint64_t round_up(uint64_t size) { return (size + alignment - 1) / alignment * alignment; }
 uint64_t first_of(int device) { return arena_begin + static_cast<uint64_t>(device) * device_bytes; }
 
@@ -41,13 +50,11 @@ bool map_arena() {
     if (machine.with_protection_keys) protection_key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
     const int protection = protection_key < 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
     void* const wanted = at(arena_begin);
-    void* const got = mmap(wanted, arena_bytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, made, 0);
-    if (got != wanted) {
+    view = static_cast<unsigned char*>(map(nullptr, PROT_READ | PROT_WRITE, 0, made));
+    if (view == nullptr || map(wanted, protection, MAP_FIXED_NOREPLACE, made) != wanted) {
         close(made);
         return false;
     }
-    madvise(wanted, arena_bytes, MADV_DONTFORK);
-    madvise(wanted, arena_bytes, MADV_DONTDUMP);
     if (protection_key >= 0) pkey_mprotect(wanted, arena_bytes, PROT_READ | PROT_WRITE, protection_key);
     for (int i = 0; i < num_devices; ++i) {
         Device& device = machine.devices[static_cast<size_t>(i)];
@@ -59,14 +66,18 @@ bool map_arena() {
 
 int arena_file() { return file; }
 
-OpenArena::OpenArena() {
-    if (open_count++ > 0) return;
+unsigned char* bytes_at(uint64_t address) { return view + (address - arena_begin); }
+
+void open_arena() {
+    if (is_open) return;
+    is_open = true;
     if (protection_key >= 0) pkey_set(protection_key, 0);
     else protect_pages(PROT_READ | PROT_WRITE);
 }
 
-OpenArena::~OpenArena() {
-    if (--open_count > 0) return;
+void close_arena() {
+    if (!is_open) return;
+    is_open = false;
     if (protection_key >= 0) pkey_set(protection_key, PKEY_DISABLE_ACCESS);
     else protect_pages(PROT_NONE);
 }
@@ -123,9 +134,8 @@ AllocationPtr allocate(int number, uint64_t size) {
     const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
     device.used_end = std::max(device.used_end, (place + need + page - 1) / page * page);
     if (machine.noop) return made;
-    const OpenArena open;
     mend_gaps(*made);
-    fill(made->begin, size, fresh_word);
+    fill(bytes_at(made->begin), size, fresh_word);
     return made;
 }
 
@@ -138,8 +148,7 @@ void release(const AllocationPtr& allocation) {
     Device& device = machine.devices[static_cast<size_t>(allocation->device)];
     device.live_bytes -= gap_bytes + round_up(allocation->size) + gap_bytes;
     if (!machine.noop) {
-        const OpenArena open;
-        if (allocation->size < returned_at_once) fill(allocation->begin, allocation->size, freed_word);
+        if (allocation->size < returned_at_once) fill(bytes_at(allocation->begin), allocation->size, freed_word);
         else {
             const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
             const uint64_t begin = (allocation->begin + page - 1) / page * page;
@@ -165,8 +174,8 @@ AllocationPtr allocation_at(uint64_t address) {
     return address - found->second->begin < found->second->size ? found->second : nullptr;
 }
 
-void fill(uint64_t begin, uint64_t size, uint32_t word) {
-    auto* const bytes = static_cast<unsigned char*>(at(begin));
+void fill(void* begin, uint64_t size, uint32_t word) {
+    auto* const bytes = static_cast<unsigned char*>(begin);
     const uint64_t pair = uint64_t{word} << 32 | word;
     uint64_t i = 0;
     for (; i + 8 <= size; i += 8) memcpy(bytes + i, &pair, 8);
@@ -174,19 +183,19 @@ void fill(uint64_t begin, uint64_t size, uint32_t word) {
 }
 
 void mend_gaps(const Allocation& a) {
-    fill(a.begin - gap_bytes, gap_bytes, gap_word);
+    fill(bytes_at(a.begin) - gap_bytes, gap_bytes, gap_word);
     // Behind the last byte, which need not end a word.
-    auto* const data = static_cast<unsigned char*>(at(a.begin));
+    unsigned char* const data = bytes_at(a.begin);
     const uint64_t end = end_of(a) + gap_bytes - a.begin, words = (a.size + 3) / 4 * 4;
     for (uint64_t i = a.size; i < words; ++i) data[i] = static_cast<unsigned char>(gap_word >> (8 * (i % 4)));
-    fill(a.begin + words, end - words, gap_word);
+    fill(data + words, end - words, gap_word);
 }
 
 bool gaps_are_whole(const Allocation& a) {
-    const auto* const before = static_cast<const unsigned char*>(at(a.begin - gap_bytes));
+    const unsigned char* const before = bytes_at(a.begin - gap_bytes);
     for (uint64_t i = 0; i < gap_bytes; i += 4)
         if (memcmp(before + i, &gap_word, 4) != 0) return false;
-    const auto* const data = static_cast<const unsigned char*>(at(a.begin));
+    const unsigned char* const data = bytes_at(a.begin);
     const uint64_t end = end_of(a) + gap_bytes - a.begin;
     uint64_t i = a.size;
     for (; i < end && i % 4 != 0; ++i)
@@ -239,8 +248,7 @@ void hash_chunks(Allocation& a, uint64_t begin, uint64_t end) {
     a.hashes.resize((a.size + chunk_bytes - 1) / chunk_bytes);
     for (uint64_t i = begin / chunk_bytes; i * chunk_bytes < end; ++i)
         if (a.hashes[i] == 0)
-            a.hashes[i] = hash_of(static_cast<const unsigned char*>(at(a.begin + i * chunk_bytes)),
-                                  std::min(chunk_bytes, a.size - i * chunk_bytes));
+            a.hashes[i] = hash_of(bytes_at(a.begin + i * chunk_bytes), std::min(chunk_bytes, a.size - i * chunk_bytes));
 }
 
 void forget_hashes(Allocation& a, uint64_t begin, uint64_t end) {

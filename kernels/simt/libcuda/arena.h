@@ -1,5 +1,5 @@
 // The memory of all devices: a range of addresses that is the same in every process which runs kernels, and that the host can
-// read and write only while work runs.
+// read and write only while a kernel runs in its process. The driver reads and writes it by a view of its own.
 #pragma once
 
 #include "state.h"
@@ -29,14 +29,13 @@ inline bool is_address(uint64_t word) {
     return in_arena(word) && lower >= 0x80000000 && lower < 0xffff0000;
 }
 
-// While one exists, this thread can read and write device memory.
-class OpenArena {
-public:
-    OpenArena();
-    ~OpenArena();
-    OpenArena(const OpenArena&) = delete;
-    OpenArena& operator=(const OpenArena&) = delete;
-};
+// Lets this thread read and write device memory by its addresses, until the call of the driver ends. Protecting pages anew takes
+// longer than most launches, so that all of a call share it.
+void open_arena();
+void close_arena();
+
+// The driver's view of device memory.
+unsigned char* bytes_at(uint64_t address);
 
 // Null if the device has no such addresses left.
 AllocationPtr allocate(int device, uint64_t size);
@@ -45,7 +44,8 @@ void release(const AllocationPtr& allocation);
 // The allocation at an address, freed ones included; null in a gap. An address right behind an allocation is in its gap.
 AllocationPtr allocation_at(uint64_t address);
 
-void fill(uint64_t begin, uint64_t size, uint32_t word);
+// Memory of the host, or the view of a device's.
+void fill(void* begin, uint64_t size, uint32_t word);
 bool gaps_are_whole(const Allocation& allocation);
 void mend_gaps(const Allocation& allocation);
 // Hashes of the chunks of [begin, end) that are unknown, or of all.

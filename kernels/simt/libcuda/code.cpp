@@ -6,6 +6,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "arena.h"
 #include "state.h"
 
 namespace simt::driver {
@@ -70,6 +71,7 @@ public:
         memcpy(copy, bytes, kernel.bytes);
         for (size_t i = 0; i < kernel.parameters.size(); ++i) arguments[i] = copy + kernel.parameters[i].offset;
         call.arguments = arguments;
+        open_arena();
         const char* const error = launch_(&call);
         return error == nullptr ? "" : error;
     }

@@ -125,7 +125,7 @@ int take(Log& log, Write write) {
 }  // namespace
 
 #define SIMT_CONTROL extern "C" __attribute__((visibility("default")))
-#define SIMT_LOCKED const std::lock_guard<std::mutex> locked(machine.lock)
+#define SIMT_LOCKED const Locked locked
 
 SIMT_CONTROL int simt_driver_set(int number, const char* name, int64_t value) {
     SIMT_LOCKED;
@@ -210,8 +210,7 @@ SIMT_CONTROL int simt_driver_peek(uint64_t address, void* target, size_t size) {
     finish_all();
     const AllocationPtr a = allocation_at(address);
     if (a == nullptr || a->is_free || address - a->begin + size > a->size) return 0;
-    const OpenArena open;
-    memcpy(target, reinterpret_cast<const void*>(static_cast<uintptr_t>(address)), size);
+    memcpy(target, bytes_at(address), size);
     return 1;
 }
 

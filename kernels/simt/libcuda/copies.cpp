@@ -10,7 +10,6 @@ namespace simt::driver {
 
 namespace {
 
-char* bytes_at(uint64_t address) { return reinterpret_cast<char*>(static_cast<uintptr_t>(address)); }
 uint64_t address_of(const Touch& touch) { return touch.allocation->begin + touch.begin; }
 
 void note(Op& op, const Touch& touch) {
@@ -45,13 +44,12 @@ struct HostCopy : Work {
         const Touch& touch = touches[0];
         note(op, touch);
         if (pinned != nullptr && pinned->is_free) find("pinned", "pinned memory was freed before a copy of it ran");
-        const OpenArena open;
+        unsigned char* const device = bytes_at(address_of(touch));
         if (pinned == nullptr && !pageable.is_valid()) {
             find("pageable", "a copy of pageable memory was queued, and the host went on before it ran");
-            if (is_upload) fill(address_of(touch), touch.size, fresh_word);
+            if (is_upload) fill(device, touch.size, fresh_word);
             return;
         }
-        char* const device = bytes_at(address_of(touch));
         if (is_upload) {
             memcpy(device, host, touch.size);
         } else {
@@ -70,7 +68,7 @@ struct HostCopy : Work {
     }
 
     static void find_unwritten(const Touch& touch) {
-        const char* const data = bytes_at(touch.allocation->begin);
+        const unsigned char* const data = bytes_at(touch.allocation->begin);
         const uint64_t last = touch.begin + touch.size;
         const auto holds = [&](uint64_t i) {
             uint32_t word;
@@ -100,7 +98,6 @@ struct DeviceCopy : Work {
     const char* name() const override { return "a copy"; }
     void run(Op& op) override {
         for (const Touch& touch : touches) note(op, touch);
-        const OpenArena open;
         memmove(bytes_at(address_of(touches[0])), bytes_at(address_of(touches[1])), touches[0].size);
     }
 };
@@ -112,8 +109,7 @@ struct Clear : Work {
     const char* name() const override { return "a memset"; }
     void run(Op& op) override {
         note(op, touches[0]);
-        const OpenArena open;
-        fill(address_of(touches[0]), touches[0].size, word);
+        fill(bytes_at(address_of(touches[0])), touches[0].size, word);
     }
 };
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <unordered_set>
 
+#include "arena.h"
 #include "state.h"
 
 namespace simt::driver {
@@ -86,12 +87,14 @@ void log(const Context& context, const char* kind, uint64_t size, const char* na
     machine.events.push_back({context.device, kind, name, size});
 }
 
+Locked::~Locked() { close_arena(); }
+
 Begin::Begin(Entry entry, Needs needs) {
     if (machine.is_forked) {
         code = CUDA_ERROR_NOT_INITIALIZED;
         return;
     }
-    lock = std::unique_lock(machine.lock);
+    lock.emplace();
     running = entry;
     ++machine.calls[static_cast<size_t>(entry)];
     code = injected(entry);

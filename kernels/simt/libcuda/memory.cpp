@@ -32,8 +32,7 @@ struct AllocationWork : Work {
         settle(touch.allocation);
         record_access(op.shared_from_this(), touch, 0, touch.size, true);
         if (!touch.allocation->of_graph) return;
-        const OpenArena open;
-        fill(touch.allocation->begin, touch.size, fresh_word);
+        fill(bytes_at(touch.allocation->begin), touch.size, fresh_word);
         forget_hashes(*touch.allocation, 0, touch.size);
     }
 };
@@ -184,7 +183,7 @@ void free_all(Context& context) {
         if (block->context == &context && !block->is_free) blocks.push_back(block);
     for (const PinnedPtr& block : blocks) {
         block->is_free = true;
-        fill(block->begin, block->size, freed_word);
+        fill(reinterpret_cast<void*>(block->begin), block->size, freed_word);
         quarantine(block);
     }
     context.pools.clear();
@@ -367,7 +366,7 @@ CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
     block->size = bytes;
     block->context = context;
     block->device = context->device;
-    fill(block->begin, bytes, fresh_word);
+    fill(reinterpret_cast<void*>(block->begin), bytes, fresh_word);
     machine.pinned[block->begin] = block;
     *pointer = memory;
     return CUDA_SUCCESS;
@@ -382,7 +381,7 @@ CUresult cuMemFreeHost(void* pointer) {
         return refuse(CUDA_ERROR_INVALID_VALUE, "memory", "no pinned memory begins there");
     if (block->is_free) return refuse(CUDA_ERROR_INVALID_VALUE, "memory", "pinned memory is freed twice");
     block->is_free = true;
-    fill(block->begin, block->size, freed_word);
+    fill(reinterpret_cast<void*>(block->begin), block->size, freed_word);
     quarantine(block);
     return CUDA_SUCCESS;
 }

@@ -84,7 +84,6 @@ struct Launch : Work {
             call.ranges = ranges.data();
         }
 
-        const OpenArena open;
         const OpPtr self = op.shared_from_this();
         for (const Touch& touch : touches)
             if (touch.use == Touch::may_write) note_writer(self, touch);

@@ -261,7 +261,6 @@ void settle(const AllocationPtr& a) {
     const Touch touch = {a, begin, a->size - begin, Touch::may_write};
     record_access(op, touch, begin, a->size, false);
     const std::vector<uint64_t> before = a->hashes;
-    const OpenArena open;
     forget_hashes(*a, begin, a->size);
     hash_chunks(*a, begin, a->size);
     for (uint64_t i = begin / chunk_bytes; i < before.size(); ++i) {

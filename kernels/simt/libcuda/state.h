@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -291,8 +292,14 @@ Entry running_entry();
 
 enum class Needs : int { nothing, initialised, context, context_even_if_failed };
 
+// A call has the machine to itself; kernels that ran in it opened device memory, which is closed at its end.
+struct Locked {
+    const std::lock_guard<std::mutex> lock{machine.lock};
+    ~Locked();
+};
+
 struct Begin {
-    std::unique_lock<std::mutex> lock;
+    std::optional<Locked> lock;
     CUresult code = CUDA_SUCCESS;
     Context* context = nullptr;
     Begin(Entry entry, Needs needs);

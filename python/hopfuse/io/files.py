@@ -132,7 +132,7 @@ def read_npy(path: Path, what: str, *, mapped: bool = True) -> NDArray[Any]:
     what : str
         The option or argument that names the file, for errors.
     mapped : bool
-        Map the file into memory instead of reading it.
+        Map the file into memory instead of reading it, which gives the same array.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def read_npy(path: Path, what: str, *, mapped: bool = True) -> NDArray[Any]:
     try:
         with open(existing_file(path, what), "rb") as file:
             is_archive = file.read(2) == b"PK"
-        array = None if is_archive else np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        array = None if is_archive else np.load(path, mmap_mode="r", allow_pickle=False)
     except InputError:
         raise
     except Exception as error:  # np.load passes on any error of its header's parsers
@@ -165,7 +165,7 @@ def read_npy(path: Path, what: str, *, mapped: bool = True) -> NDArray[Any]:
             "{field}: {path} is a zip archive, as np.savez writes; save one array with np.save",
             path=path,
         )
-    return np.asarray(array)
+    return np.asarray(array) if mapped else np.array(array)
 
 
 def existing_file(path: Path, what: str) -> Path:
