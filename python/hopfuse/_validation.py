@@ -120,6 +120,14 @@ def check_number(
     return float(value)
 
 
+def float32_of(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Return an array as float32; values beyond its range become infinite."""
+    if values.dtype == np.float32:
+        return np.ascontiguousarray(values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.ascontiguousarray(values, np.float32)
+
+
 def _as_float32(value: Any) -> Any:
     with np.errstate(over="ignore"):  # float32 overflows to infinity
         return np.float32(value)

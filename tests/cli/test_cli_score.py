@@ -321,6 +321,9 @@ def test_queries_are_read_one_at_a_time(tmp_path):
         ('{"text": 3}', about("type", "text", given=3)),
         ('{"entities": "Ada"}', about("type", "entities", given="Ada")),
         ('{"entities": [["Ada", "PERSON"]]}', about("type", "entities", given=[["Ada", "PERSON"]])),
+        ('{"vector": "1"}', about("type", "vector", given="1")),
+        ('{"vector": [1, 1e39]}', about("finite", "vector", given=[1, 1e39])),
+        (f'{{"vector": [1{"0" * 400}]}}', about("finite", "vector")),
         ("{", about("syntax")),
     ],
 )

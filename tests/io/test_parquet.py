@@ -8,7 +8,7 @@ from typing import Any
 import hopfuse as hf
 import pytest
 from hopfuse.errors import FormatError, InputError
-from hopfuse.io import MOST_GROUP_BYTES, QueryRows, read_queries, read_run_file
+from hopfuse.io import MOST_GROUP_BYTES, QueryRows, count_queries, read_queries, read_run_file
 from refusals import refused
 
 arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -105,3 +105,23 @@ def test_columns_that_are_not_read_do_not_count(tmp_path: Path, monkeypatch: pyt
 
 def test_the_limit_is_two_gigabytes() -> None:
     assert MOST_GROUP_BYTES == 2 * 1024**3
+
+
+def test_a_footer_that_states_other_numbers_of_rows_is_refused(tmp_path: Path) -> None:
+    """One of them is changed at a time, from 1 as Thrift writes it to 28: of the file, of the group, of a column."""
+    rows = [{"id": "q", "text": "Who?"}]
+    whole = written(tmp_path / "queries.parquet", rows, 1).read_bytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    stated = [at for at in range(footer, len(whole) - 8) if whole[at : at + 2] == b"\x16\x02"]
+    assert len(stated) >= 2
+    said = []
+    for at in stated:
+        path = tmp_path / "changed.parquet"
+        path.write_bytes(whole[: at + 1] + b"\x38" + whole[at + 2 :])
+        try:
+            assert [query.text for query in read_queries(path)] == ["Who?"]
+            assert count_queries(path) == 1
+            assert hf.Index.build(passages=path).num_passages == 1
+        except InputError as error:
+            said.append(str(error))
+    assert sum("and the footer says 28" in one for one in said) >= 1, said

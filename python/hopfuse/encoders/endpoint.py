@@ -22,6 +22,7 @@ from .._validation import (
     check_text,
     check_whole,
     checked_texts,
+    float32_of,
     import_extra,
     without_key,
 )
@@ -284,8 +285,7 @@ class EndpointEncoder(NamedEncoder):
                 "{url} answered an embedding that is not a list of numbers; check the model",
                 url=self._url,
             )
-        with np.errstate(over="ignore"):
-            rows = numbers.astype(np.float32)
+        rows = float32_of(numbers)
         if not np.isfinite(rows).all():
             raise EndpointError(
                 "finite", None, "{url} answered a vector with a NaN or outside float32's range", url=self._url

@@ -30,9 +30,12 @@ def open_parquet(path: Path, purpose: str) -> Any:
     try:
         file = parquet.ParquetFile(path)
         _ = file.schema_arrow.names  # which are decoded here
-        return file
     except (ValueError, OSError) as error:
         raise _unreadable(path, error) from None
+    stated = file.metadata
+    in_groups = sum(stated.row_group(group).num_rows for group in range(stated.num_row_groups))
+    _check_rows(in_groups, stated.num_rows, "the row groups have", path)
+    return file
 
 
 def read_groups(file: Any, path: Path, columns: Sequence[str], *, validate: bool = False) -> Iterator[Any]:
@@ -52,6 +55,7 @@ def read_groups(file: Any, path: Path, columns: Sequence[str], *, validate: bool
                 table.validate(full=True)
         except (ValueError, OSError) as error:
             raise _unreadable(path, error) from None
+        _check_group_rows(table.num_rows, file, group, path)
         yield table
 
 
@@ -63,12 +67,15 @@ def read_batches(file: Any, path: Path, size: int, group: int, columns: Sequence
     InputError
         The group cannot be read, or is damaged.
     """
+    rows = 0
     try:
         for batch in file.iter_batches(batch_size=size, row_groups=[group], columns=list(columns)):
             batch.validate(full=True)
+            rows += batch.num_rows
             yield batch
     except (ValueError, OSError) as error:
         raise _unreadable(path, error) from None
+    _check_group_rows(rows, file, group, path)
 
 
 def rows_of(table: Any, path: Path) -> list[dict[str, Any]]:
@@ -110,6 +117,23 @@ def check_group(file: Any, path: Path, group: int, columns: Collection[str]) -> 
             given=size,
             allowed=MOST_GROUP_BYTES,
             fitting=_fitting(stated.num_rows, size),
+        ).at(path)
+
+
+def _check_group_rows(rows: int, file: Any, group: int, path: Path) -> None:
+    _check_rows(rows, file.metadata.row_group(group).num_rows, f"row group {group} has", path)
+
+
+def _check_rows(rows: int, stated: int, what: str, path: Path) -> None:
+    """Refuse a file that has another number of rows than its footer says, as a damaged one may."""
+    if rows != stated:
+        raise InputError(
+            "syntax",
+            None,
+            "it cannot be read as Parquet: {what} {given:,} rows, and the footer says {stated:,}",
+            what=what,
+            given=rows,
+            stated=stated,
         ).at(path)
 
 

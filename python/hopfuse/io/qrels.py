@@ -80,19 +80,22 @@ def trec_name(name: str) -> str:
 
 def _jsonl(path: Path) -> list[tuple[str, dict[str, Any]]]:
     rows: list[tuple[str, dict[str, Any]]] = []
-    lines: dict[Any, int] = {}
+    lines: dict[str, int] = {}
     for at, record in json_objects(path, ("id", "gold")):
         where = f"{path}, line {at}"
         row = dict(record)
-        if row["id"] in lines:
+        if not is_id(row["id"]):
+            raise _wrong("id", row["id"], "a string or an integer, the id of a query", where)
+        query = str(row["id"])
+        if query in lines:
             raise FormatError(
                 "duplicate",
                 "id",
                 "the query id {given!r} was on line {line} already",
-                given=row["id"],
-                line=lines[row["id"]],
+                given=query,
+                line=lines[query],
             ).at(where)
-        lines[row["id"]] = at
+        lines[query] = at
         row["gold"] = _names(row["gold"], "gold", where)
         row["last_hop"] = _names(row.get("last_hop") or [], "last_hop", where)
         hops = row.get("hops") or []

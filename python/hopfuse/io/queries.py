@@ -204,8 +204,9 @@ def _vector(values: Any, where: str) -> NDArray[np.float32]:
     if not isinstance(values, list) or not set(map(type, values)) <= {int, float}:
         refuse_value(where, "vector", values, "a list of numbers")
     try:
-        return np.array(values, np.float32)
-    except OverflowError:
+        with np.errstate(over="raise"):
+            return np.array(values, np.float32)
+    except (OverflowError, FloatingPointError):
         refuse_value(where, "vector", values, "a list of numbers that float32 can hold", "finite")
 
 

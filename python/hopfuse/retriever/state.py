@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_type
+from .._validation import check_type, float32_of
 from ..errors import HopfuseError, InputError
 from ..index import Index
 from ..recipes import Needs, Recipe, apply_options
@@ -178,7 +178,7 @@ class RetrieverState:
                 given=vector.size,
                 allowed=space.dim,
             )
-        if not np.isfinite(vector.astype(np.float32)).all():
+        if not np.isfinite(float32_of(vector)).all():
             raise InputError("finite", "vector", "{field} is not finite; encode the question again, or leave it out")
         if (space.metric == "cosine" or self.kind.by_cosine) and not vector.any():
             raise InputError(

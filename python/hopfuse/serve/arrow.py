@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from .._validation import float32_of
 from ..errors import InputError
 from .answers import PartedResponse
 from .bounds import check_depth, check_most, check_settings
@@ -26,7 +27,7 @@ from .repeated_keys import check_keys
 from .schema import ArrowAbout, ArrowSettings, HitOut, QueryIn, ResultOut
 from .searches import Search, SearchAnswer
 from .service import Service
-from .vectors import float32_of, not_finite
+from .vectors import not_finite
 
 ARROW = "application/vnd.apache.arrow.stream"
 #: Key in the schema's metadata for the fields of a JSON body other than the queries.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_excludes
+from .._validation import check_excludes, float32_of
 from ..errors import InputError
 from .schema import EntityIn, PassageIn, QueryIn
 
@@ -20,14 +20,6 @@ def check_vector(vector: NDArray[Any], field: str) -> NDArray[np.float32]:
     if not np.isfinite(values).all():
         raise not_finite(f"{field}[{int(np.argmin(np.isfinite(values)))}]")
     return values
-
-
-def float32_of(values: NDArray[Any]) -> NDArray[np.float32]:
-    """Return values as float32; those beyond its range become infinite."""
-    if values.dtype == np.float32:
-        return np.ascontiguousarray(values)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.ascontiguousarray(values, np.float32)
 
 
 def not_finite(field: str) -> InputError:

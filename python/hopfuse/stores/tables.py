@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_list, check_names, check_type
+from .._validation import check_list, check_names, check_type, float32_of
 from ..errors import InputError, StoreError
 from ..io.arrow import arrow, empty_batch
 from ..io.source import STORED
@@ -135,7 +135,7 @@ def vector_list(values: NDArray[Any]) -> Any:
 
 def as_float32(values: NDArray[Any], store: str) -> NDArray[np.float32]:
     """Return numbers as float32; warn if that changes them."""
-    narrow = values.astype(np.float32)
+    narrow = float32_of(values)
     if not np.array_equal(narrow, values):
         warnings.warn(
             f"{store} returns vectors of {values.dtype} that are not float32; the index has them rounded",
