@@ -592,10 +592,40 @@ def test_an_invalid_export_is_refused_by_name(tmp_path: Path) -> None:
         hf.Index.build(Neo4jSource(lambda: read_apoc(path), Labels()))
     for wrong in ('"properties": [1]', '"properties": true', '"labels": 7', '"x": ' + "[" * 100_000):
         path.write_text(f'{{"type": "node", "id": "0", {wrong}}}\n', encoding="utf-8")
-        with refused(FormatError, "damaged", line=1):
+        with refused(FormatError, "damaged", row="line 1"):
             list(read_apoc(path))
     with refused(InputError, "choice", "path"):
         list(read_apoc(path.rename(tmp_path / "all.txt")))
+
+
+def test_a_row_of_an_export_without_an_id_is_refused(tmp_path: Path) -> None:
+    table, records = tmp_path / "all.csv", tmp_path / "all.arrow"
+    csv_export(table)
+    table.write_text(table.read_text(encoding="utf-8").replace('"2","3","KNEW"', '"2","","KNEW"'), encoding="utf-8")
+    with refused(FormatError, "damaged", row="line 9"):
+        list(read_apoc(table))
+    written = pa.table({"<id>": [1, None], "<labels>": [["Chunk"], ["Chunk"]]})
+    with pa.OSFile(str(records), "wb") as file, pa.ipc.new_stream(file, written.schema) as writer:
+        writer.write_table(written)
+    with refused(FormatError, "damaged", row="row 2"):
+        list(read_apoc(records))
+
+
+def test_a_damaged_arrow_export_is_refused_before_its_values_are_read(tmp_path: Path) -> None:
+    """pyarrow does not read every type, and may end the process at an offset that points beyond the text."""
+    path = tmp_path / "all.arrow"
+    arrow_export(path)
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    read = refused_ones = 0
+    for _ in range(300):
+        changed = bytearray(whole)
+        changed[rng.integers(8, len(whole))] = rng.integers(256)
+        path.write_bytes(changed)
+        try:
+            read += len(list(read_apoc(path))) > 0
+        except FormatError:
+            refused_ones += 1
+    assert min(read, refused_ones) > 30
 
 
 def test_a_place_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -27,6 +27,11 @@ def arrow(purpose: str = "reading a store") -> Any:
         raise MissingExtraError("pyarrow", "arrow", purpose) from None
 
 
+def unreadable() -> tuple[type[Exception], ...]:
+    """Return what pyarrow raises at a file or stream that is damaged, or has a type that it does not read."""
+    return (arrow().ArrowException, ArithmeticError, ValueError, OSError)
+
+
 def empty_batch(schema: Any) -> Any:
     """Return a record batch without rows, which states the columns of an empty table."""
     return arrow().RecordBatch.from_pylist([], schema=schema)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HopfuseError, InputError, MissingExtraError
+from .arrow import unreadable
 
 #: The largest uncompressed size of the read columns in a row group: 2 GiB.
 MOST_GROUP_BYTES = 2**31
@@ -30,7 +31,7 @@ def open_parquet(path: Path, purpose: str) -> Any:
     try:
         file = parquet.ParquetFile(path)
         _ = file.schema_arrow.names  # which are decoded here
-    except (ValueError, OSError) as error:
+    except unreadable() as error:
         raise _unreadable(path, error) from None
     stated = file.metadata
     in_groups = sum(stated.row_group(group).num_rows for group in range(stated.num_row_groups))
@@ -53,7 +54,7 @@ def read_groups(file: Any, path: Path, columns: Sequence[str], *, validate: bool
             table = file.read_row_group(group, columns=list(columns))
             if validate:
                 table.validate(full=True)
-        except (ValueError, OSError) as error:
+        except unreadable() as error:
             raise _unreadable(path, error) from None
         _check_group_rows(table.num_rows, file, group, path)
         yield table
@@ -73,7 +74,7 @@ def read_batches(file: Any, path: Path, size: int, group: int, columns: Sequence
             batch.validate(full=True)
             rows += batch.num_rows
             yield batch
-    except (ValueError, OSError) as error:
+    except unreadable() as error:
         raise _unreadable(path, error) from None
     _check_group_rows(rows, file, group, path)
 
@@ -88,7 +89,7 @@ def rows_of(table: Any, path: Path) -> list[dict[str, Any]]:
     """
     try:
         rows: list[dict[str, Any]] = table.to_pylist()
-    except (ArithmeticError, ValueError, OSError) as error:
+    except unreadable() as error:
         raise _unreadable(path, error) from None
     return rows
 

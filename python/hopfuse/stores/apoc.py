@@ -7,12 +7,13 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from .._validation import UNREADABLE, check_suffix
 from ..errors import FormatError
-from ..io.arrow import arrow
+from ..io.arrow import arrow, unreadable
 from ..io.json_lines import parse_json
 from .neo4j import Labels, Neo4jSource, Node, Relationship
 from .tables import check_whole_place, existing, split_place
@@ -60,7 +61,7 @@ def _json_items(path: Path) -> Iterator[Node | Relationship]:
                 else:
                     raise ValueError(f"its type is {kind!r}, not node or relationship")
             except UNREADABLE as error:
-                raise _wrong_row(path, number, "apoc.export.json", error) from None
+                raise _wrong_row(path, f"line {number}", "apoc.export.json", error) from None
             yield item
 
 
@@ -73,8 +74,10 @@ def _csv_items(path: Path) -> Iterator[Node | Relationship]:
             for row in rows:
                 values = {name: _csv_value(value) for name, value in row.items() if name and value and name not in _OWN}
                 yield _item(row, _CSV, values, tuple(part for part in (row["_labels"] or "").split(":") if part))
+        except _NoIdError as error:
+            raise _wrong_row(path, f"line {rows.line_num}", "apoc.export.csv", error) from None
         except (csv.Error, UnicodeDecodeError) as error:
-            raise _wrong_row(path, rows.line_num + 1, "apoc.export.csv", error) from None
+            raise _wrong_row(path, f"line {rows.line_num + 1}", "apoc.export.csv", error) from None
 
 
 def _csv_value(text: str) -> Any:
@@ -88,15 +91,26 @@ def _csv_value(text: str) -> Any:
 
 
 def _arrow_items(path: Path) -> Iterator[Node | Relationship]:
-    pa = arrow()
+    numbers = count(1)
+    for names, rows in _arrow_rows(path):
+        _check_columns(path, names, ("<id>", "<labels>"), "apoc.export.arrow.all")
+        for row, number in zip(rows, numbers, strict=False):
+            values = {name: value for name, value in row.items() if value is not None and name not in _OWN}
+            try:
+                item = _item(row, _ARROW, values, tuple(map(str, row["<labels>"] or ())))
+            except UNREADABLE as error:
+                raise _wrong_row(path, f"row {number}", "apoc.export.arrow", error) from None
+            yield item
+
+
+def _arrow_rows(path: Path) -> Iterator[tuple[list[str], list[dict[str, Any]]]]:
+    """Yield the columns and rows of each batch; pyarrow may end the process at values that it has not validated."""
     try:
-        with pa.OSFile(os.fspath(path)) as file:
+        with arrow().OSFile(os.fspath(path)) as file:
             for batch in _arrow_batches(file, path):
-                _check_columns(path, batch.schema.names, ("<id>", "<labels>"), "apoc.export.arrow.all")
-                for row in batch.to_pylist():
-                    values = {name: value for name, value in row.items() if value is not None and name not in _OWN}
-                    yield _item(row, _ARROW, values, tuple(row["<labels>"] or ()))
-    except pa.ArrowInvalid as error:
+                batch.validate(full=True)
+                yield batch.schema.names, batch.to_pylist()
+    except unreadable() as error:
         raise FormatError("damaged", None, "{path} is not an Arrow file: {error}", path=path, error=error) from None
 
 
@@ -113,13 +127,13 @@ def _check_columns(path: Path, names: Iterable[str], needed: Iterable[str], expo
         )
 
 
-def _wrong_row(path: Path, line: int, export: str, error: Exception) -> FormatError:
+def _wrong_row(path: Path, row: str, export: str, error: Exception) -> FormatError:
     return FormatError(
         "damaged",
         None,
-        "{path}, line {line} is not a row of {export}: {error}",
+        "{path}, {row} is not a row of {export}: {error}",
         path=path,
-        line=line,
+        row=row,
         export=export,
         error=error,
     )
@@ -141,9 +155,21 @@ def _arrow_batches(file: Any, path: Path) -> Iterator[Any]:
 def _item(
     row: Mapping[str, Any], names: Mapping[str, str], properties: Mapping[str, Any], labels: tuple[str, ...]
 ) -> Node | Relationship:
-    if row.get(names["type"]):
-        return Relationship(row[names["type"]], str(row[names["start"]]), str(row[names["end"]]), properties)
-    return Node(str(row[names["id"]]), labels, properties)
+    kind = row.get(names["type"])
+    if kind:
+        return Relationship(str(kind), _id(row, names["start"]), _id(row, names["end"]), properties)
+    return Node(_id(row, names["id"]), labels, properties)
+
+
+class _NoIdError(ValueError):
+    """A row without an id that it needs."""
+
+
+def _id(row: Mapping[str, Any], column: str) -> str:
+    found = row.get(column)
+    if found is None or found == "":
+        raise _NoIdError(f"its column {column} is empty")
+    return str(found)
 
 
 def open_place(place: str, queries: Mapping[str, Sequence[str]]) -> Neo4jSource:
