@@ -92,6 +92,13 @@ def model_in_memory() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def garbage_of_these_tests() -> None:
+    """Take what earlier tests left alive from the garbage collector, where tests call it often."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def variant(request: pytest.FixtureRequest) -> Iterator[str]:
     """The CPU, the CUDA kernels on the emulator and on a GPU, in turn.

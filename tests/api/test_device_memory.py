@@ -17,6 +17,8 @@ from hopfuse.errors import BackendError, InputError
 from refusals import refused
 from variants import missing, registered
 
+pytestmark = pytest.mark.usefixtures("garbage_of_these_tests")
+
 emulated = [
     pytest.mark.emulator,
     pytest.mark.skipif(missing("simt") is not None, reason=str(missing("simt"))),

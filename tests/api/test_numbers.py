@@ -19,6 +19,8 @@ LISTS = hf.Hits([[1]], [[0.5]])
 
 CALLS: list[tuple[Callable[[], Any], list[str]]] = [
     (lambda: hf.ppr(GRAPH, [{0: 1.0}], tol=HUGE), ("range", "tol")),
+    (lambda: hf.ppr(GRAPH, [{0: HUGE}]), ("finite", "restart")),
+    (lambda: hf.dense_topk([[HUGE]], INDEX.corpus, 1), ("dtype", "queries")),
     (lambda: hf.add_passage_seeds(SEEDS, LISTS, HUGE), ("range", "mass")),
     (lambda: hf.recipes.PhaseGraph(INDEX, passage_seeds=HUGE), ("range", "passage_seeds")),
     (lambda: hf.recipes.PhaseGraph(INDEX, edge_weights={"edge": HUGE}), ("range", "edge_weights.edge")),

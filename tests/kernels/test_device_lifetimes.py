@@ -24,6 +24,8 @@ from kernels.test_device_calls import CALLS, NODES, World, assert_same, dice, in
 from refusals import refused
 from variants import SIMT, registered
 
+pytestmark = pytest.mark.usefixtures("garbage_of_these_tests")
+
 
 def living(runtime: Any) -> int:
     """Return the number of allocations once all work is over and garbage is gone."""

@@ -47,6 +47,7 @@ def test_a_question_is_refused_as_a_search_would(index: hf.Index) -> None:
         (("Ada?", [1.0, 2.0, 3.0], None), "shape", "vector"),
         (("Ada?", [0.0, 0.0], None), "zero", "vector"),
         (("Ada?", [1.0, 1e300], None), "finite", "vector"),
+        (("Ada?", [1.0, 10**400], None), "dtype", "vector"),
         (("Ada?", None, ["Ada", 2]), "unknown", "entities[1]"),
         ((None, None, [0]), "missing", "vector"),
     ):

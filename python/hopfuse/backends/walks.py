@@ -197,6 +197,8 @@ def _from_mappings(graph: Graph, rows: Sequence[Mapping[Any, Any]]) -> GivenRest
             value = np.array([weight for row in rows for weight in row.values()], np.float64)
     except (TypeError, ValueError) as error:
         raise InputError("type", "restart", "{field} has a weight that is not a number: {error}", error=error) from None
+    except OverflowError:
+        raise InputError("finite", "restart", "{field} has a weight beyond float64; weights must be finite") from None
     indptr = np.array([0, *accumulate(map(len, rows))], np.int64)
     return GivenRestart(indptr, np.array(keys, np.int64), value)
 

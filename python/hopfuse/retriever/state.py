@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_type, float32_of
+from .._validation import check_real, check_type, float32_of
 from ..errors import HopfuseError, InputError
 from ..index import Index
 from ..recipes import Needs, Recipe, apply_options
@@ -170,6 +170,7 @@ class RetrieverState:
         """Refuse a vector of another dimension, or without a direction where one is needed."""
         space = self.space
         assert space is not None
+        check_real(vector, "vector")
         if vector.shape != (space.dim,):
             raise InputError(
                 "shape",
