@@ -32,7 +32,7 @@ TESTS = Path(__file__).resolve().parent
 os.environ.setdefault("HOPFUSE_NUM_THREADS", "1")
 #: Examples that a seed draws of each property test of a file that does not state how many it needs.
 DRAWS = 1_000
-QUESTIONS, KILLS, OPERATIONS = 10_000, 4, 2_000
+QUESTIONS, KILLS, OPERATIONS = 100_000, 4, 2_000
 #: Parts whose writers are killed while the disk writes, or whose files may be large.
 ON_DISK = ("kills", "questions")
 INTERRUPTED = 130
