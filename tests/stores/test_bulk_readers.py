@@ -17,6 +17,7 @@ from hopfuse.stores import VectorsChangedWarning, is_place, open_source
 from hopfuse.stores.apoc import read_apoc
 from hopfuse.stores.neo4j import Labels, Neo4jSource, read_records
 from hopfuse.stores.qdrant import QdrantSource
+from hopfuse.stores.tables import as_float32
 from refusals import refused
 
 pa = pytest.importorskip("pyarrow")
@@ -626,6 +627,14 @@ def test_a_damaged_arrow_export_is_refused_before_its_values_are_read(tmp_path: 
         except FormatError:
             refused_ones += 1
     assert min(read, refused_ones) > 30
+
+
+def test_a_stores_vector_beyond_float32_is_infinite_which_a_build_refuses() -> None:
+    with pytest.warns(VectorsChangedWarning, match="a store returns"):
+        found = as_float32(np.array([[1e300, 1.0]]), "a store")
+    assert found.tolist() == [[np.inf, 1.0]]
+    with refused(InputError, "finite", "vectors[0]"):
+        hf.Index.build(passages=[{"text": "a"}], vectors=found)
 
 
 def test_a_place_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ constexpr uint64_t returned_at_once = uint64_t{1} << 20;  // allocations of this
 constexpr size_t freed_records = 4096;
 
 void* at(uint64_t address) { return reinterpret_cast<void*>(static_cast<uintptr_t>(address)); }
-// Forked children have no device memory, and their dumps neither.
+// Neither children that are forked nor dumps of memory have any of it.
 void* map(void* wanted, int protection, int flags, int shared) {
     void* const got = mmap(wanted, arena_bytes, protection, MAP_SHARED | MAP_NORESERVE | flags, shared, 0);
     if (got == MAP_FAILED) return nullptr;
@@ -50,8 +50,9 @@ bool map_arena() {
     if (machine.with_protection_keys) protection_key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
     const int protection = protection_key < 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
     void* const wanted = at(arena_begin);
-    view = static_cast<unsigned char*>(map(nullptr, PROT_READ | PROT_WRITE, 0, made));
-    if (view == nullptr || map(wanted, protection, MAP_FIXED_NOREPLACE, made) != wanted) {
+    const bool is_mapped = map(wanted, protection, MAP_FIXED_NOREPLACE, made) == wanted;
+    if (is_mapped) view = static_cast<unsigned char*>(map(nullptr, PROT_READ | PROT_WRITE, 0, made));
+    if (view == nullptr) {
         close(made);
         return false;
     }

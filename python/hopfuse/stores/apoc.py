@@ -72,10 +72,10 @@ def _csv_items(path: Path) -> Iterator[Node | Relationship]:
         try:
             _check_columns(path, rows.fieldnames or (), _CSV.values(), "apoc.export.csv.all")
             for row in rows:
+                place = path, f"line {rows.line_num}", "apoc.export.csv"
                 values = {name: _csv_value(value) for name, value in row.items() if name and value and name not in _OWN}
-                yield _item(row, _CSV, values, tuple(part for part in (row["_labels"] or "").split(":") if part))
-        except _NoIdError as error:
-            raise _wrong_row(path, f"line {rows.line_num}", "apoc.export.csv", error) from None
+                labels = tuple(part for part in (row["_labels"] or "").split(":") if part)
+                yield _item(place, row, _CSV, values, labels)
         except (csv.Error, UnicodeDecodeError) as error:
             raise _wrong_row(path, f"line {rows.line_num + 1}", "apoc.export.csv", error) from None
 
@@ -95,12 +95,9 @@ def _arrow_items(path: Path) -> Iterator[Node | Relationship]:
     for names, rows in _arrow_rows(path):
         _check_columns(path, names, ("<id>", "<labels>"), "apoc.export.arrow.all")
         for row, number in zip(rows, numbers, strict=False):
+            place = path, f"row {number}", "apoc.export.arrow"
             values = {name: value for name, value in row.items() if value is not None and name not in _OWN}
-            try:
-                item = _item(row, _ARROW, values, tuple(map(str, row["<labels>"] or ())))
-            except UNREADABLE as error:
-                raise _wrong_row(path, f"row {number}", "apoc.export.arrow", error) from None
-            yield item
+            yield _item(place, row, _ARROW, values, row["<labels>"] or ())
 
 
 def _arrow_rows(path: Path) -> Iterator[tuple[list[str], list[dict[str, Any]]]]:
@@ -153,22 +150,26 @@ def _arrow_batches(file: Any, path: Path) -> Iterator[Any]:
 
 
 def _item(
-    row: Mapping[str, Any], names: Mapping[str, str], properties: Mapping[str, Any], labels: tuple[str, ...]
+    place: tuple[Path, str, str],
+    row: Mapping[str, Any],
+    names: Mapping[str, str],
+    properties: Mapping[str, Any],
+    labels: Iterable[Any],
 ) -> Node | Relationship:
-    kind = row.get(names["type"])
-    if kind:
-        return Relationship(str(kind), _id(row, names["start"]), _id(row, names["end"]), properties)
-    return Node(_id(row, names["id"]), labels, properties)
-
-
-class _NoIdError(ValueError):
-    """A row without an id that it needs."""
+    """Return what a row of a table is; ``place`` is the file, the row in it and the export, for errors."""
+    try:
+        kind = row.get(names["type"])
+        if kind:
+            return Relationship(str(kind), _id(row, names["start"]), _id(row, names["end"]), properties)
+        return Node(_id(row, names["id"]), tuple(map(str, labels)), properties)
+    except UNREADABLE as error:
+        raise _wrong_row(*place, error) from None
 
 
 def _id(row: Mapping[str, Any], column: str) -> str:
     found = row.get(column)
     if found is None or found == "":
-        raise _NoIdError(f"its column {column} is empty")
+        raise ValueError(f"its column {column} is empty")
     return str(found)
 
 
