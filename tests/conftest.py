@@ -19,7 +19,7 @@ import importlib.util
 import os
 import signal
 import ssl
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
@@ -45,6 +45,13 @@ _common = {"deadline": None, "suppress_health_check": [HealthCheck.function_scop
 settings.register_profile("quick", max_examples=int(DRAWS or 25), derandomize=DRAWS is None, **_common)
 settings.register_profile("full", max_examples=int(DRAWS or 100), **_common)
 settings.load_profile("full" if FULL else "quick")
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """Give ``-n auto`` one worker more than there are cores, since tests of servers wait for much of their time."""
+    count = yield
+    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + 1
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
