@@ -36,13 +36,13 @@ BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 
 # Each part and its budget in seconds, on one of two cores while the other lane works, with filled caches.
 PARTS: dict[str, tuple[Callable[[Workplace], str], int]] = {
-    "quick": (code_parts.quick_tier, 600),
+    "quick": (code_parts.quick_tier, 480),
     "library": (code_parts.library, 300),
     "kernels": (code_parts.kernels, 150),
     "programs": (code_parts.programs, 700),
     "simt": (code_parts.simt, 200),
-    "emulator": (code_parts.emulator, 900),
-    "cuda": (code_parts.cuda, 850),
+    "emulator": (code_parts.emulator, 2000),
+    "cuda": (code_parts.cuda, 550),
     "peers": (library_parts.peers, 400),
     "integrations": (library_parts.integrations, 500),
     "stores": (library_parts.stores, 400),
@@ -53,7 +53,7 @@ PARTS: dict[str, tuple[Callable[[Workplace], str], int]] = {
     "torch": (library_parts.torch, 250),
     "ray": (library_parts.ray, 300),
     "images": (code_parts.images, 350),
-    "replay": (code_parts.replay_compilers, 500),
+    "replay": (code_parts.replay_compilers, 350),
     "tsan": (code_parts.sanitizer_threads, 250),
     "arm": (code_parts.arm, 150),
     "arm-python": (code_parts.python_on_arm, 350),
@@ -62,8 +62,8 @@ PARTS: dict[str, tuple[Callable[[Workplace], str], int]] = {
     "wheel": (code_parts.wheel, 60),
     "guides": (code_parts.guides, 160),
     "site": (code_parts.site, 120),
-    "lowest": (library_parts.lowest, 900),
-    "pythons": (library_parts.pythons, 900),
+    "lowest": (library_parts.lowest, 700),
+    "pythons": (library_parts.pythons, 500),
 }
 # Both lanes together, the first part on both cores.
 BUDGET = 6000

@@ -651,7 +651,7 @@ MUTANTS = [
         "static_cast<int32_t>(table.rows[ahead.place & 0xffffu] & 0xffffu)",
         "slices",
         "plain",
-        "wrong",
+        "fault",
     ),
     Mutant(
         "two lanes of a state change places",

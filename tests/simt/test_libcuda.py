@@ -585,6 +585,22 @@ def test_the_host_cannot_read_device_memory(keys: int) -> None:
     assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "here\n"), done.stderr
 
 
+@pytest.mark.parametrize("keys", [1, 0])
+def test_kernels_cannot_access_pages_that_were_never_given_out(keys: int) -> None:
+    """Whatever protects pages: what faults on one processor must not read zeros on another."""
+    done = in_process(
+        f"driver.set_number(-1, 'protection_keys', {keys}); api = Api(driver, 0)\n"
+        "from driver_api import CODES, np\nfrom hopfuse_simt.driver import DriverError\n"
+        "source = api.filled(np.arange(64, dtype='f4')); target = api.alloc(1 << 16)\n"
+        "api.copies(source, target, 64, None); api.wait(); assert driver.report == '', driver.report\n"
+        "api.copies(source, source, 1 << 15, None)\n"
+        "try: api.wait()\n"
+        "except DriverError as error: print(error.code == CODES.ILLEGAL_ADDRESS, driver.report)\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("True fault: "), done.stdout
+
+
 def test_out_of_memory_is_per_device(both: tuple[Api, Api]) -> None:
     api, other = both
     api.device.memory = 1000

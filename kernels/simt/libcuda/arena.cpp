@@ -38,6 +38,16 @@ void protect_pages(int protection) {
     }
 }
 
+// Pages that were never given out stay closed, so that an access which faults on one processor does so on all.
+void give_pages(Device& device, uint64_t end) {
+    if (end <= device.used_end) return;
+    void* const first = at(device.used_end);
+    const uint64_t size = end - device.used_end;
+    if (protection_key >= 0) pkey_mprotect(first, size, PROT_READ | PROT_WRITE, protection_key);
+    else if (is_open) mprotect(first, size, PROT_READ | PROT_WRITE);
+    device.used_end = end;
+}
+
 // Where its data end, without the gap behind, which may be the next one's gap before.
 uint64_t end_of(const Allocation& a) { return a.begin + round_up(a.size); }
 
@@ -48,15 +58,13 @@ bool map_arena() {
     const int made = memfd_create("simt-device-memory", MFD_CLOEXEC);
     if (made < 0 || ftruncate(made, static_cast<off_t>(arena_bytes)) != 0) return false;
     if (machine.with_protection_keys) protection_key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
-    const int protection = protection_key < 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
     void* const wanted = at(arena_begin);
-    const bool is_mapped = map(wanted, protection, MAP_FIXED_NOREPLACE, made) == wanted;
+    const bool is_mapped = map(wanted, PROT_NONE, MAP_FIXED_NOREPLACE, made) == wanted;
     if (is_mapped) view = static_cast<unsigned char*>(map(nullptr, PROT_READ | PROT_WRITE, 0, made));
     if (view == nullptr) {
         close(made);
         return false;
     }
-    if (protection_key >= 0) pkey_mprotect(wanted, arena_bytes, PROT_READ | PROT_WRITE, protection_key);
     for (int i = 0; i < num_devices; ++i) {
         Device& device = machine.devices[static_cast<size_t>(i)];
         device.cursor = device.used_end = first_of(i);
@@ -133,7 +141,7 @@ AllocationPtr allocate(int number, uint64_t size) {
     device.cursor = end_of(*made);
     device.live_bytes += need;
     const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-    device.used_end = std::max(device.used_end, (place + need + page - 1) / page * page);
+    give_pages(device, (place + need + page - 1) / page * page);
     if (machine.noop) return made;
     mend_gaps(*made);
     fill(bytes_at(made->begin), size, fresh_word);
