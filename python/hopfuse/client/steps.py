@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from .._validation import UNREADABLE, check_length, check_list, check_number, check_type
 from ..errors import EndpointError, HopfuseError, InputError, error_of
+from ..io.arrow import unreadable
 from .results import Found, FoundIds, deletions_of, found_of, ids_of, padded, page_of, passage_of
 
 #: Seconds to wait for a response beyond the timeout in the request.
@@ -261,7 +262,7 @@ class Requests:
         """Return what ``read`` makes of the body of an answer; refuse one that a server of hopfuse does not give."""
         try:
             return read(content)
-        except (OSError, *UNREADABLE):  # OSError: a stream of Arrow that ends early
+        except UNREADABLE:
             failure = EndpointError(
                 "reply",
                 None,
@@ -480,11 +481,14 @@ def _as_stream(table: Any, settings: Mapping[str, Any]) -> bytes:
 
 def _read_stream(content: bytes) -> FoundIds:
     """Return the ids and scores of an Arrow response."""
-    table = import_module("pyarrow").ipc.open_stream(content).read_all()
-    table.validate(full=True)
-    about = json.loads(table.schema.metadata[_KEY])
-    scores = table.column("score").combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    return padded(table.column("id").to_pylist(), scores, about)
+    try:
+        table = import_module("pyarrow").ipc.open_stream(content).read_all()
+        table.validate(full=True)
+        about = json.loads(table.schema.metadata[_KEY])
+        scores = table.column("score").combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        return padded(table.column("id").to_pylist(), scores, about)
+    except unreadable() as error:
+        raise ValueError(str(error)) from None
 
 
 def _json(value: Any) -> bytes:

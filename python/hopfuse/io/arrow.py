@@ -48,7 +48,7 @@ def arrow_values(column: Any, name: str, what: str) -> list[Any] | NDArray[Any]:
     pa = arrow("reading an Arrow table")
     try:
         column.validate(full=True)
-    except pa.ArrowInvalid as error:
+    except unreadable() as error:
         raise InputError("syntax", name, "the column {column!r} is not valid: {error}", column=name, error=error).at(
             what
         ) from None

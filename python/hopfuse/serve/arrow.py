@@ -14,6 +14,7 @@ import numpy as np
 
 from .._validation import float32_of
 from ..errors import InputError
+from ..io.arrow import unreadable
 from .answers import PartedResponse
 from .bounds import check_depth, check_most, check_settings
 from .budget import Held
@@ -89,7 +90,7 @@ def _settings(body: bytes) -> ArrowSettings:
     pa = _arrow()
     try:
         schema = pa.ipc.open_stream(body).schema
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except unreadable() as error:
         raise _not_a_stream(error) from None
     given = (schema.metadata or {}).get(KEY, b"{}")
     check_settings(len(given), KEY.decode())
@@ -200,13 +201,14 @@ def _arrow() -> Any:
 def _table(body: bytes, limits: Limits) -> Any:
     """Return a stream as a table, fully validated."""
     pa = _arrow()
+    refused: tuple[type[Exception], ...] = (*unreadable(), struct.error)
     try:
         _check_messages(pa, body, limits)
         table = pa.ipc.open_stream(body).read_all()
         table.validate(full=True)
     except InputError:  # a ValueError, too
         raise
-    except (pa.ArrowException, OSError, ValueError, struct.error) as error:
+    except refused as error:
         raise _not_a_stream(error) from None
     unknown = set(table.schema.names) - set(COLUMNS)
     if unknown or len(set(table.schema.names)) != table.num_columns:
