@@ -54,6 +54,16 @@ def test_objects_and_absent_files_are_refused(tmp_path: Path) -> None:
         read_npy(tmp_path / "none.npy", "vectors")
 
 
+@pytest.mark.parametrize("kind", ["<U0", "|S0", "|V0"])
+@pytest.mark.parametrize("mapped", [True, False])
+def test_values_without_bytes_are_refused(tmp_path: Path, kind: str, mapped: bool) -> None:
+    path = tmp_path / "v.npy"
+    with open(path, "wb") as file:
+        write_array_header_1_0(file, {"descr": kind, "fortran_order": False, "shape": (5, 0)})
+    with refused(InputError, "syntax", "vectors", path=path):
+        read_npy(path, "vectors", mapped=mapped)
+
+
 def test_an_array_comes_mapped_or_read(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.arange(6.0).reshape(3, 2))
     mapped, read = (read_npy(tmp_path / "v.npy", "vectors", mapped=mapped) for mapped in (True, False))

@@ -152,6 +152,8 @@ def read_npy(path: Path, what: str, *, mapped: bool = True) -> NDArray[Any]:
         with open(existing_file(path, what), "rb") as file:
             is_archive = file.read(2) == b"PK"
         array = None if is_archive else np.load(path, mmap_mode="r", allow_pickle=False)
+        if array is not None and not array.dtype.itemsize:
+            raise ValueError(f"{array.dtype} has no bytes")  # NumPy gives a copy of such an array another type
     except InputError:
         raise
     except Exception as error:  # np.load passes on any error of its header's parsers
