@@ -40,6 +40,8 @@ from .vectors import vector_of
 LARGE = 32768
 #: Bytes of a value of a body that is decoded to be shown in an error.
 _SHOWN = 1024
+#: What msgspec raises at JSON that it cannot decode, or that has other types than are stated.
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _DECODER = msgspec.json.Decoder(SearchRequest)
 _OUTLINE = msgspec.json.Decoder(Outline)
 _CHANGES = msgspec.json.Decoder(PassagesRequest)
@@ -180,7 +182,7 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         part = path.partition("[")[0]
         holder: Any = decoder.type if part not in _PARTS or path.rpartition(".")[2] == part else _PARTS[part]
         raise invalid_value(error, holder, path, _given_at(body, path), _PARTS) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise not_json(error) from None
 
 
@@ -193,7 +195,7 @@ def _given_at(body: bytes, path: str) -> Any:
         return bytes(found[:_SHOWN]).decode(errors="replace")
     try:
         return msgspec.json.decode(found)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except _UNREADABLE:
         return msgspec.UNSET
 
 
@@ -205,7 +207,7 @@ def _raw_at(body: Any, path: str) -> Any:
                 body = msgspec.json.decode(body, type=dict[str, msgspec.Raw])[name]
             else:
                 body = msgspec.json.decode(body, type=list[msgspec.Raw])[int(place)]
-    except (LookupError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (LookupError, *_UNREADABLE):
         return None
     return memoryview(body)
 
@@ -219,10 +221,14 @@ def _named(body: bytes, path: str, decoder: msgspec.json.Decoder[Any]) -> str:
     if found is None:
         return before
     kind = MAPPINGS.get(before.rpartition(".")[2])
-    for name, value in msgspec.json.decode(found, type=dict[str, msgspec.Raw]).items():
+    try:
+        values = msgspec.json.decode(found, type=dict[str, msgspec.Raw])
+    except _UNREADABLE:  # behind the wrong value, which is as far as the decoder came
+        return before
+    for name, value in values.items():
         try:
             msgspec.json.decode(value, type=kind)
-        except msgspec.ValidationError:
+        except _UNREADABLE:
             return f"{before}.{name}{rest}"
     return before
 
