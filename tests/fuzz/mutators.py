@@ -91,7 +91,7 @@ def changed(value: Any, draw: random.Random) -> Any:
         elif what < 0.93 and isinstance(holder, list) and holder is not body:
             holder[key:key] = [copy.deepcopy(holder[key])] * draw.choice((1, 1, 3))
         elif isinstance(holder, dict):
-            holder[draw.choice(("", "id", "text", "metadata", key.upper(), "\ud800"))] = draw.choice(ODD)
+            holder[draw.choice(("", "id", "text", "metadata", key.upper(), "\ud800"))] = copy.deepcopy(draw.choice(ODD))
     return body[0]
 
 
