@@ -27,8 +27,8 @@ from .tables import (
     vector_list,
 )
 
-#: The second is raised for a message of SQLite's that quotes damaged text.
-_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+#: The second is raised for a message of SQLite's that quotes damaged text, the third at some damaged schemas.
+_ERRORS = (sqlite3.Error, UnicodeDecodeError, MemoryError)
 
 
 class SQLiteSource:
@@ -78,19 +78,24 @@ class SQLiteSource:
         try:
             connection = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
         except _ERRORS as error:
-            raise cannot_open("SQLite", self._path, error) from None
+            raise cannot_open("SQLite", self._path, _reason(error)) from None
         with closing(connection):
             try:
                 connection.execute("BEGIN")
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # the first read fixes the state
             except _ERRORS as error:
-                raise cannot_open("SQLite", self._path, error) from None
+                raise cannot_open("SQLite", self._path, _reason(error)) from None
             yield TableReader(partial(self._read, connection))
 
     def _read(self, connection: Any, table: str) -> Iterator[Any] | None:
         if table not in self._queries:
             return None
         return (batch for query in self._queries[table] for batch in _batches(connection, table, query))
+
+
+def _reason(error: Exception) -> Exception:
+    """Return an error that says something, which Python's error of SQLite's memory does not."""
+    return sqlite3.DatabaseError("it is damaged, or memory is short") if isinstance(error, MemoryError) else error
 
 
 def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
@@ -116,7 +121,7 @@ def _batches(connection: Any, table: str, query: str) -> Iterator[Any]:
                 return
             first += len(some)
     except _ERRORS as error:
-        raise rejected("SQLite", table, query, error) from None
+        raise rejected("SQLite", table, query, _reason(error)) from None
 
 
 def _kinds(connection: Any, table: str, query: str, names: Sequence[str]) -> list[str]:
