@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+import hopfuse
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -67,6 +68,8 @@ EAGER: dict[str, set[str]] = {
 LAZY = {"encoders", "index", "io", "cli", "client", "serve", "offline", *AROUND}
 #: The module of a higher room that a module imports by its name, with import_module, where the caller asks for it.
 BY_NAME = {"hopfuse.index.index": "hopfuse.extract.building"}
+#: Names that hopfuse loads at their first use, while it holds a lock: no module takes them while it is imported.
+LOADED = {*hopfuse.__all__} - {"errors"}
 #: Modules that no room may import: they run what they read.
 UNSAFE = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
 #: A recipe sees no files and no network.
@@ -113,6 +116,12 @@ class Import(NamedTuple):
     line: int
     lazy: bool  # inside a function, or for types only
     typing_only: bool
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it takes, while a module is imported, a name that hopfuse loads at its first use."""
+        package, _, name = self.module.partition(".")
+        return not self.lazy and package == "hopfuse" and self.name != package and name in LOADED
 
     def by_name(self, module: str) -> bool:
         """Whether ``module`` may import this one by its name."""
@@ -195,6 +204,8 @@ def violations(source: str, module: str, is_package: bool = False) -> list[str]:
             other = room_of(one.module)
             if other != room and other not in ROOMS[room]:
                 found.append(f"{module}:{one.line} imports {one.module}: {room or 'hopfuse'} may not see {other}")
+            if one.is_loaded and room != "cli":
+                found.append(f"{module}:{one.line} imports {one.module}, which one thread loads at its first use")
             if room == other == "recipes" and module.count(".") >= 3:
                 mine, theirs = module.split(".")[2], [*one.module.split("."), ""][2]
                 if (PACKAGE / "recipes" / theirs).is_dir() and theirs not in ("_parts", mine):
@@ -477,6 +488,9 @@ PLANTED = [
     ("hopfuse.evaluate.metrics", "from .._native import ppr"),
     ("hopfuse.extract.gazetteer", "from ..backends.cpu import thread_count"),
     ("hopfuse", "from . import _native"),
+    ("hopfuse.ops.fusion", "from .. import fusion as methods"),
+    ("hopfuse.serve.service", "from .. import Index"),
+    ("hopfuse.evaluate.sweep", "from hopfuse import fusion"),
 ]
 
 ALLOWED = [
@@ -496,6 +510,12 @@ ALLOWED = [
     ("hopfuse.encoders.word_llama", "def f():\n    import_module('wordllama')"),
     ("hopfuse.encoders.word_llama", "def f():\n    import_extra('wordllama', 'WordLlamaEncoder')"),
     ("hopfuse.index.index", "def f():\n    import_module('hopfuse.extract.building')"),
+    (
+        "hopfuse.serve.service",
+        "from .. import __version__\nfrom ..index import Index\ndef f():\n    from .. import Index",
+    ),
+    ("hopfuse.ops.fusion", "from ..fusion import Max"),
+    ("hopfuse.ops.fusion", "import hopfuse.fusion"),
 ]
 
 

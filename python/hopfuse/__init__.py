@@ -97,4 +97,5 @@ __getattr__, __dir__, __all__ = lazy_names(
         "retriever": "Retriever",
         "types": "Candidates Corpus Facts Graph Hits Incidence LabelSets PprHits PprResult Seeds",
     },
+    outermost=True,
 )

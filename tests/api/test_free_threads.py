@@ -372,6 +372,43 @@ print(len(found), len({tuple(sorted(one.items())) for one in found}))
     assert run(code) == "4 1"
 
 
+@pytest.mark.parametrize(
+    ("package", "first", "second"),
+    [
+        ("index", "hf.Index", "hf.Retriever"),
+        ("index", "hf.Index", "hf.adapters.hipporag_folder"),
+        ("retriever", "hf.Retriever", "hf.serve.SearchQuery"),
+    ],
+)
+def test_names_that_need_a_package_and_its_module_are_loaded_at_once(package: str, first: str, second: str) -> None:
+    """The first thread is held where it has begun to import the package, until the second one wants a module of it."""
+    code = f"""
+import sys, threading, time
+from importlib import _bootstrap
+import hopfuse as hf, hopfuse.adapters, hopfuse.serve, numpy
+begun, found = threading.Event(), []
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "hopfuse.{package}":
+            before, end = {{*_bootstrap._module_locks}}, time.monotonic() + 0.5
+            begun.set()
+            while not any(one.startswith(name + ".") for one in {{*_bootstrap._module_locks}} - before):
+                if time.monotonic() > end:
+                    break
+                time.sleep(0.01)
+            time.sleep(0.05)
+sys.meta_path.insert(0, Finder())
+def load_second():
+    begun.wait()
+    found.append({second})
+threads = [threading.Thread(target=lambda: found.append({first})), threading.Thread(target=load_second)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(found))
+"""
+    assert run(code) == "2"
+
+
 @pytest.mark.skipif(not is_free_threaded, reason="this Python has a global lock")
 def test_the_lock_stays_off() -> None:
     """The import does not switch it on, and a search does not."""

@@ -14,9 +14,9 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import fusion
 from .._validation import check_choice, check_list, check_some
 from ..errors import InputError
+from ..fusion import METHODS, Custom, FusionMethod
 from ..types import Hits
 from .comparison import Comparison, compare
 from .evaluation import Estimate, summarise
@@ -148,17 +148,17 @@ def shown_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> Any:
-    if isinstance(value, fusion.Custom):
+    if isinstance(value, Custom):
         own = ", ".join(f"{name}={option!r}" for name, option in value.options.items())
         return f"{_shown(value.function)}({own})" if own else _shown(value.function)
-    if isinstance(value, fusion.FusionMethod):
+    if isinstance(value, FusionMethod):
         return repr(value)
     return getattr(value, "__name__", repr(value)) if callable(value) else plain(value)
 
 
 Options = Mapping[str, Any]
 #: A fusion method, as :func:`hopfuse.fuse` takes it.
-Method = str | fusion.FusionMethod | Callable[..., Any]
+Method = str | FusionMethod | Callable[..., Any]
 MakeRun = Callable[[Options, NDArray[np.int64]], Hits | Run]
 T = TypeVar("T")
 
@@ -536,12 +536,12 @@ def _usable(method: Method, grid: Mapping[str, Sequence[Any]], legs: Sequence[st
     return found
 
 
-def _kind_and_options(method: Method) -> tuple[type[fusion.FusionMethod], Iterable[str]]:
+def _kind_and_options(method: Method) -> tuple[type[FusionMethod], Iterable[str]]:
     """Return the class of a method and the names of its own options: none of an object, the keywords of a function."""
-    if isinstance(method, fusion.FusionMethod):
+    if isinstance(method, FusionMethod):
         return type(method), ()
     if isinstance(method, type) or not callable(method):
-        kind = fusion.METHODS[check_choice(method, "methods", fusion.METHODS)]
+        kind = METHODS[check_choice(method, "methods", METHODS)]
         return kind, [field.name for field in fields(kind)]  # type: ignore[arg-type]
     given = list(signature(method).parameters.values())[2:]  # after the lists and the weights
-    return fusion.Custom, [one.name for one in given if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    return Custom, [one.name for one in given if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import fusion as methods
 from .._arrays.convert import is_on_device, to_numpy
 from .._validation import (
     FLOAT32_MAX,
@@ -24,6 +23,7 @@ from .._validation import (
 from ..backends.calls.fusion import FuseCall
 from ..backends.engine import engine_for
 from ..errors import InputError
+from ..fusion import FusionMethod, Prior, ScoredList, fused_by_formula, resolve
 from ..fusion.base import refuse_options
 from ..fusion.calibration import Calibration, CalibrationName, Ties, by_name
 from ..types import Hits
@@ -39,7 +39,7 @@ _NO_PRIOR = np.zeros(0, np.float32)
 def fuse(
     lists: Sequence[Hits],
     *,
-    method: str | methods.FusionMethod | Callable[..., Any] = "boltzmann",
+    method: str | FusionMethod | Callable[..., Any] = "boltzmann",
     weights: Any = None,
     calibration: CalibrationName | Calibration | None = None,
     ties: Ties | None = None,
@@ -109,7 +109,7 @@ def fuse(
     array([[0, 2]])
     """
     k = check_k(k)
-    chosen = methods.resolve(method, options)
+    chosen = resolve(method, options)
     _check_lists(lists)
     rule = calibration_for(chosen, calibration, ties=ties, single=single, equal=equal)
     consensus = check_number(consensus, "consensus", low=0, float32=True)
@@ -154,7 +154,7 @@ def _calibrated(lists: Sequence[Hits], rule: Calibration, pools: NDArray[np.int6
 
 
 def _by_formula(
-    method: methods.FusionMethod,
+    method: FusionMethod,
     lists: Sequence[Hits],
     weights: NDArray[np.float32],
     consensus: float,
@@ -166,10 +166,10 @@ def _by_formula(
     for query, w in enumerate(np.broadcast_to(weights, (len(lists[0]), len(lists))).astype(np.float64)):
         held = [slice(0, int(hits.counts[query])) for hits in lists]
         row = [
-            methods.ScoredList(hits.ids[query, own], hits.scores[query, own].astype(np.float64))
+            ScoredList(hits.ids[query, own], hits.scores[query, own].astype(np.float64))
             for hits, own in zip(lists, held, strict=True)
         ]
-        documents, scores = methods.fused_by_formula(method, row, w, consensus, factors, query)
+        documents, scores = fused_by_formula(method, row, w, consensus, factors, query)
         single = scores.astype(np.float32)
         order = np.lexsort((documents, -single))[:k]
         rows.append((documents[order], single[order]))
@@ -189,7 +189,7 @@ def _check_lists(lists: Sequence[Hits]) -> None:
             check_length(own, f"lists[{at}]", batch, "query")
 
 
-def calibration_for(method: methods.FusionMethod, calibration: str | Calibration | None, **options: Any) -> Calibration:
+def calibration_for(method: FusionMethod, calibration: str | Calibration | None, **options: Any) -> Calibration:
     """Return the calibration to use with a fusion method: the given one, or the method's default.
 
     Raises
@@ -253,7 +253,7 @@ def _read_pools(pool: Any, lists: Sequence[Hits]) -> NDArray[np.int64]:
 def _read_prior(prior: Any) -> NDArray[np.float32]:
     if prior is None:
         return _NO_PRIOR
-    return (prior if isinstance(prior, methods.Prior) else methods.Prior(prior)).factors
+    return (prior if isinstance(prior, Prior) else Prior(prior)).factors
 
 
 def _check_nonnegative(call: FuseCall, method: str) -> None:
@@ -280,7 +280,7 @@ def _as_weights(weights: tuple[float, ...]) -> NDArray[np.float32]:
     return made
 
 
-def _read_weights(weights: Any, method: methods.FusionMethod, batch: int, lists: int) -> NDArray[np.float32]:
+def _read_weights(weights: Any, method: FusionMethod, batch: int, lists: int) -> NDArray[np.float32]:
     if weights is None:
         return _as_weights(tuple(method.default_weights(lists)))
     if not method.weighted:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .._lazy import ONE_AT_A_TIME
 from ..errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        with ONE_AT_A_TIME:
+            return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
         if package not in _NEEDED:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Literal
 
-from .. import Index, LiveIndex
 from ..errors import HopfuseError
+from ..index import Index, LiveIndex
 from .batcher import stopping
 from .errors import RefusalError, damaged
 from .metrics import Metrics

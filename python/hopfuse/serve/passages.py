@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import Index
 from .._validation import check_whole
 from ..errors import InputError
+from ..index import Index
 from .answers import PartedResponse, in_parts
 from .budget import Held
 from .errors import MOST_SHOWN, no_passage

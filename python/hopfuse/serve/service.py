@@ -18,9 +18,9 @@ from typing import Any
 
 from starlette.requests import Request
 
-from .. import Index, LiveIndex, backend_info
 from .._validation import check_whole, counted, is_whole
 from ..errors import HopfuseError, InputError
+from ..index import Index, LiveIndex
 from ..retriever import Retriever, calling
 from .admission import Requests
 from .batcher import Batcher, Work, late, stopping
@@ -89,6 +89,8 @@ class Service:
         *,
         alone: bool = False,
     ) -> None:
+        from .. import backend_info
+
         config = config.own()
         self.config, self.metrics, self._alone = config, Metrics(), alone
         self.worker = None if slot is None else slot.number

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import Index
 from .._arrays.distinct import distinct
 from ..errors import HopfuseError, InputError
-from ..index import Where, where
+from ..index import Index, Where, where
 from ..index.file.generations import generation_name
 from ..recipes import RECIPES
 from ..retriever import Retriever

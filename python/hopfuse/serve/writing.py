@@ -20,11 +20,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import Index, LiveIndex
 from ..encoders.protocol import first_unencodable
 from ..errors import HopfuseError, InputError
 from ..extract import Memory, WordReader, build_memory
-from ..index import Where, where
+from ..index import Index, LiveIndex, Where, where
 from ..index.change import Change
 from ..index.contents import text_to_index
 from ..index.file.generations import generation_name, log_path

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import _native, fusion
+from ... import _native
+from ...fusion import METHODS, Boltzmann, FusionMethod, Max, Quantum, Tsallis
 from ..call import Answer, Array, Backend, Case, HitArrays, ScoredList, empty_hits, hits_of, named
 from ..cpu import record
 
@@ -132,14 +133,14 @@ def cases() -> Iterator[Case]:
         yield _calibrate_case("pit", ties, is_quick=ties == "mean")
 
 
-def _methods() -> dict[str, fusion.FusionMethod]:
+def _methods() -> dict[str, FusionMethod]:
     """Return a method for each kernel: by default options, or by those that reach more of it."""
     return {
-        **{str(method.kernel): method() for method in fusion.METHODS.values()},
-        "boltzmann": fusion.Boltzmann(temperature=0.5, wasserstein=2.0),
-        "max": fusion.Max(bias=(0.25, 0.25, 0.25)),
-        "tsallis": fusion.Tsallis(q=(0.5, 1.0, 1.5)),
-        "quantum": fusion.Quantum(form="sqrt", temperature=0.5),
+        **{str(method.kernel): method() for method in METHODS.values()},
+        "boltzmann": Boltzmann(temperature=0.5, wasserstein=2.0),
+        "max": Max(bias=(0.25, 0.25, 0.25)),
+        "tsallis": Tsallis(q=(0.5, 1.0, 1.5)),
+        "quantum": Quantum(form="sqrt", temperature=0.5),
     }
 
 
@@ -154,7 +155,7 @@ def calibration_option(lists: int) -> KernelOptions:
     }
 
 
-def _fuse_case(name: str, method: fusion.FusionMethod, *, long_lists: bool = False, is_quick: bool = False) -> Case:
+def _fuse_case(name: str, method: FusionMethod, *, long_lists: bool = False, is_quick: bool = False) -> Case:
     """Return a case; long lists exceed what a block sorts in shared memory."""
     from ..selftest_data import draw_hits
 
