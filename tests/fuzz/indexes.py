@@ -162,7 +162,8 @@ def _change_section(forge: Forge, draw: random.Random, plain: Plain) -> None:
 
 def _changed_array(array: np.ndarray[Any, Any], draw: random.Random, plain: Plain) -> np.ndarray[Any, Any]:
     """Return an array with numbers changed, rows dropped, repeated or swapped, or bytes changed."""
-    what, rows = draw.random(), len(array) if array.ndim else 0  # an earlier change may have made it one number
+    # An earlier change may have made it one number, or many rows without columns.
+    what, rows = draw.random(), len(array) if array.ndim and array.size else 0
     if what < 0.4 and array.size:
         flat = array.reshape(-1)
         for _ in range(draw.choice((1, 1, 2))):

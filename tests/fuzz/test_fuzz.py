@@ -25,6 +25,7 @@ from fuzz.targets import CORPUS, MODULES, NAMES, Target, inputs_of, is_read, tar
 from fuzzing import fuzz
 from hopfuse.errors import FormatError, InputError, MissingExtraError
 from index.damages import damaged
+from index.index_files import Forge
 from scratch import memory
 
 for package in ("click", "httpx", "msgspec", "openai", "pyarrow", "starlette"):
@@ -119,6 +120,14 @@ def test_changed_snapshots_and_logs_keep_checksums_and_get_behind_them(folder: P
                 read[is_read(target, data, folder)] += 1
         assert whole >= 30, name
         assert len(read) == 2, name
+
+
+def test_a_section_of_many_rows_without_columns_is_changed_too() -> None:
+    forge = Forge(inputs_of(target_of("index"))[0].read_bytes())
+    forge.replace(dict.fromkeys(forge.names[1:]))
+    forge.rows[0][2:] = [2, 2**40, 0, forge.rows[0][5], 0]
+    data = forge.seal()
+    assert len({sealed_index(data, 16_384, random.Random(seed), change) for seed in range(50)}) > 10
 
 
 def holds(data: bytes) -> bool:

@@ -393,6 +393,10 @@ class Wire:
         return Answered(status, body, b"connection: close" in headers)
 
 
+#: What an escaped byte of a string of JSON stands for, other than itself.
+ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+
+
 def fault(request: Request, answered: Answered) -> str:
     """Return what is wrong with an answer, or an empty string."""
     if answered.status == 0:
@@ -413,9 +417,18 @@ def fault(request: Request, answered: Answered) -> str:
     if not message or "Traceback" in message or "object at 0x" in message:
         return f"the message is {message!r}"
     named = re.split(r"[.\[]", found.get("field") or "")[0]
-    if named and named not in FIELDS and named.encode() not in request.body:
+    if named and named not in FIELDS and named.encode() not in request.body + unescaped(request.body):
         return f"the field {found['field']} is in no request: {message!r}"
     return ""
+
+
+def unescaped(body: bytes) -> bytes:
+    """Return a body with what the escapes of JSON's strings stand for, wherever they are."""
+
+    def meant(found: re.Match[bytes]) -> bytes:
+        return chr(int(found[1], 16)).encode(errors="replace") if found[1] else ESCAPES.get(found[2], found[2])
+
+    return re.sub(rb"\\(?:u([0-9a-fA-F]{4})|(.))", meant, body)
 
 
 def resident() -> float:

@@ -76,6 +76,13 @@ def test_the_answers_that_count_as_faults(answered, says):
     assert bool(found) == bool(says)
 
 
+@pytest.mark.parametrize(("written", "read"), [(rb"o\tions", "o\tions"), (rb"\u00e9t", "ét"), (rb"\"a\\", '"a\\')])
+def test_a_field_may_be_written_by_escapes(written, read):
+    body = json.dumps({"error": {"message": "it does not exist", "field": read}}).encode()
+    assert fault(Request("POST", "/v1/search", b'{"' + written + b'": 1}'), Answered(400, body)) == ""
+    assert fault(Request("POST", "/v1/search", b"{}"), Answered(400, body))
+
+
 WIRED = {
     "no HTTP": b"\0\1\2\3" * 20 + b"\r\n\r\n",
     "another protocol": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
