@@ -130,14 +130,13 @@ def questions(place: Place, seed: int) -> int:
     draw, folder = random.Random(seed), place.fresh()
     asked = [{"id": f"q{at}", "text": " ".join(draw.sample(texts, 2))} for at in range(QUESTIONS)]
     (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
-    command = [sys.executable, "-m", "hopfuse", "score", index, "--queries", folder / "queries.jsonl", "-k", 10]
-    command += ["--workers", 2]
+    how = ("--queries", folder / "queries.jsonl", "-k", 10, "--workers", 2)
+    command = [sys.executable, "-m", "hopfuse", "score", index, *how]
     whole, killed = folder / "whole.jsonl", folder / "killed.jsonl"
     begin = time.monotonic()
     subprocess.run([*map(str, command), "--out", str(whole)], check=True, capture_output=True)
     took = time.monotonic() - begin  # on a machine that may be busy
-    words = [*command, "--out", killed]
-    finish_under_kills(words, killed.exists, draw, KILLS, seconds=took / KILLS)
+    finish_under_kills([*command, "--out", killed], killed.exists, draw, KILLS, seconds=took / KILLS)
     assert killed.read_bytes() == whole.read_bytes()
     return QUESTIONS
 

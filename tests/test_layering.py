@@ -119,12 +119,12 @@ class Import(NamedTuple):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether it takes, while a module is imported, a name that hopfuse loads at its first use."""
+        """Return whether it takes, while a module is imported, a name that hopfuse loads at its first use."""
         package, _, name = self.module.partition(".")
         return not self.lazy and package == "hopfuse" and self.name != package and name in LOADED
 
     def by_name(self, module: str) -> bool:
-        """Whether ``module`` may import this one by its name."""
+        """Return whether ``module`` may import this one by its name."""
         return self.lazy and not self.name and BY_NAME.get(module) == self.module
 
 
